@@ -11,8 +11,6 @@ import pytest
     "arguments",
     [
         ("verify", "{data}", "--deep", "--json"),
-        ("index", "{data}", "--format", "dali", "--overwrite", "--json"),
-        ("salvage", "{data}", "{out}", "--overwrite", "--json"),
         ("stats", "{data}", "--json"),
         ("diff", "{data}", "{data}", "--json"),
     ],
@@ -30,9 +28,9 @@ def test_equal_output(run, packed: Path, tmp_path: Path, arguments: tuple[str, .
     assert outcomes[0][0] == 0
 
 
-@pytest.mark.parametrize("command", ["verify", "index", "salvage", "stats", "diff"])
+@pytest.mark.parametrize("command", ["verify", "stats", "diff"])
 def test_unknown_engines(run, packed: Path, tmp_path: Path, command: str) -> None:
-    out = [tmp_path / "new"] if command in ("salvage", "diff") else []
+    out = [tmp_path / "new"] if command == "diff" else []
     outcome = run(command, packed, *out, "--engine", "abacus")
     assert outcome.code == 2
     assert "--engine must be " in outcome.err

@@ -12,7 +12,7 @@ from itertools import islice
 
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.split_slices import is_split_slice
+from recordsmith.dataset.splits import is_split_slice
 from recordsmith.errors import OptionError
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema

@@ -219,11 +219,7 @@ atexit.register(open_caches.flush)
 
 
 def open_cache(folder: str, max_bytes: int | None, *, keeps_limit: bool = False) -> BlockCache:
-    """Open a cache folder; there is one `BlockCache` for it in a process.
-
-    Raises:
-        OptionError: as `BlockFiles`.
-    """
+    """Open a cache folder; there is one `BlockCache` for it in a process."""
     return open_caches.open(folder, max_bytes, keeps_limit=keeps_limit)
 
 

@@ -96,11 +96,6 @@ class BlockFiles:
             max_bytes: the limit of the folder on disk from now on; None keeps the limit that it
                 has, and gives a new one half of the free space.
             keeps_limit: use `max_bytes` only for a new cache.
-
-        Raises:
-            OptionError: the folder contains other files, or the limit is too small.
-            FileAccessError: it cannot be made or read, or another user may have written what is
-                in it (see `check_private`).
         """
         self.folder = folder
         self.is_writable = True
@@ -276,9 +271,6 @@ class BlockFiles:
         Args:
             pages: their numbers in the block, and whole pages; only the last page of the object may
                 be shorter.
-
-        Raises:
-            OSError: they cannot be written: the disk is full, or the folder was deleted.
         """
         with self._locked() as state_file:
             state = _read_state(state_file)
@@ -364,11 +356,7 @@ class BlockFiles:
         return CacheStats(size_bytes, len(objects), first, last)
 
     def clear(self) -> None:
-        """Remove all blocks.
-
-        Raises:
-            FileAccessError: they cannot be removed.
-        """
+        """Remove all blocks."""
         with accessing(self.folder, "write"), self._locked() as file:
             for path, *_ in list(self._files()):
                 _remove(path)
@@ -489,12 +477,7 @@ class _Block:
 
 
 def check_private(path: str) -> None:
-    """Check that no other user can write a folder or file of a cache; this holds for root as well.
-
-    Raises:
-        FileAccessError: it belongs to another user, others may write it, it is a symbolic link, or
-            a file with several names; or it is missing.
-    """
+    """Check that no other user can write a folder or file of a cache, also for root."""
     with accessing(path):
         status = os.lstat(path.rstrip(os.sep) or os.sep)
     _check_private_status(path, status, is_file=stat.S_ISREG(status.st_mode))
@@ -530,12 +513,7 @@ def make_private(path: str) -> None:
 
 
 def check_folder(folder: str) -> None:
-    """Check that a folder is a cache, empty or missing.
-
-    Raises:
-        OptionError: it contains something else.
-        FileAccessError: it cannot be listed.
-    """
+    """Check that a folder is a cache, empty or missing."""
     with accessing(folder):
         try:
             names = set(os.listdir(folder))

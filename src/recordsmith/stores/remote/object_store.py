@@ -485,11 +485,6 @@ def get_obstore() -> Any:
 
     One thread takes in what arrives: it keeps up with a fast network, and several cost a third more
     CPU time for each request (measured).
-
-    Raises:
-        MissingExtraError: it is not installed.
-        OptionError: this process was forked from one that had made requests: the threads that make
-            them exist only there, and the library cannot start them again.
     """
     global _started  # noqa: PLW0603 - its threads are global, too
     obstore = _import_obstore()
@@ -543,9 +538,6 @@ def _body(
     """Return the bytes of a response, in the given memory if there is some.
 
     The library's own method takes as much memory as the server states, and all that it sends.
-
-    Raises:
-        BrokenRequestError: they are more or fewer than stated.
     """
     pieces: list[Any] = []
     memory: memoryview | None = None
@@ -578,11 +570,7 @@ def _tag(version: str) -> str | None:
 
 
 def with_defaults(options: Mapping[str, Any], url: str) -> dict[str, Any]:
-    """Add what is not set: deadlines and retries, and that an endpoint may be without TLS.
-
-    Raises:
-        OptionError: an option is invalid.
-    """
+    """Add what is not set: deadlines and retries, and that an endpoint may be without TLS."""
     check_groups(options)
     client, retries = options.get("client_options", {}), options.get("retry_config", {})
     client = {**_CLIENT, **client}

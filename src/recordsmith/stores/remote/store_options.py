@@ -46,11 +46,7 @@ class Settings(NamedTuple):
 
 
 def read_settings() -> Settings:
-    """Read the variables.
-
-    Raises:
-        OptionError: one of them is invalid.
-    """
+    """Read the variables."""
     size = os.environ.get(CACHE_BYTES) or str(DEFAULT_CACHE_BYTES)
     size_bytes = parse_size(size) or 0
     if not 0 < size_bytes <= _MAX_BYTES:
@@ -68,11 +64,7 @@ def read_settings() -> Settings:
 
 
 def parse_store_options(text: str, problem: str = "") -> dict[str, Any]:
-    """Parse the options of stores, which may be secret, so no error shows them.
-
-    Raises:
-        OptionError: it is not a JSON object.
-    """
+    """Parse the options of stores, which may be secret, so no error shows them."""
     try:
         options = json.loads(text)
     except (ValueError, RecursionError):
@@ -88,11 +80,7 @@ def parse_store_options(text: str, problem: str = "") -> dict[str, Any]:
 
 
 def options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a URL; those below a URL apply to what begins with it.
-
-    Raises:
-        OptionError: those below a URL are not an object.
-    """
+    """Return the options of a URL; those below a URL apply to what begins with it."""
     return _options_below(options, _names_for(url, options))
 
 
@@ -149,11 +137,7 @@ def _options_below(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[s
 
 
 def check_groups(options: Mapping[str, Any]) -> None:
-    """Check where options are.
-
-    Raises:
-        OptionError: a group of options is not a dict, or an option belongs to a group.
-    """
+    """Check where options are."""
     for name in _GROUPS:
         if not isinstance(options.get(name, {}), Mapping):
             raise _invalid(name, "a dict of options")
@@ -166,11 +150,7 @@ def check_groups(options: Mapping[str, Any]) -> None:
 
 
 def check_endpoint(url: str, options: Mapping[str, Any]) -> str:
-    """Return the address of the server.
-
-    Raises:
-        OptionError: it has no scheme or no host.
-    """
+    """Return the address of the server."""
     name, address = "", url
     if url.startswith(("s3://", "s3a://")):
         for variable in _ENDPOINT_VARIABLES:

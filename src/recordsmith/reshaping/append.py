@@ -9,7 +9,8 @@ appended twice.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recordsmith.building import (
@@ -30,7 +31,6 @@ from recordsmith.dataset import (
     LABELS_NAME,
     MANIFEST_NAME,
     Manifest,
-    PublishNote,
     publish_note_location,
     read_manifest,
     read_publish_note,
@@ -40,32 +40,67 @@ from recordsmith.dataset.locate import Paths, as_places, locate
 from recordsmith.errors import OptionError, RecordsmithError, option
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
-from recordsmith.reshaping.appending.joined_manifest import (
+from recordsmith.reshaping.append_checks import (
     append_history,
     check_schemas_match,
     merge_class_names,
     merge_manifest,
+    renumber,
     repeated_shard_notices,
 )
-from recordsmith.reshaping.appending.renumbering import Renumbered, renumbered
-from recordsmith.reshaping.inputs.decompressed_shards import open_records
-from recordsmith.reshaping.inputs.fingerprints import fingerprint, fingerprint_bytes
-from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
-from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
-from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
-from recordsmith.reshaping.resharding.reshard_report import AppendReport
-from recordsmith.reshaping.resharding.shard_copies import PlannedSpans, ShardCopies
-from recordsmith.sources import detect
-from recordsmith.stores import (
-    NOTE_BYTES,
-    Location,
-    PlaceLike,
-    as_folder,
-    read_document,
+from recordsmith.reshaping.copies import ShardCopies
+from recordsmith.reshaping.inputs import (
+    Inputs,
+    find_inputs,
+    fingerprint,
+    fingerprint_bytes,
+    open_records,
 )
+from recordsmith.reshaping.plan import ReshardOptions, ReshardPlan, make_plan
+from recordsmith.sources import detect
+from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
+from recordsmith.summaries import Report
 from recordsmith.work import Progress, Work, thread_count
 
 _VERSION = 1  # changes if the same inputs give other shards
+
+
+@dataclass(repr=False)
+class AppendReport(Report):
+    """The report of `append`.
+
+    folder: the dataset.
+    appended_count: number of appended records.
+    record_count, shard_count: numbers of records and shards after the job.
+    splits: number of records by split after the job.
+    renamed_count: number of renamed shards.
+    notices: about the appended records.
+    is_new: False if these records were appended before.
+    """
+
+    folder: Location
+    appended_count: int = 0
+    record_count: int = 0
+    shard_count: int = 0
+    splits: dict[str, int] = field(default_factory=dict)
+    renamed_count: int = 0
+    notices: tuple[str, ...] = ()
+    is_new: bool = True
+
+    @classmethod
+    def from_manifest(
+        cls, folder: Location, manifest: Manifest, step: Mapping[str, Any]
+    ) -> AppendReport:
+        """Return the report of one step in the history of a dataset."""
+        return cls(
+            folder,
+            appended_count=int(step.get("records", 0)),
+            record_count=manifest.record_count,
+            shard_count=manifest.shard_count,
+            splits=manifest.record_counts,
+            renamed_count=int(step.get("renamed", 0)),
+            notices=tuple(map(str, step.get("notices", ()))),
+        )
 
 
 def append(
@@ -133,35 +168,37 @@ def append(
     if split is not None:
         inputs = _of_one_split(inputs, split)
     with locked_folder(folder, needs_lock=lock) as notices:
-        report = _Job(inputs, folder, work, allow_missing=allow_missing).run(again=again)
+        report = _Job(inputs, folder, work, allow_missing).run(again=again)
     report.notices += notices
     return report
 
 
+@dataclass
 class _Job:
     """One call of `append`, with the folder locked."""
 
-    def __init__(
-        self, inputs: Inputs, folder: Location, work: Work, *, allow_missing: bool
-    ) -> None:
-        self._allow_missing = allow_missing
-        self._inputs = inputs
-        self._folder = folder
-        self._work = work
+    inputs: Inputs
+    folder: Location
+    work: Work
+    allow_missing: bool
 
     def run(self, *, again: bool) -> AppendReport:
-        folder = self._folder
+        folder = self.folder
         manifest = read_manifest(folder)
         note = read_publish_note(folder)
         if note is not None and note.base:
             if note.fingerprint == self._fingerprint(note.base):
-                finished = self._finish(manifest, note)
+                # it was interrupted while it published its shards
+                with writing(
+                    folder, note.fingerprint, (), earlier=manifest, base=note.base
+                ) as claimed:
+                    finished = finish_publishing(claimed, note)
                 return AppendReport.from_manifest(folder, finished, append_history(finished)[-1])
             # another append, which has not renamed anything or is complete
             if manifest is not None and folder.store.can_rename:
                 publish_note_location(folder).delete()
         manifest = self._checked(manifest)
-        if manifest.tfds is not None and manifest.tfds.get("file_template"):
+        if any(content.get("file_template") for content in manifest.formats.values()):
             raise OptionError(
                 f"{folder} has documents of TensorFlow Datasets, which append does not update",
                 option="out",
@@ -182,25 +219,18 @@ class _Job:
             new = self._build(claimed, manifest, base, files)
         return AppendReport.from_manifest(folder, new, append_history(new)[-1])
 
-    def _finish(self, manifest: Manifest | None, note: PublishNote) -> Manifest:
-        """Finish an append that was interrupted while it published its shards."""
-        with writing(
-            self._folder, note.fingerprint, (), earlier=manifest, base=note.base
-        ) as claimed:
-            return finish_publishing(claimed, note)
-
     def _checked(self, manifest: Manifest | None) -> Manifest:
         """Return the manifest if the dataset is complete."""
-        located = locate(self._folder)
+        located = locate(self.folder)
         located.check_whole()
         if manifest is None:
             raise OptionError(
-                f"{self._folder} has no {MANIFEST_NAME}",
+                f"{self.folder} has no {MANIFEST_NAME}",
                 option="out",
-                value=str(self._folder),
+                value=str(self.folder),
                 remedy="Rewrite the dataset with `recordsmith reshard` and append to the copy.",
             )
-        places = [self._folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
+        places = [self.folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
         overwritten = {str(place) for place in places if place.exists()}
         for wrong in check_labels(located):
             if wrong.path in overwritten:
@@ -210,24 +240,24 @@ class _Job:
 
     def _fingerprint(self, base: str) -> str:
         """Return a hash of the inputs and of the dataset they are appended to."""
-        inputs = self._inputs
+        inputs = self.inputs
         document: list[Any] = [
             _VERSION,
             base,
-            [shard.identity() for shard in inputs.shards],
+            inputs.identities(),
             inputs.class_names,
         ]
         return fingerprint(document)
 
     def _build(self, folder: Location, manifest: Manifest, base: str, files: list[str]) -> Manifest:
         """Write the new shards, whose names are stored in `files`, and publish them."""
-        inputs, work = self._inputs, self._work
+        inputs, work = self.inputs, self.work
         old_names = manifest.class_names
         if old_names is None:
             old_names = read_labels(folder)
         names, more = merge_class_names(old_names, inputs.class_names, folder)
         known = Schema.merged(list(inputs.schemas.values()))
-        check_schemas_match(manifest.schema, known, allow_missing=self._allow_missing)
+        check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing)
         job = self._fingerprint(base)
         records, notices = open_records(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
@@ -240,15 +270,14 @@ class _Job:
             job,
             plan.compression,
             records,
-            PlannedSpans(plan, records).of,
-            work,
-            versions=inputs.versions(),
-            surveyed=plan.pools,
+            plan.spans(),
+            inputs.versions(),
+            plan.pools,
         )
-        results = copies.run(plan.shards)
+        results = copies.run(plan.shards, work)
         schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more]
-        notices += check_schemas_match(manifest.schema, schema, allow_missing=self._allow_missing)
+        notices += check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)
         notices += repeated_shard_notices(manifest, results)
         step = {
             "fingerprint": job,
@@ -280,21 +309,22 @@ class _Job:
             split: [shard.file for shard in shards] for split, shards in manifest.splits.items()
         }
         counts = Counter(shard.split for shard in plan.shards)
-        names = renumbered(there, counts, manifest.compression)
-        self._check_unused(names)
-        left = {split: iter(files) for split, files in names.added.items()}
+        renamed, added = renumber(there, counts, manifest.compression)
+        self._check_unused(
+            {*renamed.values(), *(name for names in added.values() for name in names)}
+        )
+        left = {split: iter(names) for split, names in added.items()}
         shards = tuple(replace(shard, file=next(left[shard.split])) for shard in plan.shards)
-        return replace(plan, shards=shards), names.renamed
+        return replace(plan, shards=shards), renamed
 
-    def _check_unused(self, names: Renumbered) -> None:
-        note = read_publish_note(self._folder, BEGUN_NAME)  # of this job, before it was interrupted
-        there = set(names_in(self._folder)) - set(note.removed if note is not None else ())
-        wanted = {*names.renamed.values(), *(file for of in names.added.values() for file in of)}
-        for name in sorted(there & wanted):
+    def _check_unused(self, names: set[str]) -> None:
+        note = read_publish_note(self.folder, BEGUN_NAME)  # of this job, before it was interrupted
+        there = set(names_in(self.folder)) - set(note.removed if note is not None else ())
+        for name in sorted(there & names):
             raise OptionError(
-                f"{self._folder / name} is not part of the dataset and has the name of a new shard",
+                f"{self.folder / name} is not part of the dataset and has the name of a new shard",
                 option="out",
-                value=str(self._folder),
+                value=str(self.folder),
                 remedy="Move it to another folder.",
             )
 
@@ -303,12 +333,12 @@ def _check_packed(paths: Paths, out: Location) -> None:
     """Raise OptionError if one of the paths is a folder of data that can be packed."""
     for place in as_places(paths):
         try:
-            found = detect(place).reading
+            candidate = detect(place).reading
         except RecordsmithError:
             continue
-        if found.format != "shards" and found.confidence:
+        if candidate.format != "shards" and candidate.confidence:
             raise OptionError(
-                f"{place} has no records yet but data to pack: {found.what}",
+                f"{place} has no records yet but data to pack: {candidate.what}",
                 option="paths",
                 value=str(place),
                 remedy=f"Pack it with the options of the dataset first: `recordsmith pack {place} "
@@ -317,9 +347,7 @@ def _check_packed(paths: Paths, out: Location) -> None:
 
 
 def _of_one_split(inputs: Inputs, split: str) -> Inputs:
-    return replace(
-        inputs,
-        shards=tuple(replace(shard, split=split) for shard in inputs.shards),
-        splits=(split,),
-        schemas={} if inputs.schema is None else {split: inputs.schema},
-    )
+    for shard in inputs.shards:
+        shard.split = split
+    schemas = {} if inputs.schema is None else {split: inputs.schema}
+    return replace(inputs, splits=(split,), schemas=schemas)

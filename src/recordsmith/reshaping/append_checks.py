@@ -1,34 +1,32 @@
-"""Joins the schemas, class names and manifests of a dataset and of appended records."""
+"""What appended records and a dataset have in common: schemas, classes, shard names, manifest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from recordsmith.building import ShardResult
+from recordsmith.building import ShardResult, is_valid_file_name, shard_files_by_split
 from recordsmith.dataset import ClassNames, Manifest
 from recordsmith.errors import OptionError, option
 from recordsmith.example import FeatureSchema, Schema
 from recordsmith.stores import Location
+from recordsmith.wire import Compression
 from recordsmith.words import first_of
 
 _NAMED = 5  # features in a notice
+_NUMBERED = re.compile(r"(.*?)([0-9]+)-of-([0-9]+)(.*)", re.DOTALL)
+_REWRITE = "Rewrite the dataset with `recordsmith reshard` and append to the copy."
+
+
+# -- schemas and classes ---------------------------------------------------------------------------
 
 
 def merge_class_names(
     old: ClassNames | None, new: ClassNames | None, folder: Location
 ) -> tuple[ClassNames | None, list[str]]:
-    """Join class names, and return them with notices.
-
-    Args:
-        old: of the dataset.
-        new: of the appended records.
-        folder: of the dataset, for messages.
-
-    Raises:
-        OptionError: a label has different names.
-    """
+    """Join the class names of a dataset and of appended records, and return them with notices."""
     if old is None:
         notice = (
             "the class names of the appended records are ignored: the dataset has no class names"
@@ -56,9 +54,6 @@ def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool = False
 
     Args:
         allow_missing: whether appended records may lack features that all existing records have.
-
-    Raises:
-        OptionError: payloads or kinds of features differ, or features are missing.
     """
     if not old.record_count or not new.record_count:
         return []
@@ -69,7 +64,9 @@ def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool = False
             option="paths",
             value=new.payload,
         )
-    _check_related(old, new)
+    are_complete = old.is_complete and new.is_complete
+    if are_complete:
+        _check_related(old, new)
     notices = []
     for name, section in both.sections.items():
         before, after = old.sections.get(name, {}), new.sections.get(name, {})
@@ -82,13 +79,13 @@ def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool = False
                     value=key,
                     remedy="Drop or rename it with `recordsmith edit` first.",
                 )
-        if not allow_missing and old.is_complete and new.is_complete:
+        if not allow_missing and are_complete:
             _check_present(old, new, before, after)
-        for ones, others, whose in (
+        for ours, theirs, whose in (
             (before, after, "the appended records lack"),
             (after, before, "the existing records lack"),
         ):
-            lacking = sorted(ones.keys() - others.keys())
+            lacking = sorted(ours.keys() - theirs.keys())
             if lacking and both.is_complete:
                 notices.append(f"{whose} {first_of(lacking, _NAMED)}")
     return notices
@@ -100,29 +97,23 @@ def _check_present(
     before: Mapping[str, FeatureSchema],
     after: Mapping[str, FeatureSchema],
 ) -> None:
-    """Check that the appended records have the features that all existing records have.
-
-    Raises:
-        OptionError: some lack a feature.
-    """
-    lacking = [
-        (key, new.record_count - (after[key].present if key in after else 0))
+    """Check that the appended records have the features that all existing records have."""
+    lacking = {
+        key: new.record_count - (after[key].present if key in after else 0)
         for key, feature in before.items()
         if feature.present == old.record_count
-    ]
-    lacking = [(key, number) for key, number in lacking if number > 0]
-    if not lacking:
-        return
-    names = [repr(key) for key, _ in lacking]
-    number = max(number for _, number in lacking)
-    raise OptionError(
-        f"{number:,} of {new.record_count:,} appended records lack features that all records of "
-        f"the dataset have: {first_of(names, _NAMED)}",
-        option="paths",
-        value=lacking[0][0],
-        remedy="Pack them with the options of the dataset (`recordsmith pack --like`), or pass "
-        f"{option('allow_missing', True)}.",
-    )
+    }
+    lacking = {key: number for key, number in lacking.items() if number > 0}
+    if lacking:
+        names = [repr(key) for key in lacking]
+        raise OptionError(
+            f"{max(lacking.values()):,} of {new.record_count:,} appended records lack features "
+            f"that all records of the dataset have: {first_of(names, _NAMED)}",
+            option="paths",
+            value=next(iter(lacking)),
+            remedy="Pack them with the options of the dataset (`recordsmith pack --like`), or pass "
+            f"{option('allow_missing', True)}.",
+        )
 
 
 def _check_related(old: Schema, new: Schema) -> None:
@@ -130,13 +121,16 @@ def _check_related(old: Schema, new: Schema) -> None:
     theirs, ours = (
         [key for section in schema.sections.values() for key in section] for schema in (old, new)
     )
-    if theirs and ours and not {*theirs} & {*ours} and old.is_complete and new.is_complete:
+    if theirs and ours and not {*theirs} & {*ours}:
         raise OptionError(
             "the records have no feature in common: the dataset has "
             f"{first_of(theirs, _NAMED)}, the appended records have {first_of(ours, _NAMED)}",
             option="paths",
             remedy="Check the path of the dataset, or merge both with `recordsmith reshard`.",
         )
+
+
+# -- manifest --------------------------------------------------------------------------------------
 
 
 def repeated_shard_notices(manifest: Manifest, results: Sequence[ShardResult]) -> list[str]:
@@ -160,7 +154,6 @@ def merge_manifest(
     """Return the manifest of old and new shards.
 
     Args:
-        manifest: of the dataset.
         added: the new shards, each with its split.
         renamed: new names of existing shards, by old ones.
         class_names: of the result.
@@ -191,7 +184,7 @@ def merge_manifest(
             "fingerprint": step["fingerprint"],
             "appended": [*append_history(manifest), step],
         },
-        tfds=manifest.carried_tfds,
+        formats=manifest.carried_formats,
     )
 
 
@@ -199,3 +192,92 @@ def append_history(manifest: Manifest) -> list[Mapping[str, Any]]:
     """Return the history of appended records, the newest last."""
     steps = manifest.provenance.get("appended")
     return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+
+
+# -- names: `-of-00004` becomes `-of-00006` in all shards of a split -------------------------------
+
+
+class _Pattern(NamedTuple):
+    """The pattern of the names of a split; widths are in digits."""
+
+    head: str
+    number_width: int
+    count_width: int
+    tail: str
+
+    def name(self, number: int, count: int) -> str:
+        return (
+            f"{self.head}{number:0{self.number_width}d}-of-{count:0{self.count_width}d}{self.tail}"
+        )
+
+
+def renumber(
+    files: Mapping[str, Sequence[str]], added: Mapping[str, int], compression: Compression
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return the names of shards when others are added.
+
+    Args:
+        files: the existing shards of each split, in order.
+        added: the number of new shards of each split; a split may be new.
+        compression: of all of them.
+
+    Returns:
+        New names of existing shards by old ones, without unchanged names; names of new shards by
+        split.
+    """
+    renamed: dict[str, str] = {}
+    new: dict[str, list[str]] = {}
+    for split, count in added.items():
+        old = files.get(split, ())
+        pattern = _find_pattern(old) if old else _pattern_like(split, files)
+        if pattern is None and old:
+            raise OptionError(
+                f"the shards of split {split!r} are not numbered consistently: {old[0]!r}",
+                option="out",
+                value=old[0],
+                remedy=_REWRITE,
+            )
+        total = len(old) + count
+        if pattern is None:
+            names = shard_files_by_split({split: total}, compression)[split]
+        else:
+            names = [pattern.name(number, total) for number in range(total)]
+        renamed |= {a: b for a, b in zip(old, names, strict=False) if a != b}
+        new[split] = names[len(old) :]
+    _check_distinct(
+        {name for names in files.values() for name in names},
+        [*renamed.values(), *(name for names in new.values() for name in names)],
+    )
+    return renamed, new
+
+
+def _find_pattern(names: Sequence[str]) -> _Pattern | None:
+    """Return the pattern of the first name, or None if other names do not match it."""
+    match = _NUMBERED.fullmatch(names[0])
+    if match is None:
+        return None
+    pattern = _Pattern(match[1], len(match[2]), len(match[3]), match[4])
+    expected = [pattern.name(number, len(names)) for number in range(len(names))]
+    return pattern if list(names) == expected else None
+
+
+def _pattern_like(split: str, files: Mapping[str, Sequence[str]]) -> _Pattern | None:
+    """Return the pattern of another split with the name of a new one, or None."""
+    if not is_valid_file_name(split):
+        raise OptionError(option="split", value=split, expected="part of a valid file name")
+    for other, names in files.items():
+        pattern = _find_pattern(names) if names else None
+        if pattern is not None and pattern.head.count(other) == 1 and other not in pattern.tail:
+            return pattern._replace(head=pattern.head.replace(other, split))
+    return None
+
+
+def _check_distinct(old: Iterable[str], new: Sequence[str]) -> None:
+    taken = sorted({*old}.intersection(new))
+    if taken or len(set(new)) < len(new):
+        raise OptionError(
+            f"two shards would get the name {(taken or new)[0]!r}",
+            option="out",
+            value=(taken or new)[0],
+            remedy=_REWRITE,
+        )

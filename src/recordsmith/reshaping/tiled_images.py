@@ -10,7 +10,7 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import DataError
 from recordsmith.example import KeyAction, Rewriter, SchemaSurvey
 from recordsmith.image import ImageOptions, store_image
-from recordsmith.reshaping.editing.feature_values import change_values
+from recordsmith.reshaping.recoding import change_values
 
 _JPEG = b"\xff\xd8\xff"
 _OPTIONS = ImageOptions(tiles=True)
@@ -30,12 +30,7 @@ class TiledImages:
     def rewrite(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
     ) -> Iterator[tuple[memoryview, Int64Array]]:
-        """Yield payloads with tiled JPEGs, as `Rewriter.rewrite` does.
-
-        Raises:
-            CorruptDataError: a payload is neither an Example nor a SequenceExample. `record`
-                counts from the first payload.
-        """
+        """Yield payloads with tiled JPEGs, as `Rewriter.rewrite` does."""
         self._find_keys(buffer, starts, lengths)
         try:
             yield from self._rewriter.rewrite(buffer, starts, lengths)

@@ -2,13 +2,16 @@
 
 Works on serialized payloads: unchanged parts, including unknown fields, are copied byte for byte,
 and only recoded features are decoded. Keys refer to the input: features are dropped, renamed and
-recoded first, then added.
+recoded first, then added. Each key has a numbered action: unchanged keys, dropped keys, then one
+action per key with its own edit.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import translate
 from typing import Any
 
 import numpy as np
@@ -16,14 +19,19 @@ import numpy as np
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import DataError, OptionError, option, suggest_names
-from recordsmith.example import Rewriter, Schema, encode_example
+from recordsmith.example import FeatureSchema, KeyAction, Rewriter, Schema, encode_example
 from recordsmith.example.keys import label_text_key
-from recordsmith.example.payload import encode_key
-from recordsmith.reshaping.editing.edit_actions import Actions
-from recordsmith.reshaping.editing.recode_table import RecodeTable, TableLike
-from recordsmith.reshaping.editing.recoded_classes import check_class_names, recoded_class_names
-from recordsmith.reshaping.editing.recoder import Recoder
+from recordsmith.example.payload import decode_key, encode_key
+from recordsmith.reshaping.recoding import (
+    Recoder,
+    RecodeTable,
+    TableLike,
+    check_class_names,
+    recoded_class_names,
+)
 from recordsmith.wire import RecordBlock
+
+_UNCHANGED, _DROPPED = 0, 1  # numbers of actions
 
 
 class RecordOptionError(Exception):
@@ -68,11 +76,25 @@ class Edits:
         self.add = dict(_checked("add", add))
         tables = _checked("recode", recode)
         self.recode = {key: RecodeTable.from_option(table, key) for key, table in tables.items()}
-        recoders = {key: Recoder(key, table) for key, table in self.recode.items()}
-        self._actions = Actions(self.drop, self.rename, self.add, recoders)
+        self._patterns = {
+            name: re.compile(translate(name)) for name in self.drop if set(name) & set("*?[")
+        }
+        self._check_names()
         self._added = {
             encode_key(key): _encode_value(key, value) for key, value in self.add.items()
         }
+        self._actions = [KeyAction(), KeyAction(drops=True)]
+        self._numbers: dict[bytes, int] = {}
+        for key in dict.fromkeys((*self.rename, *self.recode, *self.rename.values(), *self.add)):
+            new, table = self.rename.get(key), self.recode.get(key)
+            self._numbers[encode_key(key)] = len(self._actions)
+            self._actions.append(
+                KeyAction(
+                    name=None if new is None else encode_key(new),
+                    new_value=None if table is None else Recoder(key, table),
+                    key=encode_key(key),
+                )
+            )
         self._idle: list[Rewriter] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,6 +105,8 @@ class Edits:
     def is_empty(self) -> bool:
         """Whether nothing would change."""
         return not (self.drop or self.rename or self.add or self.recode)
+
+    # -- records -------------------------------------------------------------------------------
 
     def rewrite(self, block: RecordBlock) -> Iterator[tuple[memoryview, Int64Array]]:
         """Yield the payloads of a block with these edits, as (data, offsets) in pieces.
@@ -116,6 +140,60 @@ class Edits:
         self._idle.append(rewriter)
         return bytes(data)
 
+    def _rewriter(self) -> Rewriter:
+        """Return a rewriter that no other thread uses, with warm caches if possible."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Rewriter(self._actions, self._action_number, self._added, self._check_record)
+
+    def _action_number(self, key: bytes) -> int:
+        if self.drop and self._dropped_by(decode_key(key)) is not None:
+            return _DROPPED
+        return self._numbers.get(key, _UNCHANGED)
+
+    def _matches(self, name: str, key: str) -> bool:
+        """Whether a dropped name or pattern matches this feature."""
+        pattern = self._patterns.get(name)
+        return name == key or (pattern is not None and pattern.match(key) is not None)
+
+    def _dropped_by(self, key: str) -> str | None:
+        """Return the name or pattern that drops a feature, or None."""
+        return next((name for name in self.drop if self._matches(name, key)), None)
+
+    def _check_record(self, keys: Iterable[tuple[int, bytes]]) -> None:
+        """Check that no two features of a record get the same name.
+
+        Args:
+            keys: of the record, each with the field of its section.
+        """
+        kept, renamed = set(), []
+        for field, key in keys:
+            action = self._actions[self._action_number(key)]
+            if action.name is not None:
+                renamed.append((field, action.name, key))
+            elif not action.drops:
+                kept.add((field, key))
+        for field, new, old in renamed:
+            if (field, new) in kept:
+                raise OptionError(
+                    f"cannot rename {decode_key(old)!r} to {decode_key(new)!r}: a record already "
+                    "has that feature",
+                    option="rename",
+                    value=decode_key(new),
+                    remedy="Drop it, or choose another name.",
+                )
+        for key in self._added:
+            if (1, key) in kept:
+                raise OptionError(
+                    f"cannot add {decode_key(key)!r}: a record already has that feature",
+                    option="add",
+                    value=decode_key(key),
+                    remedy="To replace it, drop it as well.",
+                )
+
+    # -- checks --------------------------------------------------------------------------------
+
     def check(self, schema: Schema, class_names: ClassNames | None = None) -> None:
         """Check against the schema of all records, before reading any.
 
@@ -130,16 +208,54 @@ class Edits:
             if key not in known and schema.is_complete:
                 raise _unknown(key, known)
         for name in self.drop:
-            if schema.is_complete and not any(self._actions.matches(name, key) for key in known):
+            if schema.is_complete and not any(self._matches(name, key) for key in known):
                 raise _unknown(name, known)
-        for name, features in schema.sections.items():
-            field = 2 if name == "feature_lists" else 1
-            self._actions.check_section(field, features, schema.record_count)
+        for section, features in schema.sections.items():
+            field = 2 if section == "feature_lists" else 1
+            self._check_section(field, features, schema.record_count)
         for key, table in self.recode.items():
             if key in known and known[key].kind in ("bytes", "float", "int64"):
                 table.for_kind(known[key].kind, key)
-        staying = [key for key in known if self._actions.dropped_by(key) is None]
+        staying = [key for key in known if self._dropped_by(key) is None]
         check_class_names(self.recode, schema, staying, class_names)
+
+    def _check_section(
+        self, field: int, features: Mapping[str, FeatureSchema], record_count: int
+    ) -> None:
+        """Check for conflicts that must occur in some record, from the schema alone."""
+        for key in self.add:
+            if key in features:
+                self._check_record([(field, encode_key(key))])
+        for old, new in self.rename.items():
+            pair = [features[key] for key in (old, new) if key in features]
+            if sum(feature.present for feature in pair) > record_count:
+                self._check_record([(field, encode_key(key)) for key in (old, new)])
+
+    def _check_names(self) -> None:
+        """Check for conflicts between the options."""
+        news = list(self.rename.values())
+        for old, new in self.rename.items():
+            encode_key(new)
+            if news.count(new) > 1:
+                problem = f"{option('rename')} gives several features the name {new!r}"
+                raise OptionError(problem, option="rename", value=new)
+            if new in self.add:
+                problem = f"{option('rename')} and {option('add')} both create the feature {new!r}"
+                raise OptionError(problem, option="add", value=new)
+            if old == new:
+                problem = f"{option('rename')} gives {old!r} the same name"
+                raise OptionError(problem, option="rename", value=new)
+        for key in (*self.rename, *self.recode):
+            name = self._dropped_by(key)
+            if name is not None:
+                pattern = "" if name == key else f" (by {name!r})"
+                raise OptionError(
+                    f"{option('drop')} removes {key!r}{pattern}, which is also renamed or recoded",
+                    option="drop",
+                    value=name,
+                )
+
+    # -- results -------------------------------------------------------------------------------
 
     def notices(self, schema: Schema) -> list[str]:
         """What should be known of the result; `schema` is that of all records after the edit."""
@@ -147,7 +263,7 @@ class Edits:
         notices = []
         for key in self.recode:
             text = label_text_key(key)
-            if text is None or text in self.recode or self._actions.dropped_by(text) is not None:
+            if text is None or text in self.recode or self._dropped_by(text) is not None:
                 continue
             now = self.rename.get(text, text)
             is_new = now == text and (text in self.add or text in self.rename.values())
@@ -171,16 +287,6 @@ class Edits:
             "recode": {key: table.to_json() for key, table in self.recode.items()},
         }
         return {name: value for name, value in document.items() if value}
-
-    def _rewriter(self) -> Rewriter:
-        """Return a rewriter that no other thread uses, with warm caches if possible."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            actions = self._actions
-            return Rewriter(
-                actions.numbered, actions.action_number, self._added, actions.check_record
-            )
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:
