@@ -15,7 +15,6 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.drawing import image_page
-from recordsmith.errors import MissingFileError
 from recordsmith.image.drawing.overlay import label_colour
 from recordsmith.stores import Location, PlaceLike, as_location
 
@@ -79,14 +78,6 @@ def test_positions_are_spread_evenly(tmp_path: Path, images: ModuleType, count: 
     assert len(positions) == drawn
     for number, position in enumerate(positions):  # one from each part
         assert 40 * number // drawn <= position < 40 * (number + 1) // drawn
-
-
-def test_positions_do_not_alias_with_alternating_classes(
-    tmp_path: Path, images: ModuleType
-) -> None:
-    data = write(tmp_path / "x.tfrecord", images)
-    positions = rs.sheet(data, tmp_path / "s.png", count=8).positions
-    assert len({position % 5 for position in positions}) > 2
 
 
 def test_random_positions_follow_the_seed(tmp_path: Path, images: ModuleType) -> None:
@@ -233,17 +224,6 @@ def test_only_records_that_exist_must_fit_on_a_page(tmp_path: Path, images: Modu
         image_page.check_fits(most, columns)
         with pytest.raises(rs.OptionError):
             image_page.check_fits(most + 1, columns)
-
-
-def test_jpeg_and_overwriting(tmp_path: Path, images: ModuleType) -> None:
-    data = write(tmp_path / "x.tfrecord", images, range(2))
-    for name in ("s.jpg", "s.JPEG"):
-        (tmp_path / name).write_bytes(b"old")
-        rs.sheet(data, tmp_path / name, overwrite=True)
-        with Image.open(tmp_path / name) as image:
-            assert image.format == "JPEG"
-    with pytest.raises(MissingFileError):
-        rs.sheet(data, tmp_path / "nowhere" / "s.png")
 
 
 def test_real_boxes(tmp_path: Path, zoo: Path) -> None:
