@@ -359,3 +359,14 @@ def test_invalid_arguments() -> None:
         rs.lint(5)  # type: ignore[arg-type]
     with raises(rs.OptionError, option="threads", value=0):
         rs.lint(rs.ImageFolder("flowers"), threads=0)
+
+
+def test_images_that_share_a_template_are_no_copies(tmp_path: Path) -> None:
+    for number in range(1, 101):
+        save(tmp_path / "a" / f"{number:03d}.jpg", _alike(0.25, number))
+    assert rs.lint(rs.ImageFolder(tmp_path)).is_clean
+    for number in range(1, 11):
+        save(tmp_path / "a" / f"{number:03d} again.jpg", _alike(0.25, number), quality=70)
+        save(tmp_path / "a" / f"{number:03d} small.jpg", _alike(0.25, number).resize((72, 48)))
+    (found,) = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (found.check, found.count) == ("similar-images", 20)

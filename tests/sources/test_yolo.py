@@ -478,3 +478,20 @@ def test_invalid_class_numbers(tmp_path: Path, number: str) -> None:
     data = read_data_file(as_location(path), "obj.data")
     assert data is not None
     assert data.class_count is None
+
+
+def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    write(root / "data" / "test.txt", "data/img/a.jpg\ndata/img/c.jpg\ndata/img/c.jpg\n")
+    source = Yolo(root)
+    assert _names(source)["data/img/a.jpg"] == "train"
+    (notice,) = source.list_samples().notices
+    assert notice.startswith("2 repeated")
+    assert re.search(r"img/a\.jpg in .*train.* valid", notice)
+    assert re.search(r"img/c\.jpg twice .*valid", notice)
+
+
+def test_number_of_classes_is_compared(tmp_path: Path) -> None:
+    root = _ultralytics(tmp_path, f"{YAML}nc: 3\n")
+    notices = Yolo(root).list_samples().notices
+    assert any(n.startswith("2 class names") and n.endswith(" 3") for n in notices)

@@ -499,10 +499,6 @@ def dota(root: Folder) -> None:
 # ---- other tools -------------------------------------------------------------------------------
 
 
-def _rows_of(records: Mapping[str, Record]) -> list[tuple[str, Box]]:
-    return [(path.rpartition("/")[2], box) for path, r in records.items() for box in r.boxes or ()]
-
-
 def _labelme(root: Folder, *, with_data: bool) -> list[Reading]:
     """Polygons that are rectangles, and a mask that they make."""
     records = _records(root, "{:04d}.jpg", range(5))
