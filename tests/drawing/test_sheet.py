@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.drawing import image_page
+from recordsmith.drawing.sheet import check_fits
 from recordsmith.image.drawing.overlay import label_colour
 from recordsmith.stores import Location, PlaceLike, as_location
 
@@ -215,15 +215,15 @@ def test_wrong_arguments(
 def test_only_records_that_exist_must_fit_on_a_page(tmp_path: Path, images: ModuleType) -> None:
     data = write(tmp_path / "x.tfrecord", images, range(2))
     assert len(rs.sheet(data, tmp_path / "s.png", count=10_000).positions) == 2
-    image_page.check_fits(6, 6)
+    check_fits(6, 6)
     for columns in (1, 6):
         with pytest.raises(rs.OptionError) as caught:
-            image_page.check_fits(10_000, columns)
+            check_fits(10_000, columns)
         assert (caught.value.option, caught.value.value) == ("count", "10000")
         most = int(next(filter(str.isdigit, caught.value.expected.split())))
-        image_page.check_fits(most, columns)
+        check_fits(most, columns)
         with pytest.raises(rs.OptionError):
-            image_page.check_fits(most + 1, columns)
+            check_fits(most + 1, columns)
 
 
 def test_real_boxes(tmp_path: Path, zoo: Path) -> None:
