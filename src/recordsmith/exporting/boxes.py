@@ -56,11 +56,7 @@ def has_objects(example: Features) -> bool:
 
 
 def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Object]:
-    """The objects of an example, in order.
-
-    Raises:
-        SourceError: lists differ in length, or an edge is not a finite number.
-    """
+    """The objects of an example, in order."""
     for key in BOX:
         if has_values(example, key) and not len(get_floats(example, key)):
             raise SourceError(f"{key} is not a float feature; expected edges from 0 to 1")

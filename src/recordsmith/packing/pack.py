@@ -351,12 +351,7 @@ def _complete(
 def _check_arguments(
     source: object, out: PlaceLike, threads: int | None
 ) -> tuple[Source, Location]:
-    """Validate arguments and return the source and the folder of the dataset.
-
-    Raises:
-        OptionError: an argument is invalid, or the folder lies inside the source.
-        FileAccessError: the path of the folder is unusable.
-    """
+    """Validate arguments and return the source and the folder of the dataset."""
     folder = as_folder(out)
     source = check_source(source)
     thread_count(threads)

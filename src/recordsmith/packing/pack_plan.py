@@ -92,11 +92,7 @@ class PackPlan(Report):
         return map(self._own, wanted, self._tasks.each(wanted))
 
     def _own(self, number: int, task: PackTask) -> PackTask:
-        """Return a task that writes the shard of its number, and nothing else.
-
-        Raises:
-            OptionError: it is a task of another plan.
-        """
+        """Return a task that writes the shard of its number, and nothing else."""
         file, out = self.shards[number].file, str(self.out.absolute())
         if (task.plan, task.number, task.name, task.out) != (self.fingerprint, number, file, out):
             raise OptionError(
@@ -107,11 +103,7 @@ class PackPlan(Report):
         return task
 
     def checked(self, numbers: Iterable[int]) -> list[int]:
-        """Return numbers of tasks, if there are such tasks.
-
-        Raises:
-            OptionError: a number is out of range.
-        """
+        """Return numbers of tasks, if there are such tasks."""
         wanted: list[int] = []
         for number in numbers:
             if not isinstance(number, int) or not 0 <= number < len(self.shards):
@@ -124,11 +116,7 @@ class PackPlan(Report):
         return wanted
 
     def noted_results(self) -> Iterator[ShardResult]:
-        """Yield the results that tasks have noted in the folder of the dataset.
-
-        Raises:
-            OptionError: a note is damaged.
-        """
+        """Yield the results that tasks have noted in the folder of the dataset."""
 
         def read(shard: ShardToWrite) -> ShardResult | None:
             place = done_location(self.out, shard.file)
@@ -145,9 +133,6 @@ class PackPlan(Report):
 
         A repeated task may have read samples that it could not read before: the result with the
         most records counts.
-
-        Raises:
-            OptionError: a result is missing, belongs to another plan, or contradicts another one.
         """
         numbers = {shard.file: number for number, shard in enumerate(self.shards)}
         found: dict[int, ShardResult] = {}
@@ -276,11 +261,7 @@ class PackPlan(Report):
 
 
 def _shards(documents: Iterable[Any], splits: Sequence[str]) -> tuple[ShardToWrite, ...]:
-    """Parse the shards of a plan.
-
-    Raises:
-        ValueError, TypeError: they are invalid.
-    """
+    """Parse the shards of a plan."""
     shards = tuple(
         ShardToWrite(check_shard_file(file), split, count_in_json(count))
         for file, split, count in documents
@@ -317,12 +298,7 @@ def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, 
 
 
 def read_results(paths: Iterable[PlaceLike]) -> Iterator[ShardResult]:
-    """Yield results from files with one in each line, as JSON.
-
-    Raises:
-        OptionError: a file has something else.
-        FileAccessError: a file cannot be read.
-    """
+    """Yield results from files with one in each line, as JSON."""
     for path in paths:
         place = as_location(path)
         for line in _lines(place):
@@ -334,9 +310,6 @@ def parse_result(result: Mapping[str, Any] | bytes, place: Location | None = Non
 
     Args:
         place: the file that it is from, for messages.
-
-    Raises:
-        OptionError: it is not a result.
     """
     try:
         return ShardResult.from_json(json_of(result) if isinstance(result, bytes) else result)
@@ -355,11 +328,7 @@ class SavedTasks:
         self._place = place
 
     def each(self, numbers: Sequence[int]) -> Iterator[PackTask]:
-        """Yield tasks by number, ascending.
-
-        Raises:
-            OptionError: the file ends before, or has something else.
-        """
+        """Yield tasks by number, ascending."""
         lines = enumerate(_lines(self._place), -1)  # the first line is the plan
         for number in numbers:
             line = next((line for at, line in lines if at == number), None)
@@ -369,11 +338,7 @@ class SavedTasks:
 
 
 def _lines(place: Location) -> Iterator[bytes]:
-    """Yield the lines of a file.
-
-    Raises:
-        FileAccessError: it cannot be read, or a line exceeds NOTE_BYTES (errno EFBIG).
-    """
+    """Yield the lines of a file."""
     pieces: list[bytes] = []
     byte_count = 0
     with place.open_read() as file, accessing(place):
