@@ -39,6 +39,9 @@ def parse_engine(text: str | None) -> Engine | None:
     """Return the engine for the text of an option: `processes:4`; None if there is none.
 
     Addresses with the name of an engine as their scheme stand alone: `spark://10.0.0.1:7077`.
+
+    Raises:
+        OptionError: there is no such engine, or its address is invalid.
     """
     if text is None:
         return None

@@ -195,7 +195,11 @@ class _SignedFiles:
             yield from written
 
     def read(self, place: Location) -> Any:
-        """Read a value."""
+        """Read a value.
+
+        Raises:
+            OptionError: the file is not of this job.
+        """
         content = place.read()
         signature, data = content[:_SIGNATURE_BYTES], content[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._signature(data)):
@@ -250,7 +254,11 @@ class _LocalResult:
             self._process.stdin.flush()
 
     def wait_until_finish(self) -> None:
-        """Wait for its end."""
+        """Wait for its end.
+
+        Raises:
+            RuntimeError: it failed, or lost a worker.
+        """
         status = self._process.wait()
         self.cancel()
         if status:

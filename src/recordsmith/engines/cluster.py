@@ -54,6 +54,9 @@ def check_reachable(engine: str, address: str) -> None:
         engine: its name, for messages.
         address: `host:port`, also with a scheme; with commas if there are several, of which one
             must respond.
+
+    Raises:
+        OptionError: none does, or the address is invalid.
     """
     reasons = [_why_not(host) for host in address.rpartition("://")[2].split(",")]
     if all(reasons):

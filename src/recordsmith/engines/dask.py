@@ -34,6 +34,9 @@ class Dask:
 
         Args:
             client: a distributed.Client or the address of a scheduler; None for the current client.
+
+        Raises:
+            OptionError: it is neither, or there is no current client.
         """
         if client is None:
             try:

@@ -43,6 +43,9 @@ class Ray:
                 variable RAY_ADDRESS names.
             num_cpus: the processors that Ray reserves for each task.
             options: of `ray.remote`, such as `resources={"packer": 1}`.
+
+        Raises:
+            OptionError: the address is not a text.
         """
         if address is not None and not isinstance(address, str):
             raise OptionError(

@@ -36,7 +36,11 @@ class Spark:
     """
 
     def __init__(self, session: SparkSession | None = None) -> None:
-        """`session`: not of Spark Connect; None for the active session."""
+        """`session`: not of Spark Connect; None for the active session.
+
+        Raises:
+            OptionError: it is not such a session, or no session is active.
+        """
         session = SparkSession.getActiveSession() if session is None else session
         context = getattr(session, "_sc", None)
         if not isinstance(context, SparkContext):

@@ -100,7 +100,7 @@ def collect(
     notes = merge_notes(result.notes for result in results)
     report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
     if failures and not skip_errors:
-        raise _unreadable(report, job.listed["samples"])
+        raise _unreadable(report, job.listed.samples)
     counts = dict.fromkeys(job.splits, 0)
     for shard, result in zip(job.shards, results, strict=True):
         counts[shard.split] += result.record_count
