@@ -97,7 +97,7 @@ def diff(
 
     By a feature: `recordsmith diff a.tfrecord b.tfrecord --by id`
     """
-    with console.progress_bar("comparing", of_bytes=True, again="reading what differs") as progress:
+    with console.progress_bar("comparing", of_bytes=True) as progress:
         report = rs.diff(a, b, **options, progress=progress)
     console.print_result(report, lambda: print_report(report.content()), json=json)
     if not report.is_equal:

@@ -20,10 +20,12 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from multiprocessing import context, current_process, parent_process, reduction
 from typing import Any, TypeAlias
 
@@ -242,3 +244,22 @@ def _anonymous_file() -> int:
     descriptor, path = tempfile.mkstemp()
     os.unlink(path)
     return descriptor
+
+
+@cache
+def end_with_main_process() -> None:
+    """End this worker as soon as its main process has ended, if torch does not.
+
+    A worker of torch looks whether the process that forked it has ended. With the start method
+    forkserver that is the fork server, which ends after all workers, so each would wait for the
+    other.
+    """
+    main = parent_process()
+    if main is None or main.pid == os.getppid():
+        return
+
+    def wait_and_end() -> None:
+        main.join()
+        os._exit(1)
+
+    threading.Thread(target=wait_and_end, name="recordsmith-main-ended", daemon=True).start()
