@@ -31,16 +31,6 @@ def test_annotations_without_boxes_are_reported(
     assert report["problem_count"] == 1
 
 
-def test_json_has_the_same_numbers(run, packed: Path, tmp_path: Path) -> None:
-    document = run("export", packed, tmp_path / "new", "--split", "train", "--json").document
-    assert document["records"] == document["files"] == 6
-    assert document["splits"] == {"train": 6}
-    assert document["folder"] == str(tmp_path / "new")
-    assert document["size_bytes"] == sum(
-        path.stat().st_size for path in (tmp_path / "new").glob("*/*")
-    )
-
-
 def test_changes_and_problems_are_printed(run, tmp_path: Path, images: Path) -> None:
     data = (images / "cat" / "0.jpg").read_bytes()
     path = tmp_path / "odd.tfrecord"

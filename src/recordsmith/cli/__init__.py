@@ -132,10 +132,9 @@ def load_command(name: str) -> Any:
     module = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
     function = getattr(module, name)
     _, summary = COMMANDS[name]
+    details, _, _ = (getdoc(function) or "").partition("\n\nArgs:\n")
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    single.command(name, cls=_Command, help=f"{summary}\n\n{getdoc(function)}")(
-        executable(name, function)
-    )
+    single.command(name, cls=_Command, help=f"{summary}\n\n{details}")(executable(name, function))
     return typer.main.get_command(single)
 
 

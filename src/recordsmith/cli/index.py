@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
@@ -52,18 +50,9 @@ def _print_index_report(report: IndexReport) -> None:
 
 
 def cache(
-    folder: Annotated[
-        str | None,
-        typer.Argument(
-            help="A cache folder. [default: RECORDSMITH_CACHE, or ~/.cache/recordsmith]",
-            metavar="[FOLDER]",
-            show_default=False,
-        ),
-    ] = None,
-    clear: Annotated[
-        bool,
-        typer.Option("--clear", help="Remove all cached data and indexes; both are only copies."),
-    ] = False,
+    folder: str | None = None,
+    *,
+    clear: bool = False,
     json: Json = False,
 ) -> None:
     """Datasets that are opened with a cache keep what they read there, so that the next epoch or
@@ -71,6 +60,10 @@ def cache(
     too.
 
     Example: `recordsmith cache --clear`
+
+    Args:
+        folder: a cache folder. [default: RECORDSMITH_CACHE, or ~/.cache/recordsmith]
+        clear: remove all cached data and indexes; both are only copies.
     """
     from recordsmith.stores.cache import inspect_cache
     from recordsmith.stores.remote import read_settings

@@ -27,13 +27,8 @@ def lint(
     source: Source,
     options: Annotated[dict[str, Any], OptionsOf("lint")],
     source_options: SourceOptions,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="Check only names, classes, orphans and the first bytes of some images.",
-        ),
-    ] = False,
+    *,
+    quick: bool = False,
     html: Html = None,
     overwrite: OverwritePage = False,
     json: Json = False,
@@ -44,6 +39,9 @@ def lint(
     Example: `recordsmith lint flowers`
 
     HTML page: `recordsmith lint flowers --html lint.html`
+
+    Args:
+        quick: check only names, classes, orphans and the first bytes of some images.
     """
     check_html(html, overwrite=overwrite)
     detected = rs.detect(source, **source_options)

@@ -53,6 +53,7 @@ _Where: TypeAlias = Annotated[
 
 def head(
     paths: Paths,
+    *,
     count: Annotated[
         int | None,
         typer.Option(
@@ -66,18 +67,8 @@ def head(
     ] = None,
     at: _At = None,
     where: _Where = None,
-    descriptors: Annotated[
-        str | None,
-        typer.Option(
-            help="Your own message types, written by "
-            "`protoc --include_imports --descriptor_set_out=FILE`.",
-            metavar="FILE",
-        ),
-    ] = None,
-    message: Annotated[
-        str | None,
-        typer.Option(help="The message type of the records, such as my.Box.", metavar="NAME"),
-    ] = None,
+    descriptors: str | None = None,
+    message: str | None = None,
     split: Split = None,
     json: Json = False,
 ) -> None:
@@ -91,6 +82,11 @@ def head(
     Filter: `recordsmith head out --where 'image/class/label == 3'`
 
     Own messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.Box`
+
+    Args:
+        descriptors: your own message types, written by `protoc --include_imports
+            --descriptor_set_out=FILE`.
+        message: the message type of the records, such as my.Box.
     """
     from recordsmith.cli import record_text
     from recordsmith.dataset import records_of
@@ -146,13 +142,9 @@ def head(
 
 def sheet(
     path: _OnePath,
-    out: Annotated[
-        str,
-        typer.Argument(
-            help="The image file to write: .png or .jpg.", metavar="OUT", show_default=False
-        ),
-    ],
-    options: Annotated[dict[str, Any], OptionsOf("sheet")],
+    out: str,
+    options: Annotated[dict[str, Any], OptionsOf("sheet", panels={WHICH: "seed"})],
+    *,
     count: Annotated[
         int | None,
         typer.Option(
@@ -168,12 +160,7 @@ def sheet(
         int | None,
         typer.Option(help="N random records.", min=1, metavar="N", rich_help_panel=WHICH),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Random seed of --sample. [default: 0]", metavar="N", rich_help_panel=WHICH
-        ),
-    ] = None,
+    seed: int | None = None,
     split: Split = None,
     at: _At = None,
     where: _Where = None,
@@ -184,6 +171,10 @@ def sheet(
     Selected records: `recordsmith sheet out sheet.png --at 143,9`
 
     Sample: `recordsmith sheet out sheet.png --sample 30 --seed 1`
+
+    Args:
+        out: the image file to write: .png or .jpg.
+        seed: random seed of --sample. [default: 0]
     """
     if seed is not None and sample is None:
         raise OptionError(f"{option('seed')} needs {option('sample')}", option="seed")
@@ -216,10 +207,9 @@ def sheet(
 
 def export(
     path: _OnePath,
-    out: Annotated[
-        str, typer.Argument(help="The folder to write.", metavar="OUT", show_default=False)
-    ],
+    out: str,
     options: Annotated[dict[str, Any], OptionsOf("export")],
+    *,
     split: Split = None,
     at: _At = None,
     where: _Where = None,
@@ -240,6 +230,9 @@ def export(
     Example: `recordsmith export out images --format coco`
 
     Filter: `recordsmith export out daisies --where 'image/class/text == "daisy"'`
+
+    Args:
+        out: the folder to write.
     """
     chosen = _chosen_records(path, split, at, where)
     try:
