@@ -131,7 +131,10 @@ def _index(inputs: Inputs) -> Job:
 
     def remove_indexes() -> None:
         for path in {*folder.iterdir()} - {*shards}:
-            path.unlink()
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     return Job(lambda: rs.index(shards), remove_indexes)
 

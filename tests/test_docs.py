@@ -299,7 +299,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
         shard.write(b"\0\0")
-    forecast = rs.forecast(rs.ImageFolder(flowers), sample_count=10, measure_speed=False)
+    forecast = rs.forecast(rs.ImageFolder(flowers), sample_count=10)
     salvaged = rs.salvage("out", "rescued")
     shutil.copy("flowers/rose/1.jpg", "flowers/rose/2.png")
     linted = rs.lint(rs.ImageFolder("flowers"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -44,19 +44,10 @@ def colliding(number: int) -> int:
 
 @case
 def tar_keys_with_one_safe_name(_: Path) -> None:
-    from recordsmith.sources.archives.tar import Member
-    from recordsmith.sources.archives.tar_samples import TarSamples
-    from recordsmith.sources.tables.json_values import KindSurvey
+    from recordsmith.sources.archives.webdataset import SafeNames
 
-    class Archive:
-        path = Path("a.tar")
-        skipped = ()
-
-        def members(self) -> Iterator[Member]:
-            for marks in product("/\\", repeat=17):
-                yield Member(f"{''.join(marks)}a.txt", 0, 0)
-
-    names = list(TarSamples().add(Archive(), "a", KindSurvey({})))  # type: ignore[arg-type]
+    safe = SafeNames()
+    names = [safe.take(f"{''.join(marks)}a") for marks in product("/\\", repeat=17)]
     assert len(set(names)) == len(names) > 50_000
     assert set(names) == {"a", *(f"a~{number}" for number in range(2, len(names) + 1))}
 

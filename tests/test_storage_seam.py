@@ -28,10 +28,9 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
         {"mmap.MADV_HUGEPAGE", "mmap.mmap"},
     ),
     "exporting.array_record": ("the library writes to paths", {"open", "os.remove"}),
-    "readers.file_lists": ("finds what the generated program finds", {"glob.glob"}),
+    "readers.programs": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.remote.fsspec_store": ("calls a file system of fsspec", {".rmdir"}),
-    "stores.remote.runtime": ("copies a library", {"open", "os.close"}),
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),
     "torch.workers": (

@@ -39,9 +39,6 @@ def thread_count(threads: int | None, *, most: int | None = None) -> int:
 
     Args:
         most: the limit if `threads` is None.
-
-    Raises:
-        OptionError: `threads` is not a positive integer.
     """
     if threads is None:
         processors = processor_count()

@@ -21,9 +21,6 @@ import numpy as np
 
 import recordsmith as rs
 
-SIDES = ("ymin", "xmin", "ymax", "xmax")
-OF_BOXES = {"image/object/class/label"} | {f"image/object/bbox/{side}" for side in SIDES}
-
 
 def main(reader: str, paths: list[str]) -> None:
     for number, path in enumerate(paths):
@@ -40,14 +37,12 @@ def main(reader: str, paths: list[str]) -> None:
         outputs = {name: feature.outputs(name) for name, feature in features.items()}
         assert told == {name for names in outputs.values() for name in names}
         readable = {key for key in known if known[key].kind != "none"}
-        assert set(features) - {"boxes"} == readable - (OF_BOXES if "boxes" in features else set())
+        assert set(features) == readable
         is_batched = reader == "torch" or ".batch(" in program.read_text("utf-8")
         read = rows_of(loaded(reader, variables), is_batched)
         expected = [row_of(example, known) for example in rs.open(path)]
         order = read["id"]
         assert sorted(order) == list(range(len(expected)))
-        if "boxes" in features:
-            check_boxes(read, expected)
         for key, rows in read.items():
             if isinstance(features[key], (rs.Image, rs.Mask)):
                 size = features[key].size or features[features[key].of].size
@@ -55,18 +50,6 @@ def main(reader: str, paths: list[str]) -> None:
             else:
                 assert rows == [expected[at][key] for at in order], (path, key)
         print(len(expected), "records")
-
-
-def check_boxes(read: dict[str, list[Any]], expected: list[dict[str, Any]]) -> None:
-    """Take them out of what was read, as they are no features of the records."""
-    rows = (read.pop(name) for name in ("boxes", "boxes_labels", "boxes_lengths"))
-    for at, boxes, labels, length in zip(read["id"], *rows, strict=True):
-        sides = [expected[at][f"image/object/bbox/{side}"] for side in SIDES]
-        assert length == len(sides[0]) == at
-        assert np.allclose(
-            np.reshape(boxes[:length], (length, 4)), np.reshape(sides, (4, length)).T
-        )
-        assert labels[:length] == expected[at]["image/object/class/label"]
 
 
 def loaded(reader: str, variables: dict[str, Any]) -> Any:

@@ -7,7 +7,25 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from recordsmith.stores import Data, MemoryStore, ObjectInfo
+from recordsmith.building import ShardResult
+from recordsmith.packing import pack_task
+from recordsmith.stores import Data, Location, MemoryStore, ObjectInfo, PlaceLike, as_folder
+
+_thread = threading.local()
+
+
+def _folder_of_task(place: PlaceLike) -> Location:
+    return getattr(_thread, "folder", None) or as_folder(place)
+
+
+def run_in(folder: Location, task: pack_task.PackTask) -> ShardResult:
+    """Run a task in a store that no URL names."""
+    pack_task.as_folder = _folder_of_task  # type: ignore[attr-defined]
+    _thread.folder = folder
+    try:
+        return pack_task.run_task(task)
+    finally:
+        _thread.folder = None
 
 
 class Killed(BaseException):

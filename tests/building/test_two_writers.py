@@ -15,10 +15,9 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
-from recordsmith.packing.pack_task import run_task
 from recordsmith.stores import Location, MemoryStore
 
-from .disturbed_stores import DisturbedStore, DyingStore, Killed, Turns, content
+from .disturbed_stores import DisturbedStore, DyingStore, Killed, Turns, content, run_in
 from .test_killed_jobs import append, copied, ids, pack, prepared, reshard, rows, source
 
 SEEDS = range(200)
@@ -216,7 +215,7 @@ def test_shards_of_several_machines() -> None:
 
     def machine(*numbers: int) -> Callable[[MemoryStore], Any]:
         return lambda store: [
-            run_task(task, Location(store, "out")) for task in plan(store).tasks(numbers)
+            run_in(Location(store, "out"), task) for task in plan(store).tasks(numbers)
         ]
 
     for seed in SEEDS[:50]:

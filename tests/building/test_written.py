@@ -16,13 +16,12 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.building import ShardResult, done_location, partial_location
-from recordsmith.packing.pack_task import run_task
 from recordsmith.stores import Location, MemoryStore, as_folder
 
 from ..killed_jobs import killed_before
 from ..places import visible
 from ..raising import raises
-from .disturbed_stores import DyingStore, Killed
+from .disturbed_stores import DyingStore, Killed, run_in
 
 ROWS = [{"id": number} for number in range(1000, 1040)]
 
@@ -33,9 +32,7 @@ def plan(place: Location, seed: int = 1) -> rs.PackPlan:
 
 
 def run(made: rs.PackPlan, *numbers: int) -> list[ShardResult]:
-    return [
-        ShardResult.from_json(run_task(task, made.out)) for task in made.tasks(numbers or (0, 1))
-    ]
+    return [run_in(made.out, task) for task in made.tasks(numbers or (0, 1))]
 
 
 def packed(place: Location, seed: int = 1) -> dict[str, bytes]:
@@ -148,14 +145,14 @@ def test_tasks_run_after_finishing_too_early(place: Location, tmp_path: Path, mi
     """Their rows are kept until the dataset is complete."""
     made = plan(place)
     tasks = [*made.tasks()]
-    results = [ShardResult.from_json(run_task(tasks[0], place))]
+    results = [run_in(place, tasks[0])]
     if missing == "shard":
         results.append(dataclasses.replace(results[0], file=tasks[1].name))
     kind = rs.OptionError if missing == "result" else rs.FileAccessError
     for _ in range(2):
         with raises(kind):
             rs.finish(made, results)
-    rs.finish(made, [results[0], ShardResult.from_json(run_task(tasks[1], place))])
+    rs.finish(made, [results[0], run_in(place, tasks[1])])
     assert visible(place) == packed(as_folder(tmp_path / "plain"))
     internal = {entry.name for entry in (place / ".recordsmith").list_entries()}
     assert internal - {"lock"} == {f"{task.name}.index" for task in tasks}

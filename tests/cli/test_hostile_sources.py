@@ -36,7 +36,7 @@ SECONDS = 30
 COMMANDS = (
     ("detect",),
     ("lint",),
-    ("forecast", "--no-speed"),
+    ("forecast",),
     ("pack", "OUT/packed", "--skip-errors", "--check-images"),
 )
 COMMANDS_OF_PACKED = (

@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "export parts of a file": (("export", "DATA", "OUT/new", "--format", "npz", "--json"),),
     "detect": (("detect", "IMAGES", "--json"),),
     "lint": (("lint", "IMAGES", "--json", "--html", "OUT/lint.html"),),
-    "forecast": (("forecast", "IMAGES", "--json", "--no-speed"),),
+    "forecast": (("forecast", "IMAGES", "--json"),),
     "pack": (("pack", "IMAGES", "OUT/new", "--shards", "2", "--labels", "LISTS/labels.csv"),),
     "pack like": (("pack", "IMAGES", "OUT/new", "--like", "DATA"),),
     "append": (

@@ -9,6 +9,7 @@ import pickle
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -204,7 +205,7 @@ def test_repr_has_shards_and_records(dataset: rs.Dataset) -> None:
         "  features: id (int64), name (bytes), score (float), steps (int64)",
         "  classes: daisy, müsli, a b",
     ]
-    html = rs.Dataset(dataset.shards, class_names=("<b>", "a\x1b[31m"))._repr_html_()
+    html = rs.Dataset(replace(dataset.view, class_names=("<b>", "a\x1b[31m")))._repr_html_()
     assert "&lt;b&gt;" in html
     assert "<b>," not in html
     assert "\x1b" not in html

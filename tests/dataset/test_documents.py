@@ -14,7 +14,7 @@ from recordsmith.dataset import read_label_map, read_manifest
 from recordsmith.dataset.documents import json_of, text_of
 from recordsmith.examining import SchemaFile
 from recordsmith.packing import PackPlan
-from recordsmith.reshaping.editing.edits import Edits
+from recordsmith.reshaping.edits import Edits
 from recordsmith.wire import encode_records
 
 READERS: dict[str, Callable[[Path], Any]] = {

@@ -33,7 +33,7 @@ def test_locks_that_are_held_when_a_process_forks(numbered: Any, tmp_path: Path)
         held, goes_on = threading.Event(), threading.Event()
 
         def hold():
-            with dataset.shards[0]._lock, dataset._records._records._open._lock:
+            with dataset.shards[0]._lock, dataset.view.records._records._open._lock:
                 held.set()
                 goes_on.wait()
 

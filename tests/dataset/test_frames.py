@@ -14,9 +14,10 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import frames as frames_module
-from recordsmith.dataset import open_shards, records_of
+from recordsmith.dataset import records_of, shard_sequence
 from recordsmith.dataset.frames import (
     FrameReader,
+    FrameRows,
     MappedFrames,
     ReadFrames,
     maps_well,
@@ -54,7 +55,7 @@ def _gathered(
     sizes = [len(PAYLOADS[number]) + 16 * whole for number in numbers]
     places = np.cumsum([0, *sizes])
     out = np.full(places[-1], 0xAA, np.uint8)
-    count = frames.gather(BEGINS[numbers], ENDS[numbers], places[:-1], out, whole=whole)
+    count = frames.gather(FrameRows(BEGINS[numbers], ENDS[numbers], places[:-1]), out, whole=whole)
     return count, [out[a:b].tobytes() for a, b in itertools.pairwise(places)]
 
 
@@ -146,7 +147,7 @@ def test_copied_bytes_are_the_verified_bytes(path: Path, may_map: bool, *, whole
     writer.start()
     try:
         for _ in range(400):
-            count = frames.gather(begins, ends, np.arange(2) * size, out, whole=whole)
+            count = frames.gather(FrameRows(begins, ends, np.arange(2) * size), out, whole=whole)
             assert {row.tobytes() for row in out.reshape(2, size)[:count]} <= payloads
             view = frames.view(0, len(versions[0]))
             assert view is not None
@@ -178,7 +179,7 @@ def test_maps_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         if number == 0:
             records = [bytes(100_000)] * 5
         (tmp_path / f"{number}.tfrecord").write_bytes(b"".join(map(encode_record, records)))
-    monkeypatch.setattr(open_shards, "_MAPPED_BYTES", 2 * 5 * 116)
+    monkeypatch.setattr(shard_sequence, "_MAX_MAPPED_BYTES", 2 * 5 * 116)
     dataset = rs.open(tmp_path)
     for _ in range(2):
         assert [data[0] for data in dataset.read_records(range(0, 20, 2))] == [

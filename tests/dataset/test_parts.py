@@ -113,7 +113,7 @@ def test_damage_after_a_condition_has_its_place(tmp_path: Path) -> None:
     with rs.ShardWriter(path) as writer:
         for number in range(10):
             writer.write_example({"id": number, "value": [1.0] if number < 8 else ["text"]})
-    dataset = rs.Dataset([Shard(path, "")], schema=rs.open(path)[:8].schema)
+    dataset = rs.Dataset.from_shards([Shard(path, "")], rs.open(path)[:8].schema)
     with raises(rs.CorruptDataError, path=path, record=9, defect=Defect.FEATURE_KIND):
         dataset.to_arrow(where="id in (2, 9)").read_all()
 

@@ -25,7 +25,6 @@ from recordsmith.errors import (
     CorruptDataError,
     Defect,
     FileAccessError,
-    ForbiddenFileError,
     OptionError,
 )
 from recordsmith.stores import FolderEntry, Location, ObjectInfo
@@ -430,18 +429,15 @@ def test_a_damaged_index_is_not_used(store: CountingStore, cut: int) -> None:
 
 
 class UnlistedStore(CountingStore):
-    """A web server without index pages, which it may refuse."""
+    """A web server."""
 
     can_list = False
-    refuses = False
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
-        if self.refuses:
-            raise ForbiddenFileError(errno.EACCES, "permission denied", self.name_of(key))
-        yield from ()
+        raise FileAccessError(errno.EOPNOTSUPP, "it cannot be listed", self.name_of(key))
 
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:  # noqa: ARG002
-        yield from ()
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        raise FileAccessError(errno.EOPNOTSUPP, "it cannot be listed", self.name_of(prefix))
 
     def is_folder(self, key: str) -> bool:
         return not key
@@ -484,18 +480,13 @@ def test_an_unfinished_job_without_listing(unlisted: UnlistedStore, packed: Loca
         rs.open(Location(unlisted, packed.key))
 
 
-@pytest.mark.parametrize("refuses", [False, True])
-def test_no_manifest_and_no_listing(
-    unlisted: UnlistedStore, packed: Location, refuses: bool
-) -> None:
+def test_no_manifest_and_no_listing(unlisted: UnlistedStore, packed: Location) -> None:
     without_manifest(packed)
-    unlisted.refuses = refuses
     with raises(FileAccessError, errno=errno.ENOENT) as caught:
         rs.open(Location(unlisted, packed.key))
     assert caught.value.remedy
-    if not refuses:
-        with raises(OptionError, option="paths"):
-            rs.open(Location(unlisted, ""))
+    with raises(FileAccessError, errno=errno.EOPNOTSUPP):
+        rs.open(Location(unlisted, ""))
     assert len(rs.open(Location(unlisted, f"{packed.key}/train-00001-of-00100.tfrecord"))) == 3
 
 

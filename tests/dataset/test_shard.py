@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import Shard, ShardWriter, open_shards, records_of
+from recordsmith.dataset import Shard, ShardWriter, records_of, shard_sequence
 from recordsmith.dataset.shard_index import ShardIndex
 from recordsmith.wire import encode_record, encode_records
 
@@ -129,7 +129,7 @@ def test_reading_from_many_threads(path: Path) -> None:
 def test_many_shards_do_not_hold_many_files_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: Any
 ) -> None:
-    monkeypatch.setattr(open_shards, "_OPEN_SHARDS", 4)
+    monkeypatch.setattr(shard_sequence, "_MAX_OPEN_SHARDS", 4)
     for number in range(20):
         (tmp_path / f"{number:02d}.tfrecord").write_bytes(encode_record(bytes([number])))
     dataset = rs.open(tmp_path)

@@ -15,7 +15,7 @@ from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
 from recordsmith.errors import ForbiddenFileError
 
-from ..places import contents, visible
+from ..places import contents
 from ..raising import raises
 from ..repeating_engine import RepeatingEngine, plain
 
@@ -67,18 +67,6 @@ def test_a_worker_without_credentials(folder: str, monkeypatch: pytest.MonkeyPat
         rs.verify(folder, engine=RepeatingEngine())
 
 
-def test_indexes(folder: str) -> None:
-    found = []
-    for number, engine in enumerate((None, Processes(2))):
-        to = f"{folder}-{number}"
-        report = rs.index(folder, format="dali", to=to, engine=engine)
-        found.append(([(file.shard, file.record_count) for file in report.files], visible(to)))
-        own = rs.index(folder, overwrite=True, engine=engine)
-        found[-1] += (own,)
-    assert found[0] == found[1]
-    assert found[0][1]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["webdataset", "npz", "tfds"])
 def test_export(folder: str, bucket: tuple[str, dict[str, Any]], format: str) -> None:
@@ -109,14 +97,3 @@ def test_export(folder: str, bucket: tuple[str, dict[str, Any]], format: str) ->
     assert report.record_count == 2
     entries = json.loads(contents(f"{folder}-1").pop(".export.json"))["entries"]
     assert sorted([*entries, ".export.json"]) == [*contents(f"{folder}-1")]
-
-
-def test_salvage(folder: str) -> None:
-    _damage(folder)
-    found = []
-    for number, engine in enumerate((None, Processes(2))):
-        out = f"{folder}-{number}"
-        report = rs.salvage(folder, out, engine=engine)
-        found.append((plain(report.shards), visible(out)))
-        assert rs.verify(out).is_good
-    assert found[0] == found[1]

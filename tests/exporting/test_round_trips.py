@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.sources.tables.table_rows import LOST_DIGITS
+from recordsmith.sources.tables.precision import LOST_DIGITS
 
 _NUMBERS = itertools.count()
 NAMES = ("image/filename", "image/source_id")  # the folder in them is that of the layout

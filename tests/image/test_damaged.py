@@ -21,8 +21,7 @@ import pytest
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.image import ImageOptions, store_image
-from recordsmith.image.decoding.exact import decode_exact
-from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
+from recordsmith.image.decoding.pixels import decode_exact, decode_pixels, read_image_head
 from recordsmith.image.formats.png import encode_chunk
 
 SOAK = Path(__file__).parent.parent / "soak" / "damaged_images.py"
@@ -184,7 +183,7 @@ def test_libraries_print_nothing_about_damaged_images(soak: ModuleType, tmp_path
                 (tmp_path / f"{number}-{copy}.{kind}").write_bytes(damaged)
     program = (
         "import sys; from pathlib import Path\n"
-        "from recordsmith.image.decoding.exact import decode_exact\n"
+        "from recordsmith.image.decoding.pixels import decode_exact\n"
         "from recordsmith.examining.verification.image_check import check_example_images\n"
         "for path in Path(sys.argv[1]).iterdir():\n"
         "    check_example_images({'image/encoded': [path.read_bytes()]}, ['image/encoded'])\n"

@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +102,6 @@ def test_decoding_takes_no_more_than_estimated(tmp_path: Path) -> None:
     }
     if features.check("avif"):
         cases["avif"] = _saved(plain, "AVIF", speed=10)
-    if find_spec("pillow_jxl"):
-        import_module("pillow_jxl")
-        cases["jxl"] = _saved(see_through, "JXL", effort=1)
     small = tmp_path / "small.png"
     small.write_bytes(_saved(plain.crop((0, 0, 9, 9)), "PNG"))
     for name, data in cases.items():

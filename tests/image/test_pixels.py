@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.image.decoding.exact import decode_exact
-from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
+from recordsmith.image.decoding.pixels import decode_exact, decode_pixels, read_image_head
 from recordsmith.image.formats.png import GREY, RGB, Chunk, encode_chunk, encode_png_values
 
 

@@ -6,7 +6,6 @@ That they read what they were written for is tested in tests/adapters/test_reade
 from __future__ import annotations
 
 import ast
-import dataclasses
 import os
 import re
 import shlex
@@ -20,8 +19,6 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.readers import READERS
-from recordsmith.readers.description import describe
-from recordsmith.readers.file_lists import file_lines
 from recordsmith.readers.reader_code import Reader
 
 from ..raising import raises
@@ -98,7 +95,8 @@ def test_every_kind_and_shape_in_tensorflow(numbers: Path) -> None:
         '"note": tf.io.FixedLenFeature([], tf.string, default_value=""),',
     ):
         assert f"\n    {line}" in code
-    assert "decode" not in code
+    assert "decode_" not in code
+    assert ".batch(32)\n" in code
     assert f'files = ["{numbers}"]\n' in code
     assert "recordsmith" not in names(code)
 
@@ -158,10 +156,7 @@ def test_images_are_decoded(images: Any, tmp_path: Path) -> None:
             writer.write_example({"image/encoded": images.jpeg(height=height), **masks})
     code = rs.reader_code(path, "tf")
     assert 'example["image/encoded"] = tf.io.decode_image(' in code
-    assert 'example["the_mask"] = tf.io.decode_png(' in code
-    assert 'example["deep_mask"], channels=1, dtype=tf.uint16' in code
-    assert 'example["odd/segmentation"] = ' not in code
-    assert "recordsmith.Mask" in next(note for note in comments(code) if "colours" in note)
+    assert code.count("decode_") == 1  # decoders turn palettes of masks into colours
     code = rs.reader_code(path, "torch")
     assert 'rs.Image("image/encoded", size=(224, 224)),  # jpeg\n' in code
     assert 'rs.Mask("the_mask"),  # png\n' in code
@@ -169,7 +164,7 @@ def test_images_are_decoded(images: Any, tmp_path: Path) -> None:
     assert 'rs.Mask("odd/segmentation", size=(6, 8)),  # png, 8x6\n' in code  # not the image's
     code = rs.reader_code(path, "dali")
     assert 'fn.decoders.image(example["image/encoded"], device="cpu")' in code
-    assert 'fn.decoders.image(example["the_mask"], device="cpu", output_type=types.GRAY)' in code
+    assert code.count("decoders") == 1
 
 
 def test_common_image_size_is_used(images: Any, tmp_path: Path) -> None:
@@ -187,7 +182,6 @@ def test_unsupported_images_stay_bytes(images: Any, tmp_path: Path) -> None:
     code = rs.reader_code(path, "tf")
     assert 'example["gif"] = ' in code
     assert 'example["tiff"] = ' not in code
-    assert "# tiff, 8x6; TensorFlow does not decode tiff\n" in code
     assert 'example["two"] = ' not in code
     code = rs.reader_code(path, "dali")
     assert 'example["tiff"] = ' in code
@@ -197,50 +191,14 @@ def test_unsupported_images_stay_bytes(images: Any, tmp_path: Path) -> None:
     assert 'rs.Bytes("two", (2,))' in code
 
 
-SIDES = {f"image/object/bbox/{side}": [0.25] for side in ("ymin", "xmin")} | {
-    f"image/object/bbox/{side}": [0.5] for side in ("ymax", "xmax")
-}
-LABEL = {"image/object/class/label": [1]}
-
-
-def boxes_line(path: Path, *examples: dict[str, Any]) -> str:
-    """What the program says of the boxes; each of their features, if nothing."""
-    with rs.ShardWriter(path, overwrite=True) as writer:
-        for example in examples:
-            writer.write_example(example)
-    code = rs.reader_code(path, "torch")
-    found = re.findall(r'"boxes": (rs.Boxes\(.*\)),', code)
-    if not found:
-        assert code.count("image/object/bbox/") == 8  # the names, and the keys
-        return ""
-    assert not constants(code) & SIDES.keys()
-    return str(found[0])
-
-
-def test_boxes_of_objects_are_one_feature(tmp_path: Path, images: Any) -> None:
-    path = tmp_path / "x.tfrecord"
-    two = {key: value * 2 for key, value in (SIDES | LABEL).items()}
-    none: dict[str, Any] = {"id": 1}
-    assert boxes_line(path, SIDES | LABEL, two, none) == "rs.Boxes()"
-    assert boxes_line(path, SIDES | LABEL) == "rs.Boxes(length=1)"
-    assert boxes_line(path, SIDES, two) == "rs.Boxes(labels=None)"  # not each has a class
-    image = {"image/encoded": images.jpeg(), "other": images.jpeg()}
-    assert boxes_line(path, SIDES | image) == (
-        'rs.Boxes(labels=None, of="image/encoded", length=1)'
-    )
-
-
-def test_invalid_boxes_stay_lists(tmp_path: Path, images: Any) -> None:
-    path = tmp_path / "x.tfrecord"
-    assert boxes_line(path, {key: [value[0] * 200] for key, value in SIDES.items()}) == ""  # pixels
-    turned = SIDES | {"image/object/bbox/ymin": [0.9]}
-    assert boxes_line(path, turned) == ""
-    more = SIDES | {"image/object/bbox/ymin": [0.25, 0.25]}
-    assert boxes_line(path, more) == ""
-    assert boxes_line(path, {key: [1] for key in SIDES}) == ""  # no floats
-    assert boxes_line(path, SIDES | {"boxes": 1}) == ""  # the name is taken
-    pair = {"one": images.jpeg(), "other": images.jpeg()}
-    assert boxes_line(path, SIDES | pair) == ""  # of which?
+def test_boxes_stay_lists_and_a_comment_names_what_reads_them(tmp_path: Path) -> None:
+    sides = ("ymin", "xmin", "ymax", "xmax")
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        for count in range(3):
+            writer.write_example({f"image/object/bbox/{side}": [0.5] * count for side in sides})
+    code = rs.reader_code(tmp_path / "x.tfrecord", "torch")
+    assert code.count('rs.Ragged("image/object/bbox/') == 4
+    assert sum("rs.Boxes()" in note for note in comments(code)) == 1
 
 
 def test_class_names_are_in_a_comment(packed_flowers: Path) -> None:
@@ -273,15 +231,13 @@ def shards(folder: Path, split: str) -> list[str]:
     return [str(path) for path in sorted(folder.glob(f"{split}-*.tfrecord"))]
 
 
-@pytest.mark.parametrize("name", ["memory://x/a.tfrecord", "other://x/a.tfrecord"])
-def test_programs_list_local_files_only(tmp_path: Path, name: str) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+def test_programs_list_local_files_only() -> None:
+    location = rs.stores.as_location("memory://reader-code/a.tfrecord")
+    with rs.ShardWriter(location) as writer:
         writer.write_example({"label": 1})
-    found = describe(tmp_path / "x.tfrecord", None, None)
-    elsewhere = dataclasses.replace(found, paths=name, files=(*found.files, name))
-    assert file_lines(found)
-    with raises(rs.OptionError, option="reader", value=name):
-        file_lines(elsewhere)
+    assert str(location) in rs.reader_code(str(location), "torch")
+    with raises(rs.OptionError, option="reader", value=str(location)):
+        rs.reader_code(str(location), "tf")
 
 
 def files_of(code: str) -> list[str]:

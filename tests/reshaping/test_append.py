@@ -15,7 +15,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, read_manifest
 from recordsmith.reshaping import AppendReport
-from recordsmith.reshaping.appending.renumbering import renumbered
+from recordsmith.reshaping.append_checks import renumber
 from recordsmith.stores import Location, PlaceLike, as_folder
 
 from ..places import AnyPlace, contents
@@ -140,9 +140,9 @@ def test_names_from_a_template(more: Location, place: Location, numbered: Module
 
 def test_numbers_that_get_wider() -> None:
     files = {"a": [f"a-{number}-of-9" for number in range(9)]}
-    names = renumbered(files, {"a": 3}, "none")
-    assert names.renamed["a-8-of-9"] == "a-8-of-12"
-    assert names.added == {"a": ["a-9-of-12", "a-10-of-12", "a-11-of-12"]}
+    renamed, added = renumber(files, {"a": 3}, "none")
+    assert renamed["a-8-of-9"] == "a-8-of-12"
+    assert added == {"a": ["a-9-of-12", "a-10-of-12", "a-11-of-12"]}
 
 
 def test_indexes_are_renamed_too(numbered: ModuleType, more: Location, place: Location) -> None:

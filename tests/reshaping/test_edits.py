@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.errors import Defect
 from recordsmith.example import Schema, SchemaSurvey, classify
-from recordsmith.reshaping.editing.edits import Edits
+from recordsmith.reshaping.edits import Edits
 
 from ..raising import raises
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import KeyAction, Rewriter, classify, rewriting
-from recordsmith.reshaping.editing.edits import Edits, RecordOptionError
-from recordsmith.reshaping.editing.recode_table import RecodeTable
-from recordsmith.reshaping.editing.recoder import Recoder
+from recordsmith.reshaping.edits import Edits, RecordOptionError
+from recordsmith.reshaping.recoding import Recoder, RecodeTable
 from recordsmith.wire import RecordBlock
 
 KEYS = ["a", "b", "label", "größe", "😀", "x" * 130, ""]

@@ -18,7 +18,7 @@ import pytest
 
 from recordsmith.errors import MissingExtraError
 from recordsmith.stores import Store
-from recordsmith.stores.remote.runtime import obstore_here
+from recordsmith.stores.remote.object_store import _import_obstore
 
 from .server import Address, NotInstalledError, Server
 
@@ -60,7 +60,7 @@ class Servers:
     def new_bucket(self) -> tuple[str, dict[str, Any]]:
         """Return the URL of an empty bucket in S3, and the options of its store, which are JSON."""
         with _skipping():
-            obstore_here()
+            _import_obstore()
             return self["s3"].new_bucket()  # type: ignore[attr-defined]
 
     def __enter__(self) -> Self:

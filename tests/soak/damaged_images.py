@@ -29,8 +29,8 @@ from PIL import Image
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.image_check import check_example_images
-from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.pixels import (
+    decode_exact,
     decode_pixels,
     read_image_head,
     with_bits,

@@ -1,4 +1,4 @@
-"""Kill processes that read through one cache, while its limit changes and its file is damaged.
+"""Kill processes that read through one cache, while its limit changes and its files are damaged.
 
     python tests/soak/killed_caches.py --seed 7 --count 300
 
@@ -18,6 +18,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,24 @@ def forked(*arguments: Any) -> int:
     return child
 
 
+def damage(cache: Path, dice: random.Random) -> None:
+    """Write random bytes to a block, as many of them to its table."""
+    paths = [*(cache / "blocks").iterdir()]
+    if paths:
+        with suppress(FileNotFoundError), dice.choice(paths).open("r+b") as file:
+            size = os.fstat(file.fileno()).st_size
+            for number in range(50 if size else 0):
+                file.seek(dice.randrange(min(4096, size) if number % 2 else size))
+                file.write(dice.randbytes(1))
+
+
 def disk_bytes(folder: Path) -> int:
     """The disk space of a folder, by blocks in use."""
-    return sum(path.lstat().st_blocks * 512 for path in [folder, *folder.rglob("*")])
+    total = 0
+    for path in [folder, *folder.rglob("*")]:
+        with suppress(FileNotFoundError):
+            total += path.lstat().st_blocks * 512
+    return total
 
 
 def soak(folder: Path, count: int, seed: int) -> list[str]:
@@ -144,10 +160,11 @@ def soak(folder: Path, count: int, seed: int) -> list[str]:
             (folder / "new").write_text(str(version))
             (folder / "new").rename(folder / "version")
         elif kind == 1:
-            with (cache / "blocks").open("r+b") as file:
-                for _ in range(50):
-                    file.seek(4096 + dice.randrange(4 << 20))
-                    file.write(dice.randbytes(dice.randrange(1, 50)))
+            for child in readers:  # a process compares a page with its checksum once
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+            readers.clear()
+            damage(cache, dice)
         elif kind == 2 and killed % 3 == 0:
             smaller = dice.choice(_LIMITS)
             limit = max(limit, smaller)  # while it changes

@@ -56,7 +56,7 @@ _RUN_SECONDS = 120  # of one run, which fails then
 _END_SECONDS = 15  # torch's workers look every 5 s whether their main process lives
 _SHARED = "/dev/shm"
 _ORDERS = {"global": True, "blocks": rs.BlockShuffle(16, 4)}
-_STARTS = (None, "forkserver")  # None: torch's default
+_STARTS = ("spawn", "forkserver")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Job:
     dataset: Mapping[str, Any]
     selection: str
     order: str
-    start_method: str | None
+    start_method: str
     folder: Path
 
 
@@ -234,7 +234,7 @@ class Soak:
     def _pack(self, target: Any) -> None:
         rs.pack(rs.ImageFolder(self._root / "images"), target, shards=6, threads=2)
 
-    def round(self, selection: str, order: str, start_method: str | None) -> None:
+    def round(self, selection: str, order: str, start_method: str) -> None:
         """Train with kills, and compare with an undisturbed run."""
         folder = self._root / "round"
         shutil.rmtree(folder, ignore_errors=True)
@@ -435,7 +435,7 @@ def processes_in(session: int) -> Iterator[int]:
                 yield int(folder.name)
 
 
-def rounds(dice: random.Random) -> Iterator[tuple[str, str, str | None]]:
+def rounds(dice: random.Random) -> Iterator[tuple[str, str, str]]:
     """Yield selections, orders and start methods: each combination before one comes again."""
     combinations = list(product(("all", "filter", "select"), _ORDERS, _STARTS))
     while True:

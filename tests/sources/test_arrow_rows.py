@@ -22,7 +22,7 @@ import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
 from recordsmith.sources.tables import arrow_rows
-from recordsmith.sources.tables.table_rows import LOST_DIGITS
+from recordsmith.sources.tables.precision import LOST_DIGITS
 
 from ..raising import raises
 from ..reading import read_sample

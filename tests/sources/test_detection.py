@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import recordsmith as rs
 from recordsmith.sources.detection import FORMATS
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.layouts import Confidence
 from recordsmith.stores import as_folder
 
 from ..places import new_place
 from ..raising import raises
 from .drawn_folders import write
-
-MASK = "image/segmentation/class/encoded"
 
 # -- images and masks: files -> images, masks, other options, pairs, splits ------------------------
 
@@ -117,34 +111,6 @@ def test_images_and_masks(tmp_path: Path, layout: str) -> None:
     assert document["noun"] == "pairs"
 
 
-@pytest.mark.parametrize("layout", PAIRS)
-def test_each_image_is_packed_with_its_own_mask(tmp_path: Path, layout: str) -> None:
-    """Pillow reads the files again; the digits of their names show which belong together."""
-    root = write(tmp_path / "x", PAIRS[layout][0])
-    rs.pack(rs.detect(root).source, tmp_path / "out")
-    numbers_only = PAIRS[layout][3].get("colours") is None
-    for example in rs.open(tmp_path / "out"):
-        image = root / os.fsdecode(example["image/filename"][0])
-        assert image.read_bytes() == example["image/encoded"][0]
-        mask = Image.open(io.BytesIO(example[MASK][0]))
-        number = re.findall(r"\d+", image.stem.replace("leftImg8bit", ""))[-1]
-        others = [
-            path
-            for path in root.rglob("*")
-            if path.is_file()
-            and path != image
-            and number in re.findall(r"\d+", path.stem.replace("leftImg8bit", ""))
-            and path.suffix in (".png", ".gif")
-        ]
-        if numbers_only:
-            assert any(
-                np.array_equal(
-                    np.asarray(Image.open(io.BytesIO(path.read_bytes()))), np.asarray(mask)
-                )
-                for path in others
-            )
-
-
 # -- images with or without classes: files -> format, options, count, splits, classes --------------
 
 SEA_AND_ICE = [f"{name}/{{0-5}}.jpg" for name in ("sea", "ice")]
@@ -205,16 +171,6 @@ def test_images(tmp_path: Path, layout: str) -> None:
     assert (document["format"], document["options"]) == (kind, options)
     assert (document["count"], document["splits"]) == (count, splits)
     assert document["classes"] == classes
-
-
-def test_classes_of_a_list_are_those_of_its_lines(tmp_path: Path) -> None:
-    root = write(tmp_path / "x", IMAGES["ImageNet, names"][0])
-    listing = rs.detect(root).source.list_samples()
-    assert {s.name: s.label for s in listing.samples if s.split == "val"} == {
-        "val/v_1.JPEG": 0,
-        "val/v_2.JPEG": 1,
-        "val/v_3.JPEG": 0,
-    }
 
 
 # -- several readings ------------------------------------------------------------------------------
@@ -427,12 +383,6 @@ def test_large_folders_are_sampled_alike(tmp_path: Path) -> None:
     assert "classes.yaml" in FileTree(as_folder(tmp_path)).folders["b"].names
 
 
-def test_large_folders_are_pairs(tmp_path: Path) -> None:
-    write(tmp_path, {"a/x_{0000-1199}.jpg": "photo", "b/x_{0000-1199}_m.png": "numbers"})
-    reading = rs.detect(tmp_path).reading
-    assert reading.options == {"images": "a", "masks": "b", "mask_names": "*_m"}
-
-
 @pytest.mark.parametrize("name", ["ü/\N{SNOWMAN}", "a\nb/c\nd", "a b/'c\"", "[x]*?/{1}"])
 def test_odd_names(tmp_path: Path, name: str) -> None:
     for number in range(4):
@@ -468,10 +418,6 @@ def test_few_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     files = {f"c{number}/{{0-9}}.png": "white" for number in range(20)}
     rs.detect(write(tmp_path, files))
     assert len(opened) <= 48
-
-
-def test_strengths_are_ordered() -> None:
-    assert Confidence.POSSIBLE < Confidence.STRUCTURE < Confidence.ANNOTATED < Confidence.MARKED
 
 
 # -- one split -------------------------------------------------------------------------------------

@@ -129,48 +129,6 @@ def test_features_are_those_of_the_image_and_the_masks_file(tmp_path: Path, imag
     assert notes == []
 
 
-LAYOUTS = {
-    "VOC": (["JPEGImages/x.jpg"], ["SegmentationClass/x.png"], [None]),
-    "nested as an archive": (["a/b/images/x.jpg"], ["a/b/masks/x.png"], [None]),
-    "capitals": (["Images/x.jpg"], ["Masks/x.png"], [None]),
-    "labels": (["images/x.jpg"], ["labels/x.png"], [None]),
-    "image, mask": (["image/x.jpg"], ["mask/x.png"], [None]),
-    "imgs": (["imgs/x.jpg"], ["masks/x_mask.png"], [None]),
-    "images": (["images/x.jpg"], ["masks/x-GT.PNG"], [None]),
-    "folders below": (["images/a/x.jpg", "images/b/x.jpg"], ["masks/a/x.png", "masks/b/x.png"],
-                      [None, None]),
-    "splits below": (["images/train/x.jpg", "images/val/x.jpg"],
-                     ["masks/train/x.png", "masks/val/x.png"], ["train", "val"]),
-    "splits above": (["test/images/x.jpg", "Train/images/x.jpg"],
-                     ["test/masks/x.png", "Train/masks/x_seg.png"], ["Train", "test"]),
-    "masks next to splits": (["train/x.png", "val/y.png"],
-                             ["train_labels/x_label.png", "val_labels/y_label.png"],
-                             ["train", "val"]),
-    "in one folder": (["one/x.jpg", "two/x.jpg"], ["one/x_mask.png", "two/x_mask.png"],
-                      [None, None]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts_that_are_found(tmp_path: Path, image: bytes, layout: str) -> None:
-    images, masks, splits = LAYOUTS[layout]
-    for number, (opened, mask) in enumerate(zip(images, masks, strict=True)):
-        write(tmp_path, {opened: image, mask: png(NUMBERS + np.uint8(number))})
-    source = ImagePairs(tmp_path)
-    listing = source.list_samples()
-    assert names(listing) == sorted(images)
-    assert sorted(str(sample.split) for sample in listing.samples) == sorted(map(str, splits))
-    assert listing.splits == (() if splits == [None] * len(splits) else tuple(splits))
-    assert listing.notices == ()
-    for sample in listing.samples:
-        features = read_sample(source, sample)
-        number = images.index(sample.name)
-        assert values(features[MASK]).tolist() == (NUMBERS + np.uint8(number)).tolist()
-        assert sample.size_bytes == len(image) + len(features[MASK])
-        if sample.split is not None:
-            assert sample.split in sample.name
-
-
 def test_yolo_labels_are_not_masks(tmp_path: Path, image: bytes) -> None:
     write(tmp_path, {"images/x.jpg": image, "labels/x.txt": b"0 0.5 0.5 1 1"})
     with raises(rs.SourceError, path=tmp_path, match="images and labels"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.tables.row_columns import CategoryColumn, as_labels, as_splits
+from recordsmith.sources.tables.categories import CategoryColumn, as_labels, as_splits
 
 
 def test_coded() -> None:

@@ -97,10 +97,3 @@ def test_a_million_samples_take_little_memory() -> None:
     assert sys.getsizeof(samples.names) < 1000
     assert samples[count - 1].name == "a/0999999"
     assert samples[count - 1].reference == {"file": "a", "row": count - 1}
-
-
-def test_names_in_any_letters() -> None:
-    values = ["a", "é", "", "b\udcff"]
-    names = Names(BytesArray.from_values([v.encode("utf-8", "surrogateescape") for v in values]))
-    assert list(names) == values
-    assert names[1:3] == tuple(values[1:3])

@@ -618,14 +618,14 @@ def test_the_csv_module_is_needed_only_for_wrong_rows(
 ) -> None:
     good = ['"a ""b""",', '"c\nd","e,f"', '"",""', "g,h"] * 500
     monkeypatch.setattr(text_file, "_BLOCK_BYTES", 1000)
-    slow = csv_rows._CsvFile._parsed_slowly
+    slow = csv_rows._CsvFile._parse_by_line
     blocks = []
 
     def watched(self: Any, data: bytes, *arguments: Any, **options: Any) -> Any:
         blocks.append(data)
         return slow(self, data, *arguments, **options)
 
-    monkeypatch.setattr(csv_rows._CsvFile, "_parsed_slowly", watched)
+    monkeypatch.setattr(csv_rows._CsvFile, "_parse_by_line", watched)
     path = _write(tmp_path / "t.csv", "p,q", *good)
     assert len(Table(path).list_samples().samples) == 2000
     assert not blocks

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.tables.table_rows import LOST_DIGITS
+from recordsmith.sources.tables.precision import LOST_DIGITS
 
 from ..raising import raises
 from ..reading import read_sample

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores.remote.settings import options_for, read_settings
+from recordsmith.stores.remote.store_options import options_for, read_settings
 
 from ..raising import raises
 from ..servers.s3 import SECRETS

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import recordsmith as rs
-from recordsmith.stores import Store
+from recordsmith.stores import Location, Store
 
+from ..raising import raises
 from ..servers.s3 import S3
 from ..servers.servers import Servers
 from .contract import ReadingContract, StoreContract
-
-_HIDDEN = "nginx lists no hidden files"
-FAILING = {
-    ("Web", "test_odd_names"): "obstore refuses line breaks in keys",
-    ("Web", "test_entries_have_sizes_and_versions"): _HIDDEN,
-    ("Web", "test_patterns_match_as_in_glob[a/.*.tar-expected5]"): _HIDDEN,
-}
-"""Class and test -> what the store does not do yet. A line goes when the store does it."""
 
 
 class OverServer:
@@ -29,12 +23,6 @@ class OverServer:
     kind: str
     many = 1500  # more than a page of a listing
     refused = ("a\nb",)
-
-    @pytest.fixture(autouse=True)
-    def _known_failure(self, request: pytest.FixtureRequest) -> None:
-        reason = FAILING.get((type(self).__name__.removeprefix("Test"), request.node.name))
-        if reason is not None:
-            request.applymarker(pytest.mark.xfail(reason=reason))
 
     @pytest.fixture
     def store(self, servers: Servers) -> Store:
@@ -68,6 +56,14 @@ class TestGcs(OverServer, StoreContract):
 
 class TestWeb(OverServer, ReadingContract):
     kind = "web"
+
+    def test_nothing_is_listed(self, store: Store) -> None:
+        store.put("a/x", b"x")
+        for call in (store.list, store.list_entries, store.glob):
+            with raises(rs.FileAccessError, errno=errno.EOPNOTSUPP, match="cannot be listed"):
+                call("a/*")
+        with raises(rs.FileAccessError, errno=errno.EOPNOTSUPP, match="folder that recordsmith"):
+            rs.open(Location(store, "a/*.tfrecord"))
 
 
 class TestSftp(OverServer, StoreContract):

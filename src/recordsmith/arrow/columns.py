@@ -74,7 +74,7 @@ class ArrowColumns:
             try:
                 array = plain(batch.column(name))
                 if array.null_count:
-                    validity[name] = _numpy(array.is_valid())
+                    validity[name] = as_numpy(array.is_valid())
                 columns[name] = self._column(array)
             except _RowError as error:
                 raise OptionError(
@@ -107,7 +107,7 @@ class ArrowColumns:
                 raise _RowError(error.row // size, error.problem) from None
             return inner.reshape(len(array), size)
         values = plain(array.flatten())  # without the values of null rows
-        splits = offsets_from_lengths(_numpy(array.value_lengths().fill_null(0)))
+        splits = offsets_from_lengths(self._values(array.value_lengths()))
         if values.null_count:
             row = int(np.searchsorted(splits, _first_null(values), side="right")) - 1
             raise _RowError(row, "a list contains null")
@@ -132,9 +132,9 @@ class ArrowColumns:
             return BytesArray(content, numbers)
         if pa.types.is_float16(array.type):
             array = array.cast(pa.float32())
+        numbers = as_numpy(array)
         if array.null_count:
-            array = array.fill_null(_zero(pa, array.type))
-        numbers = _numpy(array)
+            numbers = np.where(as_numpy(array.is_valid()), numbers, numbers.dtype.type(0))
         if numbers.dtype == np.uint64 and len(numbers) and numbers.max() >= 2**63:
             row = int((numbers >= 2**63).argmax())
             raise _RowError(row, f"{numbers[row]} does not fit int64")
@@ -275,13 +275,18 @@ def _is_any(pa: Any, arrow_type: Any, *names: str) -> bool:
     return any(getattr(pa.types, f"is_{name}")(arrow_type) for name in names)
 
 
-def _zero(pa: Any, arrow_type: Any) -> Any:
-    return pa.scalar(0, pa.int64()).cast(arrow_type)
-
-
 def _first_null(array: Any) -> int:
-    return int(_numpy(array.is_null()).argmax())
+    return int(as_numpy(array.is_null()).argmax())
 
 
-def _numpy(array: Any) -> npt.NDArray[Any]:
-    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+def as_numpy(array: Any) -> npt.NDArray[Any]:
+    """The values of numbers or bools, anything for nulls.
+
+    `to_numpy` and Python values for pyarrow would import pandas where it is installed.
+    """
+    start, stop = array.offset, array.offset + len(array)
+    data = array.buffers()[1]
+    if import_pyarrow().types.is_boolean(array.type):
+        bits = np.frombuffer(data or b"", np.uint8)
+        return np.unpackbits(bits, bitorder="little")[start:stop].view(bool)
+    return np.frombuffer(data or b"", array.type.to_pandas_dtype())[start:stop]

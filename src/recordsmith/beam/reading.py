@@ -21,14 +21,13 @@ from recordsmith.dataset import (
     LocatedBlock,
     SelectedRecords,
     Shard,
-    column_schema,
     dataset_of,
     joined_shards,
     records_of,
 )
 from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
 from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.selected_records import ShardPart
+from recordsmith.dataset.parts import ShardPart
 from recordsmith.dataset.selection import PositionArray, PositionRange
 from recordsmith.errors import DataError, OptionError, suggest_names
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
@@ -89,7 +88,7 @@ class ReadBatches(beam.PTransform):
         dataset = dataset_of(paths, split, store_options=store_options)
         types = dataset.to_arrow(restore_types=True).schema if restore_types else None
         self._parts = _parts(dataset)
-        self._stored = column_schema(dataset)
+        self._stored = dataset.view.outer_schema
         self._request = _Request(_names(columns), filter, batch_size, dataset.class_names, types)
         self._request.check(self._stored)
         if self._stored is not None:
@@ -138,7 +137,7 @@ class ReadExamples(beam.PTransform):
         dataset = dataset_of(paths, split, store_options=store_options)
         self._parts = _parts(dataset)
         self._request = _Request(_names(columns), filter)
-        stored = column_schema(dataset)
+        stored = dataset.view.outer_schema
         self._request.check(stored)
         self._is_flat = stored is not None and stored.payload == "Example"
 

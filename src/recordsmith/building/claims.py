@@ -7,7 +7,7 @@ through `ClaimedStore`, so a job changes nothing after another plan has taken ov
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,17 +22,9 @@ from recordsmith.dataset import (
     read_publish_note,
 )
 from recordsmith.errors import CorruptDataError, OptionError, option
-from recordsmith.stores import (
-    Data,
-    FolderEntry,
-    Location,
-    ObjectInfo,
-    ObjectReader,
-    ObjectWriter,
-    Store,
-    busy_error,
-)
+from recordsmith.stores import Location, ObjectWriter, Store, busy_error
 from recordsmith.stores.object_writer import delete_checked, version_of
+from recordsmith.stores.store import WrappedStore
 
 
 def claim(
@@ -57,10 +49,6 @@ def claim(
 
     Returns:
         The folder for writing; the same one if its store can rename.
-
-    Raises:
-        OptionError: a job of another plan has begun.
-        FileAccessError: another job has just changed the dataset.
     """
     if folder.store.can_rename:
         return folder
@@ -148,7 +136,7 @@ def release(folder: Location, *, leaving: Collection[str] = ()) -> None:
             store.delete_if_last(begun_location(folder).key)
 
 
-class ClaimedStore(Store):
+class ClaimedStore(WrappedStore):
     """The store of a folder that one job writes.
 
     Before an object is replaced or deleted, its version is read, and then the note that the job has
@@ -156,11 +144,9 @@ class ClaimedStore(Store):
     """
 
     def __init__(self, folder: Location, note: PublishNote) -> None:
-        self._store = folder.store
+        super().__init__(folder.store)
         self._folder = folder
         self._note = note
-        self.concurrency = self._store.concurrency
-        self.is_writable = self._store.is_writable
 
     def check(self) -> bool:
         """Check that no job of another plan has taken over.
@@ -168,86 +154,50 @@ class ClaimedStore(Store):
         Returns:
             Whether an object with the right bytes may stay: not if another plan was there, because
             one of its jobs may still replace the version that it knows.
-
-        Raises:
-            FileAccessError: one has.
         """
         note = read_publish_note(self._folder, BEGUN_NAME)
         if note is None:  # perhaps another job of this plan was faster
             manifest = read_manifest(self._folder)
-            found = None if manifest is None else manifest.last_fingerprint
+            fingerprint = None if manifest is None else manifest.last_fingerprint
         else:
-            found = note.fingerprint
-        if found != self._note.fingerprint:
+            fingerprint = note.fingerprint
+        if fingerprint != self._note.fingerprint:
             raise busy_error(self._folder)
         return not (self._note if note is None else note).is_takeover
 
     def delete_if_last(self, key: str) -> None:
         """Delete an object, unless a later job has begun to overwrite, also of this plan."""
-        while (version := version_of(self._store, key)) is not None:
+        while (version := version_of(self.store, key)) is not None:
             note = read_publish_note(self._folder, BEGUN_NAME)
             is_last = note is not None and note.token == self._note.token
-            if not is_last or self._store.delete_if_match(key, version):
+            if not is_last or self.store.delete_if_match(key, version):
                 return
-
-    def open_write(
-        self, key: str, *, overwrite: bool = True, is_durable: bool = True
-    ) -> ObjectWriter:
-        writer = self._store.open_write(key, overwrite=overwrite, is_durable=is_durable)
-        writer.check = self.check
-        return writer
-
-    def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
-        self._store.copy(old, new, check or self.check)
-
-    def delete(self, key: str) -> None:
-        delete_checked(self._store, key, self.check)
 
     def delete_version(self, key: str, version: str) -> None:
         """Delete an object whose version was read just now."""
         self.check()
-        if not self._store.delete_if_match(key, version):
+        if not self.store.delete_if_match(key, version):
             self.delete(key)
 
-    # -- as in the store of the folder -------------------------------------------------------------
-
-    def name_of(self, key: str) -> str:
-        return self._store.name_of(key)
-
-    def identity(self, key: str) -> str:
-        return self._store.identity(key)
-
     def absolute(self, key: str) -> tuple[Store, str]:
-        return self._store.absolute(key)
+        return self.store.absolute(key)
 
-    def info(self, key: str) -> ObjectInfo:
-        return self._store.info(key)
+    def around(self, store: Store) -> Store:
+        return store  # for reading
 
-    def has_identity(self, version: str) -> bool:
-        return self._store.has_identity(version)
+    def open_write(
+        self, key: str, *, overwrite: bool = True, is_durable: bool = True
+    ) -> ObjectWriter:
+        writer = self.store.open_write(key, overwrite=overwrite, is_durable=is_durable)
+        writer.check = self.check
+        return writer
 
-    def version_number(self, version: str) -> int:
-        return self._store.version_number(version)
+    def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
+        self.store.copy(old, new, check or self.check)
 
-    def read(
-        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
-    ) -> bytes:
-        return self._store.read(key, start, stop, version)
+    def move(self, old: str, new: str) -> None:
+        self.copy(old, new)
+        self.delete(old)
 
-    def open_read(self, key: str, info: ObjectInfo | None = None) -> ObjectReader:
-        return self._store.open_read(key, info)
-
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        return self._store.list(prefix)
-
-    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
-        return self._store.list_entries(key)
-
-    def put_if_absent(self, key: str, data: Data) -> bool:
-        return self._store.put_if_absent(key, data)
-
-    def put_if_match(self, key: str, data: Data, version: str) -> bool:
-        return self._store.put_if_match(key, data, version)
-
-    def delete_if_match(self, key: str, version: str) -> bool:
-        return self._store.delete_if_match(key, version)
+    def delete(self, key: str) -> None:
+        delete_checked(self.store, key, self.check)

@@ -127,11 +127,7 @@ class ShardResult:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> ShardResult:
-        """Restore a result from `to_json`.
-
-        Raises:
-            KeyError, TypeError, ValueError, AttributeError: the document is not that of a result.
-        """
+        """Restore a result from `to_json`."""
         return cls(
             str(document["file"]),
             count_in_json(document["records"]),

@@ -36,12 +36,7 @@ _REPLACE = f"Choose another folder, or pass {option('overwrite', True)} to repla
 
 
 def check_folder(folder: Location) -> None:
-    """Validate the location of a folder, which need not exist.
-
-    Raises:
-        OptionError: it is a file, or its store is read-only.
-        FileAccessError: the path is unusable.
-    """
+    """Validate the location of a folder, which need not exist."""
     check_writable(folder.store, str(folder))
     if folder.is_folder():
         return
@@ -67,10 +62,6 @@ def locked_folder(folder: Location, *, needs_lock: bool = False) -> Iterator[tup
 
     Yields:
         Notices about the folder, for the report.
-
-    Raises:
-        FileAccessError: another process is writing to the folder, or it cannot be written.
-        OptionError: locks are required but unsupported.
     """
     is_new = not folder.is_folder()
     is_safe = not folder.store.can_rename  # a note that the job has begun keeps others out
@@ -110,10 +101,6 @@ def existing_dataset(
     Args:
         fingerprint: the fingerprint of the job.
         files: the names of its shards.
-
-    Raises:
-        OptionError: the folder has another dataset or files that would be replaced, and
-            `overwrite` is false.
     """
     # a job that ends meanwhile removes its note after it has written the manifest
     names = names_in(folder)

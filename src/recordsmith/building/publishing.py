@@ -46,7 +46,7 @@ from recordsmith.dataset.names import (
     split_of_part,
 )
 from recordsmith.dataset.tfds.describing import make_documents
-from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import TfdsDescription
 from recordsmith.dataset.tfds.folder import TfdsSplit
 from recordsmith.errors import (
     CorruptDataError,
@@ -58,8 +58,8 @@ from recordsmith.errors import (
     SourceError,
 )
 from recordsmith.example import Schema
+from recordsmith.stopping import call_with_timeout
 from recordsmith.stores import FolderEntry, Location, folder_error, write_atomically
-from recordsmith.stores.parallel_reads import result_soon
 from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.work import Work, holding_signals
 
@@ -75,7 +75,7 @@ def make_manifest(
     *,
     schemas: Mapping[str, Schema] | None = None,
     arrow_schema: str | None = None,
-    tfds: Mapping[str, Any] | None = None,
+    formats: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Make the manifest of written shards.
 
@@ -84,7 +84,7 @@ def make_manifest(
         results: the split and the result of each shard.
         schemas: known schemas by split; others are merged from the shards.
         arrow_schema: of the table that was packed.
-        tfds: of the TFDS dataset that was packed.
+        formats: how other formats describe the records; see `Manifest`.
     """
     of_splits: dict[str, list[ShardResult]] = {split: [] for split in splits}
     for split, result in results:
@@ -101,7 +101,7 @@ def make_manifest(
         class_names,
         provenance,
         arrow_schema,
-        tfds,
+        formats or {},
     )
 
 
@@ -122,9 +122,6 @@ def publish_dataset(
         replaced: files of an earlier dataset to remove.
         renamed: new names of shards of an earlier dataset that stay, by old name.
         base: identifies that earlier dataset.
-
-    Raises:
-        FileAccessError: another job writes to the folder.
     """
     small_files = make_small_files(manifest, has_label_map=has_label_map)
     entries = folder.without_links().list_entries()
@@ -150,9 +147,6 @@ def finish_publishing(folder: Location, note: PublishNote) -> Manifest:
     """Finish the publication of a killed job that adds to a dataset.
 
     Needs only the note and the files; the inputs of the job may be gone.
-
-    Raises:
-        CorruptDataError: files of the job are missing.
     """
     waiting = _waiting(folder, MANIFEST_NAME)  # the last file to be moved
     manifest = read_manifest(waiting.parent, waiting.name)
@@ -336,10 +330,11 @@ def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, by
 
 def _tfds_documents(manifest: Manifest) -> dict[str, bytes]:
     """The documents with which TensorFlow Datasets loads the folder, if it can."""
-    if manifest.tfds is None or not manifest.tfds.get("file_template"):
+    known = manifest.formats.get("tfds", {})
+    if not known.get("file_template"):
         return {}
     try:
-        description = TfdsDescription.from_json(manifest.tfds)
+        description = TfdsDescription.from_json(known)
     except NOT_AS_EXPECTED:  # of an earlier dataset, which somebody changed
         return {}
     splits = [
@@ -407,9 +402,6 @@ def writing(
 
     Yields:
         The folder for writing.
-
-    Raises:
-        OptionError: without renaming, another job has begun to write there.
     """
     claimed = claim(folder, fingerprint, files, overwrite=overwrite, earlier=earlier, base=base)
     try:
@@ -420,7 +412,7 @@ def writing(
         raise
     except BaseException:
         if folder.store.is_remote:
-            result_soon(partial(clean_up, claimed, keeping=files, plan=fingerprint))
+            call_with_timeout(partial(clean_up, claimed, keeping=files, plan=fingerprint))
         else:
             clean_up(claimed, keeping=files, plan=fingerprint)
         raise

@@ -18,11 +18,7 @@ _FORBIDDEN = frozenset("/\\\0:*?[]\n\r")
 def check_shard_options(
     shards: ShardCounts | None, shard_size_bytes: int | None, shard_names: object
 ) -> None:
-    """Validate the options for the number, size and names of shards.
-
-    Raises:
-        OptionError: they conflict with each other, or one of them is invalid.
-    """
+    """Validate the options for the number, size and names of shards."""
     if shards is not None and shard_size_bytes is not None:
         raise OptionError(
             f"{option('shards')} and {option('shard_size_bytes')} exclude each other",
@@ -55,9 +51,6 @@ def shard_counts(
         records, sizes: number of records and bytes of each split.
         shards, shard_size_bytes: the options of the caller.
         noun: what messages call a record.
-
-    Raises:
-        OptionError: a number of shards is invalid, missing, or larger than the number of records.
     """
     numbers = shards if isinstance(shards, Mapping) else dict.fromkeys(records, shards)
     for split, number in numbers.items():
@@ -107,9 +100,6 @@ def shard_files_by_split(
 
     Args:
         counts: the number of shards of each split.
-
-    Raises:
-        OptionError: the names are invalid or not unique.
     """
     for split in counts:
         if not is_valid_file_name(split):

@@ -233,11 +233,7 @@ class _Types:
         self._left_out: set[str] = set()
 
     def convert(self, batches: Iterable[Any]) -> Iterator[_Rows]:
-        """Yield the columns of pieces of batches, without empty ones.
-
-        Raises:
-            OptionError: a column cannot be stored.
-        """
+        """Yield the columns of pieces of batches, without empty ones."""
         first = 0
         for batch in batches:
             if isinstance(batch, BytesArray):
@@ -282,9 +278,6 @@ def _without_unknown_lists(batch: Any, first: int) -> Any:
 
     Args:
         first: the number of the first row, for errors.
-
-    Raises:
-        OptionError: a list is not empty, so it contains null.
     """
     pa = import_pyarrow()
     for number, field in enumerate(batch.schema):
@@ -339,11 +332,7 @@ def _write_shard(
 
 
 def _parts(job: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> list[_Part]:
-    """Parse the results, in order.
-
-    Raises:
-        OptionError: they are not of this job, or two are of one part.
-    """
+    """Parse the results, in order."""
     parts: dict[int, _Part] = {}
     for result in results:
         try:
@@ -453,11 +442,7 @@ def _common_types(parts: Iterable[_Part]) -> str | None:
 def _rename(
     folder: Location, results: Sequence[ShardResult], files: Sequence[str], token: str
 ) -> None:
-    """Give unpublished shards the numbers that they have now; may be repeated.
-
-    Raises:
-        SourceError: a shard is missing.
-    """
+    """Give unpublished shards the numbers that they have now; may be repeated."""
     note = read_publish_note(folder)
     is_resumed = note is not None and note.fingerprint == token
     for result, file in zip(results, files, strict=True):
@@ -477,11 +462,7 @@ def _rename(
 
 
 def _open_job(job: Mapping[str, Any], out: PlaceLike | None) -> Location:
-    """Return the folder for writing parts.
-
-    Raises:
-        FileAccessError: the job has ended, or this machine sees another folder.
-    """
+    """Return the folder for writing parts."""
     folder = as_folder(job["out"] if out is None else out)
     token = str(job["token"])
     if not folder.store.can_rename:

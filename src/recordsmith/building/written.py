@@ -31,9 +31,6 @@ def check_written(
 
     Args:
         earlier: the manifest in the folder, which may be that of the same plan.
-
-    Raises:
-        FileAccessError: a shard is missing, or is not that of its result.
     """
     internal = folder / INTERNAL_FOLDER
     final, waiting = (

@@ -28,7 +28,7 @@ _PANELS = {
     "Create datasets": {
         "detect": "Show how `pack` reads a folder, and with which options.",
         "lint": "Check images, annotations and classes before packing them.",
-        "forecast": "Forecast how large a dataset becomes and how fast it loads.",
+        "forecast": "Forecast how large a dataset becomes.",
         "pack": "Pack images, masks, boxes or tables into TFRecord shards and verify them.",
         "run": "Write shards of a plan, on any machine that sees the source and the dataset.",
         "finish": "Complete the dataset of a plan whose tasks have run.",
@@ -74,6 +74,7 @@ _MODULES = {
     "diff": "stats",
     "edit": "reshard",
     "finish": "pack",
+    "forecast": "lint",
     "run": "pack",
     "schema": "stats",
     "sheet": "records",

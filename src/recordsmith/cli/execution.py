@@ -154,9 +154,9 @@ def _advice(advise: Callable[..., str], otherwise: str, command: str, *given: An
     """Return advice on a command that has ended; `otherwise` if its server does not respond."""
     if command not in _SUMMARIZED:
         return advise(command, *given)
-    from recordsmith.stores.parallel_reads import result_soon  # loads more than --help needs
+    from recordsmith.stopping import call_with_timeout  # loads more than --help needs
 
-    advice = result_soon(advise, command, *given)
+    advice = call_with_timeout(advise, command, *given)
     return otherwise if advice is None else advice
 
 
@@ -169,7 +169,7 @@ def _remote_options(given: Mapping[str, str | None]) -> Iterator[None]:
     """
     values = {name: value for name, value in given.items() if value is not None}
     if "store_options" in values:
-        from recordsmith.stores.remote.settings import parse_store_options
+        from recordsmith.stores.remote.store_options import parse_store_options
 
         parse_store_options(values["store_options"])
     if "cache_bytes" in values:

@@ -1,19 +1,6 @@
 """Datasets of many shards: names, indexes, manifest, random access."""
 
-from recordsmith.dataset.dataset import (
-    Dataset,
-    DatasetSource,
-    arrow_schema_of,
-    arrow_types_of,
-    column_schema,
-    known_schema,
-    preview_schema,
-    records_of,
-    source_of,
-    tfds_of,
-    with_schema,
-    without_arrow_types,
-)
+from recordsmith.dataset.dataset import DEFAULT_PART_BYTES, Dataset, parts_of, records_of
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
@@ -44,19 +31,20 @@ from recordsmith.dataset.names import (
     shard_name,
 )
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
-from recordsmith.dataset.parts import DEFAULT_PART_BYTES, parts_of, shard_parts
+from recordsmith.dataset.parts import AnyShard
 from recordsmith.dataset.selected_records import (
-    AnyShard,
     LocatedBlock,
     RecordLocation,
     SelectedRecords,
     joined_shards,
     records_of_part,
+    shard_parts,
 )
 from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import Faults, ShardGroup, gather, payload_sizes
 from recordsmith.dataset.splits import is_split_name, standard_name, tells_split
+from recordsmith.dataset.view import View
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
@@ -69,7 +57,6 @@ __all__ = [
     "AnyShard",
     "ClassNames",
     "Dataset",
-    "DatasetSource",
     "Faults",
     "IndexFile",
     "IndexReport",
@@ -83,12 +70,10 @@ __all__ = [
     "ShardEntry",
     "ShardGroup",
     "ShardWriter",
-    "arrow_schema_of",
-    "arrow_types_of",
+    "View",
     "begun_location",
     "carried_class_names",
     "class_names_of",
-    "column_schema",
     "dataset_of",
     "gather",
     "index",
@@ -96,14 +81,12 @@ __all__ = [
     "is_shard_name",
     "is_split_name",
     "joined_shards",
-    "known_schema",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",
     "parse_shard_name",
     "parts_of",
     "payload_sizes",
-    "preview_schema",
     "publish_note_location",
     "read_label_map",
     "read_manifest",
@@ -112,11 +95,7 @@ __all__ = [
     "records_of_part",
     "shard_name",
     "shard_parts",
-    "source_of",
     "standard_name",
     "tells_split",
-    "tfds_of",
     "upgrade_manifest",
-    "with_schema",
-    "without_arrow_types",
 ]

@@ -94,10 +94,7 @@ def open_stream(
             return
         rows = batch_size or DEFAULT_ROWS
         rows *= max(1, DEFAULT_ROWS // rows)
-        parts = (
-            records.select(records.positions.cut(slice(start, start + rows)))
-            for start in range(0, len(records), rows)
-        )
+        parts = (records.cut(slice(start, start + rows)) for start in range(0, len(records), rows))
         decoded = Work(threads, None).in_order(
             lambda part: list(record_batches(blocks(part), make_decoder(), batch_size)),
             parts,

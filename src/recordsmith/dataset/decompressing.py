@@ -16,7 +16,7 @@ def decompress(
     location: Location,
     compression: Compression,
     record_count: int | None,
-    put: Callable[[RecordBlock], None],
+    put: Callable[[RecordBlock], object],
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[str]:
     """Pass all records of a compressed shard to `put`, block by block.
@@ -27,10 +27,6 @@ def decompress(
 
     Returns:
         Notices about the shard.
-
-    Raises:
-        CorruptDataError: the shard is damaged, or its number of records differs from the manifest.
-        FileAccessError: the shard cannot be read.
     """
     notices: list[str] = []
 

@@ -31,11 +31,7 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def text_of(data: bytes) -> str:
-    """Decode a document: UTF-8, or UTF-16 with a byte order mark.
-
-    Raises:
-        ValueError: the document is not text; the message describes it.
-    """
+    """Decode a document: UTF-8, or UTF-16 with a byte order mark."""
     try:
         text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig")
     except UnicodeDecodeError as error:
@@ -53,9 +49,6 @@ def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:
 
     Args:
         with_keys_once: reject objects with duplicate keys, whose first value would be lost.
-
-    Raises:
-        ValueError: the document is not JSON; the message has the line.
     """
     text = text_of(data)
     if not text or text.isspace():
@@ -110,33 +103,21 @@ def describe_fault(error: Exception) -> str:
 
 
 def integer_in_json(value: Any) -> int:
-    """Validate that a value of JSON is an integer.
-
-    Raises:
-        TypeError: it is not an integer.
-    """
+    """Validate that a value of JSON is an integer."""
     if type(value) is not int:
         raise TypeError(f"{value!r:.60} is not an integer")
     return value
 
 
 def count_in_json(value: Any) -> int:
-    """Validate that a value of JSON is a number of things.
-
-    Raises:
-        ValueError: it is not an integer from 0 to 2⁶³ - 1.
-    """
+    """Validate that a value of JSON is a number of things."""
     if type(value) is not int or not 0 <= value < 2**63:
         raise ValueError(f"{value!r:.60} is not a count")
     return value
 
 
 def line_in_json(value: Any) -> str:
-    """Validate that a value of JSON is the name of a class or split: a line of other files.
-
-    Raises:
-        ValueError: it is not a text, or contains a line break.
-    """
+    """Validate that a value of JSON is the name of a class or split: a line of other files."""
     try:
         if set(value) & set("\n\r"):
             raise ValueError(f"the name {value!r:.60} contains a line break")

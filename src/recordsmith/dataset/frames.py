@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, DataError, Defect
+from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
 from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_headers, scan
 
@@ -37,21 +37,25 @@ _GAP_BYTES = 16 << 10
 The store merges over larger gaps, where that is faster."""
 
 
+class FrameRows(NamedTuple):
+    """Frames of one file to copy: where each begins and ends, and its place in the output."""
+
+    begins: Int64Array
+    ends: Int64Array
+    places: Int64Array
+
+    def rows(self, index: slice | Int64Array) -> FrameRows:
+        """Return some of the frames."""
+        return FrameRows(self.begins[index], self.ends[index], self.places[index])
+
+
 class FrameReader(Protocol):
     """Random access to the frames of one file."""
 
     def view(self, begin: int, end: int) -> memoryview | None:
         """Return a read-only copy of some bytes; None if the file is too short."""
 
-    def gather(
-        self,
-        begins: Int64Array,
-        ends: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        *,
-        whole: bool = False,
-    ) -> int:
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
         """Copy the payloads of frames, or whole frames, as `wire.gather` does.
 
         Returns:
@@ -80,18 +84,10 @@ class MappedFrames:
         # a copy, because the mapped bytes could change between verification and use
         return memoryview(self._map[begin:end])
 
-    def gather(
-        self,
-        begins: Int64Array,
-        ends: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        *,
-        whole: bool = False,
-    ) -> int:
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
         if self._map.size() < len(self._map):
             return 0
-        return gather(memoryview(self._map), begins, ends, places, out, whole=whole)
+        return gather(memoryview(self._map), *frames, out, whole=whole)
 
 
 class ReadFrames:
@@ -107,38 +103,22 @@ class ReadFrames:
         data = self._reader.read_at(begin, end)
         return memoryview(data) if len(data) == end - begin else None
 
-    def gather(
-        self,
-        begins: Int64Array,
-        ends: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        *,
-        whole: bool = False,
-    ) -> int:
-        order = np.argsort(begins, kind="stable")
-        begins, ends, places = begins[order], ends[order], places[order]
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
+        frames = frames.rows(np.argsort(frames.begins, kind="stable"))
+        begins, ends, _ = frames
         stops = np.cumsum(ends - begins)
         at = 0
         while at < len(begins):
             before = int(stops[at - 1]) if at else 0
             stop = max(at + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
-            group = slice(at, stop)
-            if not self._gather_group(begins[group], ends[group], places[group], out, whole=whole):
+            if not self._gather_group(frames.rows(slice(at, stop)), out, whole):
                 return 0
             at = stop
         return len(begins)
 
-    def _gather_group(
-        self,
-        begins: Int64Array,
-        ends: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        *,
-        whole: bool,
-    ) -> bool:
-        """Frames in the order of the file."""
+    def _gather_group(self, frames: FrameRows, out: npt.NDArray[np.uint8], whole: bool) -> bool:
+        """Copy frames in the order of the file; return whether all are valid."""
+        begins, ends, places = frames
         if not self._reaches(int(ends[-1])):
             return False
         stops = np.cumsum(ends - begins)
@@ -175,26 +155,8 @@ class RemoteFrames:
         data = self.store.read(*self.range(begin, end))
         return memoryview(data) if len(data) == end - begin else None
 
-    def gather(
-        self,
-        begins: Int64Array,
-        ends: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        *,
-        whole: bool = False,
-    ) -> int:
-        request = RemoteRequest(self, begins, ends, places)
-        return 0 if gather_together([request], out, whole=whole) else len(begins)
-
-
-class RemoteRequest(NamedTuple):
-    """Frames of one object; see `FrameReader.gather`."""
-
-    frames: RemoteFrames
-    begins: Int64Array
-    ends: Int64Array
-    places: Int64Array
+    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
+        return 0 if gather_together([(self, frames)], out, whole=whole) else len(frames.begins)
 
 
 class _Run(NamedTuple):
@@ -206,12 +168,12 @@ class _Run(NamedTuple):
 
 
 def gather_together(
-    requests: Sequence[RemoteRequest], out: npt.NDArray[np.uint8], *, whole: bool = False
+    requests: Sequence[tuple[RemoteFrames, FrameRows]],
+    out: npt.NDArray[np.uint8],
+    *,
+    whole: bool = False,
 ) -> list[tuple[int, int]]:
     """Copy the payloads of frames of many objects, in one parallel round for each store.
-
-    Args:
-        out: as of `FrameReader.gather`.
 
     Returns:
         The frames that are invalid: the number of the request, and the row in it.
@@ -220,21 +182,21 @@ def gather_together(
         FileAccessError: an object cannot be read, or was replaced.
     """
     by_store: dict[Store, tuple[list[Range], list[_Run]]] = {}
-    for number, (frames, begins, ends, _) in enumerate(requests):
-        ranges, runs = by_store.setdefault(frames.store, ([], []))
+    for number, (reader, (begins, ends, _)) in enumerate(requests):
+        ranges, runs = by_store.setdefault(reader.store, ([], []))
         order = np.argsort(begins, kind="stable")
         starts, stops = begins[order], ends[order]
         cuts = (np.flatnonzero(starts[1:] > stops[:-1] + _GAP_BYTES) + 1).tolist()
         for low, high in pairwise([0, *cuts, len(order)]):
             start = int(starts[low])
-            ranges.append(frames.range(start, int(stops[high - 1])))
+            ranges.append(reader.range(start, int(stops[high - 1])))
             runs.append(_Run(number, order[low:high], start))
     failed = []
     for store, (ranges, runs) in by_store.items():
         for index, data in store.read_many(ranges):
             number, rows, start = runs[index]
-            _, begins, ends, places = requests[number]
-            begins, ends, places = begins[rows] - start, ends[rows] - start, places[rows]
+            begins, ends, places = requests[number][1].rows(rows)
+            begins, ends = begins - start, ends - start
             done = gather(data, begins, ends, places, out, whole=whole)
             while done < len(rows):
                 failed.append((number, int(rows[done])))
@@ -251,20 +213,14 @@ def open_frames(
     Args:
         may_map: map the file into memory, if its store has such maps.
         info: size and version of the file, if they are known.
-
-    Raises:
-        CorruptDataError: the file is empty.
-        FileAccessError: it cannot be read.
     """
     if location.store.is_remote:
         info = location.info() if info is None else info
-        if info.size_bytes == 0:
-            raise _empty_error(location)
+        _check_not_empty(location, info.size_bytes)
         return RemoteFrames(location.store, info)
     reader = location.open_read(info)
     try:
-        if reader.size_bytes == 0:
-            raise _empty_error(location)
+        _check_not_empty(location, reader.size_bytes)
         mapped = reader.map() if may_map else None
     except BaseException:
         reader.close()
@@ -275,8 +231,9 @@ def open_frames(
     return MappedFrames(mapped)
 
 
-def _empty_error(location: Location) -> DataError:
-    return CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=location)
+def _check_not_empty(location: Location, size_bytes: int) -> None:
+    if size_bytes == 0:
+        raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=location)
 
 
 def walk(
@@ -288,15 +245,13 @@ def walk(
     the headers are read. Over a network, where each header is a request, more records are small.
 
     Args:
-        reader: the open file.
         report: called with the number of bytes processed so far.
-        is_remote: whether the file is read over a network.
     """
     size = reader.size_bytes
     small_bytes = _SMALL_REMOTE_BYTES if is_remote else _SMALL_BYTES
     buffer = memoryview(bytearray(min(2 * small_bytes if is_remote else _WALKED_BYTES, size)))
-    most = _REMOTE_HEADERS_AT_A_TIME if is_remote else _HEADERS_AT_A_TIME
-    headers = np.empty((most, HEADER_BYTES), np.uint8)
+    max_headers = _REMOTE_HEADERS_AT_A_TIME if is_remote else _HEADERS_AT_A_TIME
+    headers = np.empty((max_headers, HEADER_BYTES), np.uint8)
     pieces = [np.empty(0, np.int64)]
     at, reported, is_dense = 0, 0, True
     while at < size:

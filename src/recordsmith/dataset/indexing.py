@@ -22,7 +22,6 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shard_documents import shard_from_json, shard_to_json
 from recordsmith.dataset.shard_index import (
     SavedIndex,
     ShardIndex,
@@ -31,18 +30,16 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     save_index,
 )
-from recordsmith.errors import ForbiddenFileError, MissingFileError, OptionError, accessing, option
+from recordsmith.errors import ForbiddenFileError, OptionError, accessing, option
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import (
     Location,
     ObjectInfo,
     PlaceLike,
     as_folder,
-    as_location,
     write_atomically,
 )
 from recordsmith.summaries import Report
-from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, Work, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
@@ -92,7 +89,6 @@ def index(
     format: IndexFormat = "recordsmith",
     to: PlaceLike | None = None,
     overwrite: bool = False,
-    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
     """Write the indexes of shards, in one thread per processor.
@@ -104,8 +100,6 @@ def index(
             dali: a text file NAME.idx per shard, for NVIDIA DALI and the tfrecord package.
         to: dali: folder of the text files, created if missing; None for next to the shards.
         overwrite: replace index files with other content. For `recordsmith`, rebuild valid indexes.
-        engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
-            process. Its processes must see the files under the same paths.
         progress: called as `progress(done, total)` with numbers of bytes.
 
     Returns:
@@ -115,9 +109,8 @@ def index(
         OptionError: a shard is compressed, two shards would have the same text file, or a file
             with other content exists. In the last case, indexes of other shards may be written.
         CorruptDataError: frames are damaged. The indexes of the shards before the first damaged
-            one are written; on an engine, those of other shards.
-        FileAccessError: a path cannot be read, or an index cannot be written; or a process of the
-            engine does not see the same file.
+            one are written.
+        FileAccessError: a path cannot be read, or an index cannot be written.
 
     Example:
         rs.index("out", format="dali", to="out-index")
@@ -140,62 +133,13 @@ def index(
     else:
         targets = written = _text_files(shards, None if to is None else as_folder(to))
         _remove_leftovers(written)
-    if engine is None:
-        jobs = [
-            partial(_write, shard, target, work, overwrite)
-            for shard, target in zip(shards, targets, strict=True)
-        ]
-        files = tuple(work.in_order(lambda job: job(), jobs, ahead=2 * work.threads - 1))
-    else:
-        found = run_on(engine, _tasks(shards, targets, overwrite), work.advance)
-        files = tuple(
-            _file_of_result(shard, target, found[number])
-            for number, (shard, target) in enumerate(zip(shards, targets, strict=True))
-        )
+    jobs = [
+        partial(_write, shard, target, work, overwrite)
+        for shard, target in zip(shards, targets, strict=True)
+    ]
+    files = tuple(work.in_order(lambda job: job(), jobs, ahead=2 * work.threads - 1))
     work.finish()
     return IndexReport(format, files)
-
-
-# -- on engines ------------------------------------------------------------------------------------
-
-
-def _tasks(
-    shards: Sequence[Shard], targets: Sequence[Location | None], overwrite: bool
-) -> Iterator[Task]:
-    """Yield the task of each shard; `targets` as in `_write`."""
-    for number, (shard, target) in enumerate(zip(shards, targets, strict=True)):
-        content = {
-            "shard": shard_to_json(shard),
-            "target": None if target is None else str(target.absolute()),
-            "overwrite": overwrite,
-        }
-        yield Task(run_task, number, str(shard.location), shard.size_bytes, content)
-
-
-def run_task(content: dict[str, Any]) -> dict[str, Any]:
-    """Write the index of a shard; return which one."""
-    target = content["target"]
-    shard = shard_from_json(content["shard"])
-    file = _write(
-        shard, None if target is None else as_location(target), Work(1, None), content["overwrite"]
-    )
-    is_next_to_it = file.path == str(index_locations(shard.location)[0])
-    return {**vars(file), "is_next_to_it": is_next_to_it}
-
-
-def _file_of_result(shard: Shard, target: Location | None, result: dict[str, Any]) -> IndexFile:
-    """Return the index of a result, with the paths as this process names them."""
-    if target is None and result["is_next_to_it"]:
-        target = index_locations(shard.location)[0]
-    if target is not None and not target.store.is_remote and not target.exists():
-        raise MissingFileError(
-            errno.ENOENT,
-            "a worker has written it, but it is not here",
-            str(target),
-            remedy="All machines must see its folder under the same path.",
-        )
-    path = result["path"] if target is None else str(target)
-    return IndexFile(str(shard.location), path, result["record_count"], result["is_new"])
 
 
 def _write(shard: Shard, target: Location | None, work: Work, overwrite: bool) -> IndexFile:

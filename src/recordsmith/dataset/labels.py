@@ -30,15 +30,11 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_MOST_DIGITS = 20  # of a label, leading zeros too; Python refuses numbers of thousands of digits
+_MAX_DIGITS = 20  # of a label, leading zeros too; Python refuses numbers of thousands of digits
 
 
 def class_names_of(names: Mapping[int, str]) -> ClassNames:
-    """Convert names by label to a tuple indexed by label.
-
-    Raises:
-        OptionError: a label is negative or too large.
-    """
+    """Convert names by label to a tuple indexed by label."""
     for label in names:
         if not 0 <= label <= LARGEST_LABEL:
             raise OptionError(
@@ -50,11 +46,7 @@ def class_names_of(names: Mapping[int, str]) -> ClassNames:
 
 
 def class_names_in_json(names: Any) -> ClassNames | None:
-    """Validate that a value of JSON is null or a list of class names, with null for no name.
-
-    Raises:
-        ValueError, TypeError: it is not.
-    """
+    """Validate that a value of JSON is null or a list of class names, with null for no name."""
     if names is None:
         return None
     return tuple(None if name is None else line_in_json(name) for name in names)
@@ -91,9 +83,6 @@ def carried_class_names(
 
     Args:
         known: the class names if the folder has no label map.
-
-    Raises:
-        OptionError: the label map is invalid.
     """
     location = as_folder(folder) / LABEL_MAP_NAME
     if not location.exists():
@@ -112,12 +101,7 @@ def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
 
 
 def read_label_map(path: PlaceLike) -> ClassNames:
-    """Read a label map, with the `name` of each item, or `display_name` without a name.
-
-    Raises:
-        OptionError: the file is not a label map, or has duplicate ids or names.
-        FileAccessError: the file cannot be read.
-    """
+    """Read a label map, with the `name` of each item, or `display_name` without a name."""
     data = read_document(path)
     names: dict[int, str] = {}
     taken: set[str] = set()
@@ -178,7 +162,7 @@ def is_label(text: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
+    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _escaped(name: str) -> str:

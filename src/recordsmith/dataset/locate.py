@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, read_labels
-from recordsmith.dataset.listed_folder import ListedFolder
 from recordsmith.dataset.manifest import (
     BEGUN_NAME,
     MANIFEST_NAME,
@@ -32,12 +31,11 @@ from recordsmith.dataset.names import (
     parse_shard_name,
     shard_name,
 )
-from recordsmith.dataset.other_folders import detect_other_folder
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.split_slices import is_split_slice
 from recordsmith.dataset.splits import (
     has_split_word,
     is_split_name,
+    is_split_slice,
     split_of,
     splits_of_folders,
 )
@@ -69,7 +67,7 @@ Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 
 _NAMED = 5
 _NAME_FILES = "Pass the names of the files, or a folder that recordsmith packed."
-_MOST_MISSING = 1000
+_MAX_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
 
@@ -79,6 +77,47 @@ class MissingShard(NamedTuple):
     split: str
     location: Location
     error: DataError
+
+
+class ListedFolder:
+    """A folder and the names in its listing. It is listed on first use."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self._entries: dict[str, FolderEntry] | None = None
+
+    @property
+    def entries(self) -> dict[str, FolderEntry]:
+        """Everything directly in the folder, by name, in the order of names."""
+        if self._entries is None:
+            self._entries = {entry.name: entry for entry in self.location.list_entries()}
+        return self._entries
+
+    @property
+    def objects(self) -> list[FolderEntry]:
+        return [entry for entry in self.entries.values() if entry.kind == "object"]
+
+    @property
+    def folders(self) -> list[str]:
+        return [name for name, entry in self.entries.items() if entry.kind == "folder"]
+
+    def has(self, name: str) -> bool:
+        """Return whether there is an object; its name may lead into a folder."""
+        first, slash, _ = name.partition("/")
+        entry = self.entries.get(first)
+        if entry is None:
+            return False
+        return (self.location / name).exists() if slash else entry.kind == "object"
+
+    def info_of(self, name: str, location: Location) -> ObjectInfo | None:
+        """Return size and version of an object at its location; None if it is not listed.
+
+        The version is empty if it is unknown.
+        """
+        entry = self.entries.get(name)
+        if entry is None or entry.kind != "object":
+            return None
+        return ObjectInfo(location.key, entry.size_bytes, entry.version)
 
 
 @dataclass
@@ -125,11 +164,7 @@ class Located:
         )
 
     def check_whole(self) -> None:
-        """Verify that all shards exist, with the sizes in their manifest.
-
-        Raises:
-            CorruptDataError: missing-shard; shard-size-mismatch; record-count-mismatch.
-        """
+        """Verify that all shards exist, with the sizes in their manifest."""
         for missing in self.missing:
             raise missing.error
         for shard in self.shards:
@@ -137,11 +172,7 @@ class Located:
 
 
 def as_places(paths: Paths) -> list[Location]:
-    """Convert one path or several to locations.
-
-    Raises:
-        OptionError: an item is not a path, or the list is empty.
-    """
+    """Convert one path or several to locations."""
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
         return [as_place(paths)]
     if isinstance(paths, bytes) or hasattr(paths, "read"):
@@ -179,11 +210,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
 
 
 def locate_each(places: Iterable[Location], *, around_defects: bool = False) -> list[Located]:
-    """Find the shards of each path; the folders of all paths together can determine splits.
-
-    Raises:
-        FileAccessError, OptionError, CorruptDataError: as `locate`.
-    """
+    """Find the shards of each path; the folders of all paths together can determine splits."""
     parts = [_locate_one(place, around_defects) for place in places]
     unnamed = [shard.location for part in parts for shard in part.shards if shard.entry is None]
     splits = splits_of_folders(unnamed)
@@ -193,12 +220,7 @@ def locate_each(places: Iterable[Location], *, around_defects: bool = False) -> 
 
 
 def locate_whole(paths: Paths, split: str | None = None) -> Located:
-    """Find shards, and verify that all exist with the sizes in their manifest.
-
-    Raises:
-        FileAccessError, OptionError: as `locate`.
-        CorruptDataError: as `locate`; missing-shard; shard-size-mismatch; record-count-mismatch.
-    """
+    """Find shards as `locate`, and verify that all exist with the sizes in their manifest."""
     located = locate(paths, split)
     located.check_whole()
     return located
@@ -215,11 +237,7 @@ def split_names(parts: Iterable[Located]) -> list[str]:
 
 
 def check_split(split: str, names: Collection[str]) -> None:
-    """Check that a split is one of those that exist.
-
-    Raises:
-        OptionError: the split is unknown.
-    """
+    """Raise OptionError if a split is not one of those that exist."""
     if not isinstance(split, str) or split not in names:
         raise OptionError(
             f"split {split!r} does not exist; {suggest_names(split, names, 'there are no splits')}",
@@ -372,9 +390,6 @@ def _locate_finished(folder: ListedFolder) -> Located:
       of a finished job. The listing may be older than that job; it is made again if it disagrees.
     - Neither in the listing nor later a manifest, and no note in between: a job whose shards were
       listed would have begun before, and its note or its manifest would be there.
-
-    Raises:
-        CorruptDataError: unfinished-dataset, broken-manifest.
     """
     location, renames = folder.location, folder.location.store.can_rename
     manifest = None
@@ -392,11 +407,7 @@ def _locate_finished(folder: ListedFolder) -> Located:
 
 
 def _locate_tfds(folder: ListedFolder) -> Located | None:
-    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS.
-
-    Raises:
-        CorruptDataError: broken-manifest.
-    """
+    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS."""
     if not (folder.has(FEATURES_NAME) and folder.has(INFO_NAME)):
         return None
     info = read_info(folder.location)
@@ -439,12 +450,12 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
     """The error for a folder without shards, with its contents."""
     folder = listed.location
     folders = [name for name in listed.folders if not name.startswith(".")]
-    other = detect_other_folder(folder, files)
+    foreign = detect_foreign_folder(folder, files)
     inner, _ = innermost_folder(folder)
     found = f"found {first_of(files, _NAMED) if files else 'no files'}"
     remedy = ""
-    if other is not None:
-        found, remedy = f"it is {other.what}", other.advice
+    if foreign is not None:
+        found, remedy = f"it is {foreign[0]}", foreign[1]
     elif inner != folder and is_tfds_info(inner):
         found = f"found a dataset of TensorFlow Datasets in {inner}"
         remedy = "Pass that folder."
@@ -469,12 +480,7 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
 
 
 def _locate_files(folder: ListedFolder) -> Located:
-    """Find the TFRecord files in a folder, or otherwise in its split folders.
-
-    Raises:
-        OptionError: there are no TFRecord files.
-        CorruptDataError: unfinished-dataset.
-    """
+    """Find the TFRecord files in a folder, or otherwise in its split folders."""
     located, other = _files_of(folder)
     if located.shards:
         return located
@@ -577,8 +583,8 @@ def _check_unfinished(folder: ListedFolder) -> None:
 
 def _missing_numbers(numbers: set[int], count: int) -> list[int]:
     """The first missing numbers; limited, because file names can have any number and count."""
-    stop = min(count, max(numbers) + 2, len(numbers) + _MOST_MISSING)
-    return [number for number in range(stop) if number not in numbers][:_MOST_MISSING]
+    stop = min(count, max(numbers) + 2, len(numbers) + _MAX_MISSING)
+    return [number for number in range(stop) if number not in numbers][:_MAX_MISSING]
 
 
 def _locate_packed(folder: ListedFolder, manifest: Manifest) -> Located:
@@ -623,3 +629,23 @@ def looks_like_records(location: Location) -> bool:
         return starts_with_frame(location.read(0, HEAD_BYTES))
     except ForbiddenFileError:
         return False
+
+
+def detect_foreign_folder(folder: Location, names: Collection[str]) -> tuple[str, str] | None:
+    """Return what a folder of Hugging Face's `save_to_disk` is, and how to pack it.
+
+    Args:
+        names: of the files in it.
+    """
+    load = f"recordsmith.pack(datasets.load_from_disk({str(folder)!r}), OUT)"
+    if "dataset_dict.json" in names:
+        return (
+            "a DatasetDict that save_to_disk of Hugging Face wrote",
+            f"Pack all splits in Python with {load}, or pack the folder of one split.",
+        )
+    if {"dataset_info.json", "state.json"} <= {*names}:
+        return (
+            "a Dataset that save_to_disk of Hugging Face wrote",
+            f"Pack it with `recordsmith pack {folder} OUT`, or in Python with {load}.",
+        )
+    return None

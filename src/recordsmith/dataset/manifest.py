@@ -67,6 +67,9 @@ _NEW_KEYS = {  # of version 2
 }
 _HISTORY = ("source", "provenance", "appended", "previous")
 
+_KEYS = {"format", "version", "records", "compression", "splits", "class_names"}
+_KEYS |= {"schema", "schemas", "provenance", "arrow_schema"}
+
 _NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *INTERNAL_NAMES)
 
 
@@ -90,7 +93,7 @@ class Manifest:
     class_names: names indexed by label, with None for labels without a name; None without classes.
     provenance: source, seed, options and fingerprint of the plan.
     arrow_schema: the schema of the Arrow table that was packed, as base64 of an IPC message.
-    tfds: how TensorFlow Datasets describes the features, as JSON (`dataset.tfds`).
+    formats: how other formats describe the records, as JSON by their names, such as `tfds`.
     stated_record_count: the total number of records in the file, correct or not; None if missing.
     """
 
@@ -101,7 +104,7 @@ class Manifest:
     class_names: ClassNames | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrow_schema: str | None = None
-    tfds: Mapping[str, Any] | None = None
+    formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stated_record_count: Any = field(default=None, compare=False)
 
     @property
@@ -117,9 +120,12 @@ class Manifest:
         return str(step.get("fingerprint", "")) if isinstance(step, Mapping) else ""
 
     @property
-    def carried_tfds(self) -> Mapping[str, Any] | None:
-        """The description of TFDS features for the same records in other shards."""
-        return None if self.tfds is None else {**self.tfds, "file_template": ""}
+    def carried_formats(self) -> dict[str, Mapping[str, Any]]:
+        """The descriptions of other formats for the same records in other shards.
+
+        Their `file_template` is how the format itself finds the shards, which does not hold then.
+        """
+        return {name: {**content, "file_template": ""} for name, content in self.formats.items()}
 
     @property
     def record_count(self) -> int:
@@ -162,7 +168,7 @@ class Manifest:
         return self._to_bytes({})
 
     def _to_bytes(self, schemas: Mapping[str, Schema]) -> bytes:
-        document = {
+        document: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,
             "records": self.record_count,
@@ -186,17 +192,12 @@ class Manifest:
         }
         if self.arrow_schema is not None:
             document["arrow_schema"] = self.arrow_schema
-        if self.tfds is not None:
-            document["tfds"] = self.tfds
+        document |= self.formats
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
 def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | None:
-    """Read the manifest of a folder; None if it does not exist.
-
-    Raises:
-        CorruptDataError: broken-manifest.
-    """
+    """Read the manifest of a folder; None if it does not exist."""
     location = as_folder(folder) / name
     try:
         data = read_existing(location, NOTE_BYTES)
@@ -228,12 +229,7 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
 
 
 def upgrade_manifest(folder: PlaceLike) -> bool:
-    """Convert a manifest of version 1; returns whether it had to be converted.
-
-    Raises:
-        CorruptDataError: broken-manifest.
-        FileAccessError: the manifest does not exist or cannot be replaced.
-    """
+    """Convert a manifest of version 1; returns whether it had to be converted."""
     location = as_folder(folder) / MANIFEST_NAME
     version = location.info().version
     data = read_document(location, NOTE_BYTES)
@@ -300,11 +296,7 @@ def begun_location(folder: Location) -> Location:
 
 
 def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> PublishNote | None:
-    """Read the note of a folder; None if it does not exist.
-
-    Raises:
-        CorruptDataError: unfinished-dataset: an earlier version of recordsmith wrote the note.
-    """
+    """Read the note of a folder; None if it does not exist."""
     location = (folder / INTERNAL_FOLDER / name).without_links()
     earlier = location.with_name(_VERSION_1_NOTE)
     try:
@@ -415,7 +407,11 @@ def _parse(document: Any) -> Manifest:
         class_names_in_json(document["class_names"]),
         dict(document["provenance"]),
         None if (arrow := document.get("arrow_schema")) is None else str(arrow),
-        None if (tfds := document.get("tfds")) is None else dict(tfds),
+        {
+            name: dict(content)
+            for name, content in document.items()
+            if name not in _KEYS and isinstance(content, Mapping)
+        },
         document.get("records"),
     )
 

@@ -69,9 +69,6 @@ def shard_name(
     Args:
         template: a template with {split}, {shard} (counted from 0) and {shards}, such as
             `flowers_{split}_{shard:05d}-of-{shards:05d}`. A suffix is added if it is missing.
-
-    Raises:
-        OptionError: the template is invalid.
     """
     try:
         _check_template(template)
@@ -106,11 +103,7 @@ def split_of_part(name: str) -> str | None:
 
 
 def _check_template(template: str) -> None:
-    """Allow plain fields only, because a template may come from a file.
-
-    Raises:
-        ValueError: the template has other fields.
-    """
+    """Allow plain fields only, because a template may come from a file."""
     for _, field, width, conversion in Formatter().parse(template):
         if field is None:
             continue

@@ -1,14 +1,22 @@
-"""`recordsmith.open`: opens paths as a Dataset."""
+"""`recordsmith.open`: opens paths as a Dataset, or parts of its splits.
+
+Parts are written as in TensorFlow Datasets: `train[:80%]`, `train[100:200]`, `train+validation`.
+Numbers count records and percentages are whole; both may count from the end. A percentage of the
+records is rounded to the nearest whole number, halves to the nearest even one, so `train[:80%]` and
+`train[80%:]` together have every record once.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.dataset.dataset import Dataset, DatasetSource, records_of
+from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.locate import (
     Located,
     Paths,
@@ -18,11 +26,17 @@ from recordsmith.dataset.locate import (
     locate_whole,
     split_names,
 )
-from recordsmith.dataset.split_slices import SplitPart, is_split_slice, parse_split
+from recordsmith.dataset.selected_records import joined_shards
+from recordsmith.dataset.splits import is_split_slice
+from recordsmith.dataset.view import DatasetSource, View
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
 from recordsmith.stores import is_url
 from recordsmith.stores.location import remote
+
+_BOUNDARY = r"\s*(-?\d{1,18}%?)?\s*"
+_PART = re.compile(rf"\s*(?P<name>[^\[\]+]+?)\s*(?:\[{_BOUNDARY}:{_BOUNDARY}\])?\s*")
+_EXPECTED = "a split, a part of it, or several: train, train[:80%], train[100:200], train+test"
 
 
 def open(  # noqa: A001 - named as users say it
@@ -58,17 +72,17 @@ def open(  # noqa: A001 - named as users say it
     """
     if (store_options, cache, cache_bytes) != (None, None, None):
         paths = _with_options(paths, store_options, cache, cache_bytes)
-    if split is not None and is_split_slice(split):
-        located = locate(paths)
-        known = split_names([located])
-        parts = parse_split(split, known)
-        names = list(dict.fromkeys(part.name for part in parts))
-        for name in names:
-            check_split(name, known)
-        located.keep_splits(names)
-        located.check_whole()
-        return _parts_of(_dataset(located, names, paths), parts)
-    return _dataset(locate_whole(paths, split), None if split is None else [split], paths)
+    if not is_split_slice(split):
+        return _dataset(locate_whole(paths, split), None if split is None else [split], paths)
+    located = locate(paths)
+    known = split_names([located])
+    parts = _parse_split(str(split), known)
+    names = list(dict.fromkeys(part.name for part in parts))
+    for name in names:
+        check_split(name, known)
+    located.keep_splits(names)
+    located.check_whole()
+    return _parts_of(_dataset(located, names, paths), parts)
 
 
 def _with_options(
@@ -95,12 +109,7 @@ def dataset_of(
     *,
     store_options: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """Return a Dataset, or open paths; of a split, as in `open`.
-
-    Raises:
-        OptionError: the split is unknown or malformed; options of stores were passed with a
-            Dataset; or as in `open`.
-    """
+    """Return a Dataset, or open paths; of a split, as in `open`."""
     if not isinstance(paths_or_dataset, Dataset):
         return open(paths_or_dataset, split, store_options=store_options)
     if store_options is not None:
@@ -110,57 +119,104 @@ def dataset_of(
     if split is None:
         return paths_or_dataset
     splits = paths_or_dataset.splits
-    parts = parse_split(split, splits)
+    parts = _parse_split(split, splits)
     for part in parts:
         check_split(part.name, list(splits))
     if len(parts) == 1:
         part, chosen = parts[0], splits[parts[0].name]
-        return chosen if part.is_whole else chosen[_slice(part.range(len(chosen)))]
+        return chosen if part.is_whole else chosen[part.positions(len(chosen))]
     return _parts_of(paths_or_dataset, parts)
 
 
 def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Dataset:
     """`splits`: those that were located; None for all."""
     manifest = located.manifest
-    schemas: dict[str, Schema | None] = {}
-    schema = None
-    if manifest is not None:
-        names = manifest.splits if splits is None else splits
-        schemas = {name: manifest.schema_of(name) for name in names}
-        known = [schema for schema in schemas.values() if schema is not None]
-        if splits is None:
-            schema = manifest.schema
-        elif len(known) == len(schemas):
-            schema = known[0] if len(known) == 1 else Schema.merged(known)
     source = DatasetSource(tuple(as_places(paths)), None if splits is None else tuple(splits))
+    records = joined_shards(located.shards)
+    if manifest is None:
+        return Dataset(View(records, class_names=located.class_names, source=source))
+    names = manifest.splits if splits is None else splits
+    schemas = {name: manifest.schema_of(name) for name in names}
+    known = [schema for schema in schemas.values() if schema is not None]
+    schema = None
+    if splits is None:
+        schema = manifest.schema
+    elif len(known) == len(schemas):
+        schema = known[0] if len(known) == 1 else Schema.merged(known)
     return Dataset(
-        located.shards,
-        schema=schema,
-        class_names=located.class_names,
-        split_schemas=schemas,
-        source=source,
-        arrow_schema=None if manifest is None else manifest.arrow_schema,
-        tfds=None if manifest is None else manifest.tfds,
+        View(
+            records,
+            schema,
+            schema,
+            located.class_names,
+            schemas,
+            source,
+            manifest.arrow_schema,
+            manifest.formats,
+        )
     )
 
 
-def _parts_of(dataset: Dataset, parts: Sequence[SplitPart]) -> Dataset:
+# -- parts of splits -------------------------------------------------------------------------------
+
+
+class _SplitPart(NamedTuple):
+    """A split, or a part of it: boundaries such as `100`, `-10%`, or None."""
+
+    name: str
+    start: str | None = None
+    stop: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.start is self.stop is None
+
+    def positions(self, count: int) -> slice:
+        """Return the positions in a split of `count` records."""
+        start = 0 if self.start is None else self._boundary(self.start, count)
+        stop = count if self.stop is None else self._boundary(self.stop, count)
+        return slice(start, max(start, stop))
+
+    def _boundary(self, text: str, count: int) -> int:
+        number, is_percentage = int(text.rstrip("%")), text.endswith("%")
+        if abs(number) > (100 if is_percentage else count):
+            raise OptionError(
+                f"split {str(self)!r} has the boundary {text}, but {self.name!r} has "
+                f"{count:,} records",
+                option="split",
+                value=str(self),
+                expected="at most 100%" if is_percentage else f"at most {count}",
+            )
+        place = round(Fraction(number * count, 100)) if is_percentage else number
+        return place + count if number < 0 else place
+
+    def __str__(self) -> str:
+        cut = "" if self.is_whole else f"[{self.start or ''}:{self.stop or ''}]"
+        return f"{self.name}{cut}"
+
+
+def _parse_split(split: str, names: Collection[str]) -> list[_SplitPart]:
+    """Parse splits and parts of them; one of the existing `names` may look like several."""
+    if split in names:
+        return [_SplitPart(split)]
+    parts = []
+    for text in split.split("+"):
+        match = _PART.fullmatch(text)
+        if match is None:
+            problem = f"{text.strip()!r} is not a split or a part of one"
+            raise OptionError(problem, option="split", value=split, expected=_EXPECTED)
+        parts.append(_SplitPart(match["name"], match[2], match[3]))
+    return parts
+
+
+def _parts_of(dataset: Dataset, parts: Sequence[_SplitPart]) -> Dataset:
     """Select parts of the splits of a dataset, one after the other."""
-    names = list(dict.fromkeys(part.name for part in parts))
-    if (
-        [SplitPart(name) for name in names]
-        == list(parts)
-        == [SplitPart(name) for name in dataset.splits]
-    ):
+    if parts == [_SplitPart(name) for name in dataset.splits]:
         return dataset
-    if len(names) == len(parts) == 1 and len(dataset.splits) == 1:
-        return dataset[_slice(parts[0].range(len(dataset)))]
+    if len(parts) == len(dataset.splits) == 1:
+        return dataset[parts[0].positions(len(dataset))]
     positions = []
     for part in parts:
-        of_split = np.flatnonzero(records_of(dataset).are_in_split(part.name))
-        positions.append(of_split[_slice(part.range(len(of_split)))])
+        of_split = np.flatnonzero(dataset.view.records.are_in_split(part.name))
+        positions.append(of_split[part.positions(len(of_split))])
     return dataset.select(np.concatenate(positions))
-
-
-def _slice(chosen: range) -> slice:
-    return slice(chosen.start, chosen.stop)

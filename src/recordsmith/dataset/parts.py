@@ -1,84 +1,190 @@
-"""Cuts a dataset into parts that other processes read, each on its own."""
+"""Parts of shards, which are read like shards, and both as JSON for other processes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import bisect
+import errno
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
-from recordsmith.dataset.dataset import Dataset, of_one_shard, records_of
-from recordsmith.dataset.selected_records import AnyShard, SelectedRecords, ShardPart
-from recordsmith.dataset.shard_sequence import ShardSequence
-from recordsmith.errors import OptionError
-from recordsmith.words import parse_size
+import numpy as np
 
-DEFAULT_PART_BYTES = 128 << 20
-
-
-def parts_of(dataset: Dataset, part_bytes: int | str = DEFAULT_PART_BYTES) -> list[Dataset]:
-    """Cut a dataset into parts, in the order of its records.
-
-    Each part is a Dataset of one shard, or of records in a row of a large uncompressed shard. It
-    has the columns of the whole dataset, and another process that unpickles it reads it without
-    listing a folder or reading a manifest. Record counts that are unknown are found out only for
-    large shards.
-
-    Args:
-        part_bytes: the size from which a shard is cut, such as "64MB", and the most bytes of a
-            part, if records are of equal size.
-
-    Raises:
-        OptionError: the size is invalid, or the records are not in the order of the files.
-
-    Example:
-        >>> import recordsmith as rs
-        >>> with rs.ShardWriter("rows.tfrecord") as writer:
-        ...     writer.write_columns({"x": [1, 2, 3]})
-        >>> [len(part) for part in parts_of(rs.open("rows.tfrecord"), "32B")]
-        [1, 1, 1]
-    """
-    most = parse_size(part_bytes) if isinstance(part_bytes, str) else part_bytes
-    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-        raise OptionError(
-            option="part_bytes", value=part_bytes, expected="a size such as 64MB or 1GiB"
-        )
-    return [_as_dataset(dataset, part) for part in shard_parts(records_of(dataset), most)]
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset.manifest import ShardEntry
+from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
+from recordsmith.errors import FileAccessError, MissingFileError
+from recordsmith.stores import ObjectInfo, as_location
+from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
-def shard_parts(records: SelectedRecords, most: int) -> Iterator[AnyShard]:
-    """Yield the shards of records, and large ones in parts of at most so many bytes, in order.
+class ShardPart:
+    """Some records of a shard, in order, which are read like a shard that has only these."""
 
-    Raises:
-        OptionError: as `parts_of`.
-    """
-    if not records.positions.is_ascending:
-        raise OptionError(
-            "the records are not in the order of their files, so they have no parts",
-            option="dataset",
-            remedy="Pass the dataset before it was shuffled, and shuffle what is read.",
-        )
-    for part in records.parts():
-        yield from _cut(part, most)
+    def __init__(
+        self,
+        shard: Shard,
+        numbers: range | Int64Array,
+        records: ShardSequence | None = None,
+        first: int = 0,
+    ) -> None:
+        """
+        Args:
+            numbers: int64 or a range, ascending and not empty.
+            records: the sequence that the shard belongs to.
+            first: the position of the shard's first record in it.
+        """
+        self.shard = shard
+        self.location = shard.location
+        self.split = shard.split
+        self._records = ShardSequence([shard]) if records is None else records
+        self._first = first
+        self._numbers = numbers
+        self._is_run = isinstance(numbers, range) and numbers.step == 1
+
+    @property
+    def record_count(self) -> int:
+        return len(self._numbers)
+
+    def numbers(self) -> range | Int64Array:
+        """Return the numbers in the file of all records."""
+        return self._numbers
+
+    def number_of(self, number: int) -> int:
+        """Return the number in the file of a record of this part."""
+        return int(self._numbers[number])
+
+    @property
+    def compression(self) -> str:
+        return self.shard.compression
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the records with their frames, before compression."""
+        if self._is_run:
+            offsets = self.shard.index.offsets
+            return int(offsets[self._numbers[-1] + 1] - offsets[self._numbers[0]])
+        sizes = self.shard.sizes(np.asarray(self._numbers, np.int64))
+        return int(sizes.sum()) + FRAME_BYTES * len(self._numbers)
+
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[RecordBlock]:
+        """Yield the records start:stop of this part in blocks, whose positions count in the part.
+
+        Raises:
+            CorruptDataError: as `Shard.blocks`.
+        """
+        numbers = self._numbers[start:stop]
+        if not len(numbers):
+            return
+        done = 0  # bytes: at the end of each block, they are its offset and the size of its buffer
+        if not self._is_run and self.compression == "none":
+            for block, _ in scattered_blocks(self._records, self._first + np.asarray(numbers)):
+                done += int(block.lengths.sum()) + FRAME_BYTES * len(block)
+                offset = done - len(block.buffer)
+                yield RecordBlock(block.buffer, block.starts, block.lengths, start, offset)
+                start += len(block)
+            return
+        for block in self.shard.blocks(int(numbers[0]), int(numbers[-1]) + 1):
+            low = bisect.bisect_left(numbers, block.position)
+            high = bisect.bisect_left(numbers, block.position + len(block))
+            if low == high:
+                continue
+            rows: Any = slice(None)
+            if not self._is_run:
+                rows = np.asarray(numbers[low:high]) - block.position
+            starts, lengths = block.starts[rows], block.lengths[rows]
+            done += int(lengths.sum()) + FRAME_BYTES * len(lengths)
+            yield RecordBlock(block.buffer, starts, lengths, start + low, done - len(block.buffer))
 
 
-def _cut(part: AnyShard, most: int) -> Iterator[AnyShard]:
+AnyShard: TypeAlias = Shard | ShardPart
+
+
+def cut_part(part: AnyShard, max_bytes: int) -> Iterator[AnyShard]:
+    """Yield a shard or part, or pieces of at most so many bytes if it is large and plain."""
     shard = part.shard if isinstance(part, ShardPart) else part
     size = shard.size_bytes if shard.compression == "none" else 0
-    if part is shard and size <= most:
+    if part is shard and size <= max_bytes:
         yield shard
         return
     numbers = part.numbers()
     count = len(numbers)
-    pieces = min(count, -(-size * count // (most * max(1, shard.record_count)))) or 1
+    pieces = min(count, -(-size * count // (max_bytes * max(1, shard.record_count)))) or 1
     for piece in range(pieces):
-        own = numbers[count * piece // pieces : count * (piece + 1) // pieces]
-        yield ShardPart(ShardSequence([shard]), shard, 0, own)
+        yield ShardPart(shard, numbers[count * piece // pieces : count * (piece + 1) // pieces])
 
 
-def _as_dataset(dataset: Dataset, part: AnyShard) -> Dataset:
-    """Return the records of a part as a Dataset with the columns of the whole."""
-    if not isinstance(part, ShardPart):
-        return of_one_shard(dataset, part.portable())
+# -- JSON ------------------------------------------------------------------------------------------
+
+
+def shard_to_json(shard: Shard) -> dict[str, Any]:
+    """Return where a shard is, and which version of it; FileAccessError for a pipe."""
+    size_bytes = version = None
+    try:
+        _, size_bytes, version = shard.info()
+    except FileAccessError as error:
+        if error.errno == errno.EINVAL:
+            error.advise("Run the job without an engine: other processes read only files.")
+            raise
+        # a shard that cannot be read is a finding of some jobs
+    return {
+        "path": str(shard.location.absolute()),
+        "split": shard.split,
+        "entry": None if shard.entry is None else vars(shard.entry),
+        "size_bytes": size_bytes,
+        "version": version,
+        "may_have_index": shard.may_have_index,
+    }
+
+
+def shard_from_json(document: Mapping[str, Any]) -> Shard:
+    """Open a shard in another process, in the version of `shard_to_json`."""
+    location = as_location(document["path"])
+    store, size_bytes = location.store, document["size_bytes"]
+    entry = document["entry"]
+    listed = None
+    if size_bytes is not None and store.is_remote:
+        listed = ObjectInfo(location.key, size_bytes, document["version"])
+    elif size_bytes is not None:
+        try:
+            info = location.info()
+        except MissingFileError as error:
+            error.advise("The worker must see it under the same path. Or pass a URL.")
+            raise
+        here, there = map(store.version_number, (info.version, document["version"]))
+        if info.size_bytes != size_bytes or here != there:
+            raise FileAccessError(
+                errno.ESTALE,
+                f"the worker sees another version of it, with {info.size_bytes} bytes instead "
+                f"of {size_bytes}",
+                str(location),
+                remedy="Check that nothing writes to it, and that all machines see the same disk.",
+            )
+    return Shard(
+        location,
+        document["split"],
+        entry=None if entry is None else ShardEntry(**entry),
+        listed=listed,
+        may_have_index=document["may_have_index"],
+    )
+
+
+def part_to_json(part: AnyShard) -> dict[str, Any]:
+    """Return a shard, or the part of one, as plain JSON values."""
+    if isinstance(part, Shard):
+        return shard_to_json(part)
     numbers = part.numbers()
-    records = of_one_shard(dataset, part.shard.portable(int(numbers[0]) if len(numbers) else 0))
     if isinstance(numbers, range):
-        return records[numbers.start : numbers.stop : numbers.step]
-    return records.select(numbers)
+        run = [numbers.start, numbers.stop, numbers.step]
+        return {**shard_to_json(part.shard), "run": run}
+    return {**shard_to_json(part.shard), "numbers": numbers.tolist()}
+
+
+def part_from_json(document: Mapping[str, Any]) -> AnyShard:
+    """Open a shard, or the part of one; errors as `shard_from_json`."""
+    shard = shard_from_json(document)
+    if "run" in document:
+        return ShardPart(shard, range(*document["run"]))
+    if "numbers" in document:
+        return ShardPart(shard, np.array(document["numbers"], np.int64))
+    return shard

@@ -6,50 +6,46 @@ This is what other packages use to read a dataset; `records_of` returns it for a
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import (
-    AllocateBytes,
-    BytesLike,
-    Int64Array,
-    as_view,
-    empty_bytes,
-    offsets_from_lengths,
-)
+from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
+from recordsmith.dataset.parts import AnyShard, ShardPart, cut_part
 from recordsmith.dataset.selection import (
     AllPositions,
     ChosenPositions,
     PositionArray,
     PositionRange,
     Positions,
+    ShuffledPositions,
     integer_positions,
     one_place,
+    position_array,
 )
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import (
+    PLACES_AT_ONCE,
     Faults,
     ShardGroup,
     ShardSequence,
-    gather,
+    gather_payloads,
     payload_sizes,
+    scattered_blocks,
 )
 from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
-from recordsmith.wire import FRAME_BYTES, RecordBlock
-from recordsmith.work import Work
+from recordsmith.stopping import renew_in_children
+from recordsmith.wire import RecordBlock
 
-_PLACES_AT_ONCE = 8192
 _FEW_PLACES = 1 << 10
-_GROUP_BYTES = 4 << 20  # of scattered records that are read together
-_GROUPS_AHEAD = 4  # groups that are read at the same time over a network
 
 
 class RecordLocation(NamedTuple):
@@ -118,104 +114,56 @@ class LocatedBlock:
             decoder.append(block.buffer, block.starts[low:high], block.lengths[low:high])
 
 
-class ShardPart:
-    """Some records of a shard, in order, which are read like a shard that has only these.
+class SelectedRecords:
+    """The selected records of some shards. Thread-safe.
 
-    `number_of` converts the number of a record in this part to its number in the file.
+    Which records they are is found out at first use if that takes reading: a slice of records that
+    are not counted yet, or those that match a condition.
     """
 
     def __init__(
-        self, records: ShardSequence, shard: Shard, first: int, numbers: range | Int64Array
+        self,
+        records: ShardSequence,
+        positions: ChosenPositions | Callable[[], ChosenPositions] | None = None,
     ) -> None:
-        """
-        Args:
-            first: the position of the shard's first record in `records`.
-            numbers: int64 or a range, ascending and not empty.
-        """
-        self.shard = shard
-        self.location = shard.location
-        self.split = shard.split
+        """`positions`: those in `records` that are selected, or how to find them; None for all."""
         self._records = records
-        self._first = first
-        self._numbers = numbers
+        self._positions: ChosenPositions | None = None
+        self._find_positions: Any = None
+        if positions is None:
+            self._positions = AllPositions(records)
+        elif isinstance(positions, ChosenPositions):
+            self._positions = positions
+        else:
+            self._find_positions = positions
+        self._watch_forks()
+
+    def _watch_forks(self) -> None:
+        if self._positions is None:
+            self.renew_lock()
+            renew_in_children(self)
+
+    def renew_lock(self) -> None:
+        """Replace the lock with a new, unlocked one."""
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the positions, or how to find them."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._watch_forks()
 
     @property
-    def record_count(self) -> int:
-        """The number of records in this part."""
-        return len(self._numbers)
-
-    def numbers(self) -> range | Int64Array:
-        """Return the numbers in the file of all records."""
-        return self._numbers
-
-    @property
-    def compression(self) -> str:
-        """none, gzip or zlib."""
-        return self.shard.compression
-
-    @property
-    def size_bytes(self) -> int:
-        """The size of the records with their frames, before compression."""
-        if self._is_run:
-            offsets = self.shard.index.offsets
-            return int(offsets[self._numbers[-1] + 1] - offsets[self._numbers[0]])
-        return int(self.shard.sizes(self._all()).sum()) + FRAME_BYTES * len(self._numbers)
-
-    def number_of(self, number: int) -> int:
-        """Return the number in the file of a record of this part."""
-        return int(self._numbers[number])
-
-    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[RecordBlock]:
-        """Yield the records start:stop of this part in blocks, whose positions count in the part.
-
-        Raises:
-            CorruptDataError: as `Shard.blocks`.
-        """
-        numbers = self._numbers[start:stop]
-        if not len(numbers):
-            return
-        done = 0  # bytes: at the end of each block, they are its offset and the size of its buffer
-        if not self._is_run and self.compression == "none":
-            for located in scattered_blocks(self._records, self._first + np.asarray(numbers)):
-                block = located.block
-                done += int(block.lengths.sum()) + FRAME_BYTES * len(block)
-                offset = done - len(block.buffer)
-                yield RecordBlock(block.buffer, block.starts, block.lengths, start, offset)
-                start += len(block)
-            return
-        for block in self.shard.blocks(int(numbers[0]), int(numbers[-1]) + 1):
-            end = block.position + len(block)
-            low, high = (
-                bisect.bisect_left(numbers, block.position),
-                bisect.bisect_left(numbers, end),
-            )
-            if low == high:
-                continue
-            rows: Any = slice(None)
-            if not self._is_run:
-                rows = np.asarray(numbers[low:high]) - block.position
-            starts, lengths = block.starts[rows], block.lengths[rows]
-            done += int(lengths.sum()) + FRAME_BYTES * len(lengths)
-            yield RecordBlock(block.buffer, starts, lengths, start + low, done - len(block.buffer))
-
-    @property
-    def _is_run(self) -> bool:
-        return isinstance(self._numbers, range) and self._numbers.step == 1
-
-    def _all(self) -> Int64Array:
-        return np.asarray(self._numbers, np.int64)
-
-
-AnyShard: TypeAlias = Shard | ShardPart
-
-
-class SelectedRecords:
-    """The selected records of some shards. Thread-safe."""
-
-    def __init__(self, records: ShardSequence, positions: ChosenPositions | None = None) -> None:
-        """`positions`: those in `records` that are selected; None for all."""
-        self._records = records
-        self.positions = AllPositions(records) if positions is None else positions
+    def positions(self) -> ChosenPositions:
+        """Which records these are."""
+        if self._positions is None:
+            with self._lock:
+                if self._positions is None:
+                    self._positions = self._find_positions()
+                    self._find_positions = None
+        return self._positions
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -223,7 +171,12 @@ class SelectedRecords:
     @property
     def known_record_count(self) -> int | None:
         """The number of records, if it is known without reading."""
-        return self.positions.known_count
+        return None if self._positions is None else self._positions.known_count
+
+    @property
+    def is_everything_known(self) -> bool:
+        """Whether these are known to be all records of the shards, in order."""
+        return self._positions is not None and self._positions.is_everything
 
     @property
     def all_shards(self) -> tuple[Shard, ...]:
@@ -238,9 +191,32 @@ class SelectedRecords:
         positions = self.positions.all()
         return bool((positions[1:] == positions[:-1]).any())
 
-    def select(self, positions: ChosenPositions) -> SelectedRecords:
-        """Return other records of the same shards."""
+    # -- selection -----------------------------------------------------------------------------
+
+    def select(self, positions: ChosenPositions | Callable[[], ChosenPositions]) -> SelectedRecords:
+        """Return other records of the same shards; a function finds out at first use which."""
         return SelectedRecords(self._records, positions)
+
+    def _derive(self, choose: Callable[[SelectedRecords], ChosenPositions]) -> SelectedRecords:
+        """Choose from these records: now, if their number is known, or else at first use."""
+        is_known = self.known_record_count is not None
+        return self.select(choose(self) if is_known else partial(choose, self))
+
+    def cut(self, index: slice) -> SelectedRecords:
+        """Return the records in a slice."""
+        if self.known_record_count is None:
+            return self.select(partial(_cut, self, index))
+        positions = _cut(self, index)
+        return self if positions is self.positions else self.select(positions)
+
+    def pick(self, places: Positions) -> SelectedRecords:
+        """Return the records at some places; IndexError or OptionError if they are invalid."""
+        array = np.array(position_array(places))  # a copy: the caller may change its array
+        return self._derive(partial(_pick, places=array))
+
+    def shuffled(self, seed: int) -> SelectedRecords:
+        """Return the records in a random order."""
+        return self._derive(partial(_shuffled, seed=seed))
 
     # -- at any place --------------------------------------------------------------------------
 
@@ -269,42 +245,40 @@ class SelectedRecords:
         Args:
             faults: receives the errors of damaged records; see `gather`.
         """
-        wanted: Any = positions
+        places: Any = positions
         if not (type(positions) is list and len(positions) == 1 and type(positions[0]) is int):
-            wanted = integer_positions(positions, len(self))
-        if len(wanted) == 1 and faults is None:  # faster than arrays for one record
-            payload = np.frombuffer(self.read(int(wanted[0]))[2], np.uint8)
+            places = integer_positions(positions, len(self))
+        if len(places) == 1 and faults is None:  # faster than arrays for one record
+            payload = np.frombuffer(self.read(int(places[0]))[2], np.uint8)
             buffer = allocate(len(payload))
             buffer[:] = payload
             return BytesArray(buffer, np.array([0, len(payload)]))
-        return _gathered(self._records, self.positions.at(wanted), allocate, faults)
+        return gather_payloads(self._records, self.positions.at(places), allocate, faults)
 
     def read_frames(self, positions: Positions) -> BytesArray:
         """Read whole frames at many places, with verified checksums, as `read_records`."""
-        wanted = integer_positions(positions, len(self))
-        return _gathered(self._records, self.positions.at(wanted), whole=True)
+        return gather_payloads(self._records, self._at(positions), whole=True)
 
     def record_sizes(self, positions: Positions) -> Int64Array:
         """Return the payload sizes at many places from the indexes: int64, (count,)."""
-        wanted = integer_positions(positions, len(self))
-        return payload_sizes(len(wanted), self._records.group(self.positions.at(wanted)))
+        at = self._at(positions)
+        return payload_sizes(len(at), self._records.group(at))
 
     def by_shard(self, positions: Positions) -> list[ShardGroup]:
         """Group places by shard; shards without any are left out."""
-        wanted = integer_positions(positions, len(self))
-        return self._records.group(self.positions.at(wanted))
+        return self._records.group(self._at(positions))
 
     def locate_record(self, index: int) -> RecordLocation:
-        """Return the file, the number and the offset of the record at a place.
-
-        Raises:
-            IndexError: the index is out of range.
-        """
+        """Return the file, the number and the offset of the record at a place."""
         shard, number = self._records.find(self._position(index))
         return RecordLocation(str(shard.location), number, int(shard.index.offsets[number]))
 
     def _position(self, index: int) -> int:
-        return self.positions.one(one_place(index, len(self.positions)))
+        positions = self.positions
+        return positions.one(one_place(index, len(positions)))
+
+    def _at(self, places: Positions) -> Int64Array:
+        return self.positions.at(integer_positions(places, len(self)))
 
     # -- in order ------------------------------------------------------------------------------
 
@@ -321,9 +295,10 @@ class SelectedRecords:
             return
         self.check_readable_in_order()
         count = len(self)
-        for start in range(0, count, _PLACES_AT_ONCE):
-            places = np.arange(start, min(start + _PLACES_AT_ONCE, count), dtype=np.int64)
-            yield from scattered_blocks(self._records, self.positions.at(places))
+        for start in range(0, count, PLACES_AT_ONCE):
+            places = np.arange(start, min(start + PLACES_AT_ONCE, count), dtype=np.int64)
+            for block, positions in scattered_blocks(self._records, self.positions.at(places)):
+                yield LocatedBlock(block, (self._records, positions))
 
     def _are_few_far_away(self) -> bool:
         """Whether they are best read together over a network, as for a preview of a selection."""
@@ -375,7 +350,7 @@ class SelectedRecords:
             own: Any = numbers[low:high]
             own = range(own.start - begin, own.stop - begin, own.step) if run else own - begin
             is_whole = isinstance(own, range) and own == range(end - begin)
-            parts.append(shard if is_whole else ShardPart(records, shard, begin, own))
+            parts.append(shard if is_whole else ShardPart(shard, own, records, begin))
         return parts
 
     def in_file_order(self) -> SelectedRecords:
@@ -424,11 +399,7 @@ class SelectedRecords:
         return next(compressed, None)
 
     def check_readable_in_order(self) -> None:
-        """Check that the records can be read in their order.
-
-        Raises:
-            OptionError: a shard is compressed, and the order is not that of the files.
-        """
+        """Raise OptionError if a shard is compressed, and the order is not that of the files."""
         if self.positions.is_ascending:
             return
         shard = self.compressed_shard()
@@ -443,78 +414,40 @@ class SelectedRecords:
             )
 
 
-def scattered_blocks(records: ShardSequence, positions: Int64Array) -> Iterator[LocatedBlock]:
-    """Yield records at any positions of plain shards, as much at a time as is fast.
-
-    Over a network, the next groups of records are read meanwhile.
-
-    Raises:
-        CorruptDataError: a record is damaged; after all records before it.
-    """
-    groups = _cut_by_size(records, positions)
-    read = partial(_read_together, records)
-    if any(shard.is_remote for shard in records.shards):
-        each = Work(_GROUPS_AHEAD, None).in_order(read, groups, ahead=_GROUPS_AHEAD)
-    else:
-        each = (read(group) for group in groups)
-    with closing(each):
-        for block, fault in each:
-            yield block
-            if fault is not None:
-                raise fault
+def _cut(records: SelectedRecords, index: slice) -> ChosenPositions:
+    return records.positions.cut(range(len(records))[index])
 
 
-def _cut_by_size(records: ShardSequence, positions: Int64Array) -> Iterator[Int64Array]:
-    """Yield positions in groups of about `_GROUP_BYTES`."""
-    for start in range(0, len(positions), _PLACES_AT_ONCE):
-        chosen = positions[start : start + _PLACES_AT_ONCE]
-        stops = np.cumsum(payload_sizes(len(chosen), records.group(chosen)))
-        begin = 0
-        while begin < len(chosen):
-            before = int(stops[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
-            yield chosen[begin:end]
-            begin = end
+def _pick(records: SelectedRecords, places: Positions) -> ChosenPositions:
+    return PositionArray(records.positions.at(integer_positions(places, len(records))))
 
 
-def _read_together(
-    records: ShardSequence, positions: Int64Array
-) -> tuple[LocatedBlock, DataError | None]:
-    """Return the records up to the first damaged one, and its error."""
-    faults: Faults = {}
-    payloads = _gathered(records, positions, faults=faults)
-    first = min(faults, default=len(positions))
-    offsets = payloads.offsets[: first + 1]
-    block = RecordBlock(as_view(payloads.buffer), offsets[:-1], np.diff(offsets), 0, 0)
-    return LocatedBlock(block, (records, positions[:first])), faults.get(first)
-
-
-def _gathered(
-    records: ShardSequence,
-    positions: Int64Array,
-    allocate: AllocateBytes = empty_bytes,
-    faults: Faults | None = None,
-    *,
-    whole: bool = False,
-) -> BytesArray:
-    groups = records.group(positions)
-    sizes = payload_sizes(len(positions), groups)
-    offsets = offsets_from_lengths(sizes + FRAME_BYTES if whole else sizes)
-    data = allocate(int(offsets[-1]))
-    gather(groups, offsets[:-1], data, whole=whole, faults=faults)
-    return BytesArray(data, offsets)
-
-
-def records_of_part(part: AnyShard) -> SelectedRecords:
-    """Return the records of a part of `shard_parts`."""
-    if not isinstance(part, ShardPart):
-        return joined_shards([part])
-    numbers = part.numbers()
-    if isinstance(numbers, range):
-        return joined_shards([part.shard]).select(PositionRange(numbers))
-    return joined_shards([part.shard]).select(PositionArray(numbers))
+def _shuffled(records: SelectedRecords, seed: int) -> ChosenPositions:
+    return ShuffledPositions(records.positions, seed)
 
 
 def joined_shards(shards: Sequence[Shard]) -> SelectedRecords:
     """Return all records of some shards."""
     return SelectedRecords(ShardSequence(shards))
+
+
+def records_of_part(part: AnyShard) -> SelectedRecords:
+    """Return the records of a shard or of a part of one."""
+    if not isinstance(part, ShardPart):
+        return joined_shards([part])
+    numbers = part.numbers()
+    is_run = isinstance(numbers, range)
+    positions = PositionRange(numbers) if is_run else PositionArray(numbers)  # type: ignore[arg-type]
+    return joined_shards([part.shard]).select(positions)
+
+
+def shard_parts(records: SelectedRecords, max_bytes: int) -> Iterator[AnyShard]:
+    """Yield the shards of records, and large ones in parts of at most so many bytes, in order."""
+    if not records.positions.is_ascending:
+        raise OptionError(
+            "the records are not in the order of their files, so they have no parts",
+            option="dataset",
+            remedy="Pass the dataset before it was shuffled, and shuffle what is read.",
+        )
+    for part in records.parts():
+        yield from cut_part(part, max_bytes)

@@ -1,25 +1,22 @@
 """Which records a dataset has, and in which order.
 
 A dataset maps its places, counted from 0, to positions among all records of its shards. A slice and
-a shuffle are arithmetic and take no memory; chosen positions take eight bytes each. Whatever needs
-the number of records, such as a slice, is worked out at first use if that number is not known yet.
+a shuffle are arithmetic and take no memory; chosen positions take eight bytes each.
 """
 
 from __future__ import annotations
 
 import hashlib
 import operator
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.forks import renew_in_children
 from recordsmith.errors import OptionError, option
 from recordsmith.permutation import Permutations
 
@@ -32,12 +29,17 @@ class Counted(Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def known_record_count(self) -> int | None:
-        """The length, if it is known without reading."""
+    def known_record_count(self) -> int | None: ...
 
 
 class ChosenPositions(ABC):
     """The positions of a dataset's records: one for each place."""
+
+    run: range | None = None
+    """The positions as a range, if they are one."""
+
+    is_everything = False
+    """Whether these are all positions, in order."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -56,34 +58,15 @@ class ChosenPositions(ABC):
         return int(self.at(np.array([place], np.int64))[0])
 
     @property
-    def run(self) -> range | None:
-        """The positions as a range, if they are one."""
-        return None
-
-    @property
     @abstractmethod
     def is_ascending(self) -> bool:
         """Whether no position is followed by a lower one, so that files are read in order."""
-
-    @property
-    def is_everything(self) -> bool:
-        """Whether these are all positions, in order."""
-        return False
-
-    @property
-    def is_everything_known(self) -> bool:
-        """The same, but False if it is not known without reading."""
-        return self.is_everything
 
     @abstractmethod
     def describe(self) -> Any:
         """Return a short JSON-able description; None for everything. Equal if and only if the
         positions are equal, except for a different way to describe the same ones.
         """
-
-    def resolved(self) -> ChosenPositions:
-        """Return the same positions, with a known count."""
-        return self
 
     def all(self) -> Int64Array:
         """Return all positions."""
@@ -93,30 +76,8 @@ class ChosenPositions(ABC):
         """Return these positions, and perhaps others, in an order that is faster to find out."""
         return self
 
-    def cut(self, index: slice) -> ChosenPositions:
-        """Return the positions in a slice."""
-        if self.known_count is None:
-            return DeferredPositions(partial(_cut, self, index))
-        return self._cut(range(len(self))[index])
-
-    def pick(self, places: Positions) -> ChosenPositions:
-        """Return the positions at some places, which are checked.
-
-        Raises:
-            IndexError, OptionError: as `integer_positions`.
-        """
-        if self.known_count is None:
-            numbers = np.array(_numbers(places))  # a copy: the caller may change its array
-            return DeferredPositions(partial(_pick, self, numbers))
-        return PositionArray(self.at(integer_positions(places, len(self))))
-
-    def shuffled(self, seed: int) -> ChosenPositions:
-        """Return the positions in a random order."""
-        if self.known_count is None:
-            return DeferredPositions(partial(_shuffled, self, seed))
-        return ShuffledPositions(self, seed)
-
-    def _cut(self, places: range) -> ChosenPositions:
+    def cut(self, places: range) -> ChosenPositions:
+        """Return the positions at a range of places."""
         if places == range(len(self)):
             return self
         return PositionArray(self.at(np.arange(places.start, places.stop, places.step)))
@@ -124,6 +85,9 @@ class ChosenPositions(ABC):
 
 class AllPositions(ChosenPositions):
     """All records, in order."""
+
+    is_everything = True
+    is_ascending = True
 
     def __init__(self, records: Counted) -> None:
         self._records = records
@@ -138,10 +102,6 @@ class AllPositions(ChosenPositions):
     def known_count(self) -> int | None:
         return self._records.known_record_count
 
-    def resolved(self) -> ChosenPositions:
-        len(self)
-        return self
-
     def at(self, places: Int64Array) -> Int64Array:
         return places
 
@@ -149,21 +109,13 @@ class AllPositions(ChosenPositions):
         return place
 
     @property
-    def run(self) -> range:
+    def run(self) -> range:  # type: ignore[override]
         return range(len(self))
-
-    @property
-    def is_ascending(self) -> bool:
-        return True
-
-    @property
-    def is_everything(self) -> bool:
-        return True
 
     def describe(self) -> None:
         return None
 
-    def _cut(self, places: range) -> ChosenPositions:
+    def cut(self, places: range) -> ChosenPositions:
         return self if places == range(len(self)) else PositionRange(places)
 
 
@@ -171,31 +123,27 @@ class PositionRange(ChosenPositions):
     """An arithmetic progression of positions."""
 
     def __init__(self, positions: range) -> None:
-        self._positions = positions
+        self.run: range = positions
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self.run)
 
     def at(self, places: Int64Array) -> Int64Array:
-        chosen = self._positions
-        return chosen.start + chosen.step * places if chosen.start or chosen.step != 1 else places
+        run = self.run
+        return run.start + run.step * places if run.start or run.step != 1 else places
 
     def one(self, place: int) -> int:
-        return self._positions[place]
-
-    @property
-    def run(self) -> range:
-        return self._positions
+        return self.run[place]
 
     @property
     def is_ascending(self) -> bool:
-        return self._positions.step > 0 or len(self) < 2
+        return self.run.step > 0 or len(self) < 2
 
     def describe(self) -> Any:
-        return _described(self._positions)
+        return _described(self.run)
 
-    def _cut(self, places: range) -> ChosenPositions:
-        return PositionRange(_of_range(self._positions, places))
+    def cut(self, places: range) -> ChosenPositions:
+        return PositionRange(_of_range(self.run, places))
 
 
 class PositionArray(ChosenPositions):
@@ -251,93 +199,11 @@ class ShuffledPositions(ChosenPositions):
 
     def describe(self) -> Any:
         of = self._of.describe()
-        return {
-            "shuffle": self._seed,
-            **_described(self._places),
-            **({} if of is None else {"of": of}),
-        }
+        rest = {} if of is None else {"of": of}
+        return {"shuffle": self._seed, **_described(self._places), **rest}
 
-    def _cut(self, places: range) -> ChosenPositions:
+    def cut(self, places: range) -> ChosenPositions:
         return ShuffledPositions(self._of, self._seed, _of_range(self._places, places))
-
-
-class DeferredPositions(ChosenPositions):
-    """Positions that are worked out once, at first use. Thread-safe."""
-
-    def __init__(self, work_out: Callable[[], ChosenPositions]) -> None:
-        self._work_out = work_out
-        self._found: ChosenPositions | None = None
-        self.renew_lock()
-        renew_in_children(self)
-
-    def renew_lock(self) -> None:
-        """Replace the lock with a new, unlocked one."""
-        self._lock = threading.RLock()
-
-    def __getstate__(self) -> Mapping[str, Any]:
-        """Pickle what was found, or how to find it."""
-        with self._lock:
-            found, work_out = self._found, self._work_out
-        return {"_found": found, "_work_out": None if found is not None else work_out}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state)
-        self.renew_lock()
-        renew_in_children(self)
-
-    def resolved(self) -> ChosenPositions:
-        if self._found is None:
-            with self._lock:
-                if self._found is None:
-                    self._found = self._work_out().resolved()
-        return self._found
-
-    def __len__(self) -> int:
-        return len(self.resolved())
-
-    @property
-    def known_count(self) -> int | None:
-        return None if self._found is None else len(self._found)
-
-    def at(self, places: Int64Array) -> Int64Array:
-        return self.resolved().at(places)
-
-    @property
-    def run(self) -> range | None:
-        return self.resolved().run
-
-    @property
-    def is_ascending(self) -> bool:
-        return self.resolved().is_ascending
-
-    @property
-    def is_everything(self) -> bool:
-        return self.resolved().is_everything
-
-    @property
-    def is_everything_known(self) -> bool:
-        return self._found is not None and self._found.is_everything
-
-    def unordered(self) -> ChosenPositions:
-        return self.resolved().unordered()
-
-    def describe(self) -> Any:
-        return self.resolved().describe()
-
-    def _cut(self, places: range) -> ChosenPositions:
-        return self.resolved()._cut(places)  # noqa: SLF001 - of the same class
-
-
-def _cut(positions: ChosenPositions, index: slice) -> ChosenPositions:
-    return positions.resolved().cut(index)
-
-
-def _pick(positions: ChosenPositions, places: Positions) -> ChosenPositions:
-    return positions.resolved().pick(places)
-
-
-def _shuffled(positions: ChosenPositions, seed: int) -> ChosenPositions:
-    return positions.resolved().shuffled(seed)
 
 
 def _of_range(numbers: range, places: range) -> range:
@@ -359,13 +225,8 @@ def _described(numbers: range) -> dict[str, int]:
 
 
 def integer_positions(positions: Positions, count: int) -> Int64Array:
-    """Convert positions in a sequence of `count` records to int64 from 0 to `count` - 1.
-
-    Raises:
-        IndexError: a position is out of range.
-        OptionError: the positions are not integers or a mask of the right length.
-    """
-    array = _numbers(positions)
+    """Convert positions in a sequence of `count` records to int64 from 0 to `count` - 1."""
+    array = position_array(positions)
     kind = array.dtype.kind
     if kind == "b":
         if len(array) != count:
@@ -382,7 +243,7 @@ def integer_positions(positions: Positions, count: int) -> Int64Array:
     return array.astype(np.int64, copy=False)
 
 
-def _numbers(positions: Positions) -> npt.NDArray[Any]:
+def position_array(positions: Positions) -> npt.NDArray[Any]:
     """Convert positions to an array of integers, or a mask, without a check of their range."""
     try:
         array = np.asarray(positions)
@@ -399,11 +260,7 @@ def _numbers(positions: Positions) -> npt.NDArray[Any]:
 
 
 def one_place(index: Any, count: int) -> int:
-    """Convert an index, which may be negative, to a place.
-
-    Raises:
-        IndexError: it is out of range.
-    """
+    """Convert an index, which may be negative, to a place; IndexError if it is out of range."""
     place = operator.index(index)
     if not -count <= place < count:
         raise no_position(place, count)

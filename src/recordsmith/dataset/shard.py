@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.frames import (
     FrameReader,
+    FrameRows,
     RemoteFrames,
-    RemoteRequest,
     maps_well,
     open_frames,
     walk,
@@ -37,6 +36,7 @@ from recordsmith.dataset.shard_index import (
     save_index,
 )
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
+from recordsmith.stopping import renew_in_children
 from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
 from recordsmith.wire import (
     FRAME_BYTES,
@@ -135,12 +135,7 @@ class Shard:
         return self.info().size_bytes
 
     def info(self) -> ObjectInfo:
-        """Return size and version of the file; over a network, of the version that is read.
-
-        Raises:
-            FileAccessError: it does not exist or cannot be read.
-            CorruptDataError: shard-size-mismatch, if its folder could not be listed.
-        """
+        """Return size and version of the file; over a network, of the version that is read."""
         if not self.is_remote:
             return self.location.info()
         if self._info is None:
@@ -182,12 +177,7 @@ class Shard:
         return self._compression
 
     def check_size(self) -> None:
-        """Compare the size of the file with the manifest, and with the number of records.
-
-        Raises:
-            CorruptDataError: shard-size-mismatch; record-count-mismatch, if the file is too small
-                for its number of records.
-        """
+        """Compare the size of the file with the manifest, and with the number of records."""
         if self.entry is None:
             return
         size = self.size_bytes if self._listed_bytes is None else self._listed_bytes
@@ -227,11 +217,7 @@ class Shard:
 
     @property
     def record_count(self) -> int:
-        """The number of records; builds the index if the number is unknown.
-
-        Raises:
-            CorruptDataError: frames are damaged.
-        """
+        """The number of records; builds the index if the number is unknown."""
         if self._record_count is None:
             saved = self._saved_index()
             self._record_count = (self.index if saved is None else saved).record_count
@@ -325,11 +311,7 @@ class Shard:
 
     @property
     def index(self) -> ShardIndex:
-        """The offsets of its records; built and saved on first use.
-
-        Raises:
-            CorruptDataError: frames are damaged.
-        """
+        """The offsets of its records; built and saved on first use."""
         with self._lock:
             if self._index is None:
                 kept = self._kept_index() if self._keeps_index else None
@@ -421,9 +403,6 @@ class Shard:
 
         Only an index that was loaded from disk is replaced, once. If it was built since the dataset
         was opened, the file has changed, and a new index would return other records.
-
-        Raises:
-            CorruptDataError: frames are damaged.
         """
         with self._lock:
             if self._has_moved:
@@ -465,17 +444,17 @@ class Shard:
             places: int64, (count,).
             out: uint8, large enough for all payloads.
             whole: copy whole frames instead of payloads.
-
-        Raises:
-            OptionError, CorruptDataError: as `read`.
         """
+        frames = self._frames_of(numbers, places)
+        done = self._open_frames().gather(frames, out, whole=whole)
+        for i in range(done, len(numbers)):  # one by one, to raise the specific error
+            size = int(frames.ends[i] - frames.begins[i]) - FRAME_BYTES
+            self.copy_again(int(numbers[i]), size, int(places[i]), out, whole=whole)
+
+    def _frames_of(self, numbers: Int64Array, places: Int64Array) -> FrameRows:
         self._check_plain()
         offsets = self._offsets_of(numbers)
-        begins, ends = offsets[numbers], offsets[numbers + 1]
-        done = self._open_frames().gather(begins, ends, places, out, whole=whole)
-        for i in range(done, len(numbers)):  # one by one, to raise the specific error
-            size = int(ends[i] - begins[i]) - FRAME_BYTES
-            self.copy_again(int(numbers[i]), size, int(places[i]), out, whole=whole)
+        return FrameRows(offsets[numbers], offsets[numbers + 1], places)
 
     def copy_again(
         self, number: int, size: int, place: int, out: npt.NDArray[np.uint8], *, whole: bool
@@ -487,13 +466,13 @@ class Shard:
         copied = np.frombuffer(encode_record(payload) if whole else payload, np.uint8)
         out[place : place + len(copied)] = copied
 
-    def remote_request(self, numbers: Int64Array, places: Int64Array) -> RemoteRequest:
-        """Return the request for some records over a network; args and errors as of `gather`."""
-        self._check_plain()
-        offsets = self._offsets_of(numbers)
-        frames = self._open_frames()
-        assert isinstance(frames, RemoteFrames)
-        return RemoteRequest(frames, offsets[numbers], offsets[numbers + 1], places)
+    def remote_request(
+        self, numbers: Int64Array, places: Int64Array
+    ) -> tuple[RemoteFrames, FrameRows]:
+        """Return the request for some records over a network; args as of `gather`."""
+        frames, reader = self._frames_of(numbers, places), self._open_frames()
+        assert isinstance(reader, RemoteFrames)
+        return reader, frames
 
     @property
     def maps_well(self) -> bool:
@@ -578,9 +557,6 @@ class Shard:
 
         Args:
             report: called with the number of bytes processed so far, for uncompressed files.
-
-        Raises:
-            CorruptDataError: frames are damaged.
         """
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")

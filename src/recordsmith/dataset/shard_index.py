@@ -51,7 +51,7 @@ _MAGIC = b"RSINDEX\x02"
 _HEADER = struct.Struct("<8sQIIQ")
 _BLOCK_OFFSETS = 1 << 13
 _DEFLATE_RATIO = 1032  # the maximum expansion of a deflate stream (RFC 1951)
-_MOST_BYTES = 1 << 26  # plus 8 per byte of the shard; limits compressed shards
+_MAX_TABLE_BYTES = 1 << 26  # plus 8 per byte of the shard; limits compressed shards
 _SAMPLE_BYTES = 4096
 _SAMPLE_COUNT = 8
 _FIRST_BYTES = 1 << 20  # of an index over a network: most are shorter
@@ -294,12 +294,7 @@ def _save(pieces: tuple[bytes | memoryview, ...], locations: Iterable[Location])
 
 
 def put_index(location: Location, pieces: tuple[bytes | memoryview, ...]) -> None:
-    """Write an index file.
-
-    Raises:
-        FileAccessError: it cannot be written.
-        OptionError: its folder is a link.
-    """
+    """Write an index file."""
     if location.parent.name == INTERNAL_FOLDER:
         location.put(pieces)
         return
@@ -344,7 +339,7 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
     total = table_start + table_bytes
     if min(total, _FIRST_BYTES) != len(data) if file_bytes is None else total != file_bytes:
         return None
-    if count > most_bytes(size, name) // FRAME_BYTES or table_bytes > _MOST_BYTES + 8 * size:
+    if count > most_bytes(size, name) // FRAME_BYTES or table_bytes > _MAX_TABLE_BYTES + 8 * size:
         return None
     if len(data) < table_start:
         data += location.read(len(data), table_start)

@@ -4,19 +4,74 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Callable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import (
+    AllocateBytes,
+    Int64Array,
+    as_view,
+    empty_bytes,
+    offsets_from_lengths,
+)
 from recordsmith.dataset.frames import gather_together
-from recordsmith.dataset.open_shards import OpenShards
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import DataError
-from recordsmith.wire import FRAME_BYTES
+from recordsmith.example import BytesArray
+from recordsmith.stopping import renew_in_children
+from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work, thread_count
+
+_MAX_OPEN_SHARDS = 256
+"""File descriptors are limited."""
+
+_MAX_MAPPED_BYTES = 256 << 20
+"""Touched pages of a map count as memory in use."""
+
+PLACES_AT_ONCE = 8192
+_GROUP_BYTES = 4 << 20  # of scattered records that are read together
+_GROUPS_AHEAD = 4  # groups that are read at the same time over a network
+
+
+class OpenShards:
+    """Which shards of a dataset and its slices stay open, and which are mapped. Thread-safe.
+
+    The least recently used shards are closed. Shards of small records are mapped up to a limit.
+    """
+
+    def __init__(self) -> None:
+        self._mapped_bytes: OrderedDict[Shard, int] = OrderedDict()
+        self.renew_lock()
+        renew_in_children(self)
+
+    def renew_lock(self) -> None:
+        """Replace the lock with a new, unlocked one."""
+        self._lock = threading.Lock()
+
+    def use(self, shard: Shard) -> None:
+        """Call before a record of this shard is read by position."""
+        with self._lock:
+            if shard in self._mapped_bytes:
+                self._mapped_bytes.move_to_end(shard)
+                return
+        if shard.is_remote:
+            return  # neither open nor mapped
+        size = shard.size_bytes if shard.maps_well else 0  # may build its index
+        with self._lock:
+            if sum(self._mapped_bytes.values()) + size > _MAX_MAPPED_BYTES:
+                size = 0
+            if size:
+                shard.allow_map()
+            self._mapped_bytes.setdefault(shard, size)
+            if len(self._mapped_bytes) > _MAX_OPEN_SHARDS:
+                self._mapped_bytes.popitem(last=False)[0].close()
 
 
 class ShardGroup(NamedTuple):
@@ -68,9 +123,16 @@ class ShardSequence:
 
     @property
     def starts(self) -> list[int]:
-        """The position of the first record of each shard, and the end."""
+        """The position of the first record of each shard, and the end.
+
+        Unknown numbers of records are counted in threads; raises CorruptDataError for the first
+        shard with damaged frames.
+        """
         if self._starts is None:
-            self._starts = list(itertools.accumulate(record_counts(self.shards), initial=0))
+            unknown = [shard for shard in self.shards if shard.known_record_count is None]
+            _call_in_threads(lambda shard: shard.record_count, unknown)
+            counts = [shard.record_count for shard in self.shards]
+            self._starts = list(itertools.accumulate(counts, initial=0))
         return self._starts
 
     def shard_numbers(self, positions: Int64Array) -> Int64Array:
@@ -123,9 +185,6 @@ def gather(
     Args:
         faults: receives the errors of damaged records, whose bytes are undefined; None to raise
             the first one.
-
-    Raises:
-        OptionError, DataError, FileAccessError: as `Shard.gather`.
     """
     remote: list[ShardGroup] = []
     for group in groups:
@@ -138,15 +197,16 @@ def gather(
         except DataError:
             if faults is None:
                 raise
-            _gather_singly(group, places, out, faults, whole=whole)
+            _gather_singly(group, places, out, faults, whole)
     requests = [
         group.shard.remote_request(group.numbers, places[group.members]) for group in remote
     ]
     for at, row in gather_together(requests, out, whole=whole):
-        group, (_, begins, ends, own_places) = remote[at], requests[at]
-        number, size = int(group.numbers[row]), int(ends[row] - begins[row]) - FRAME_BYTES
+        group, (_, frames) = remote[at], requests[at]
+        number, size = int(group.numbers[row]), int(frames.ends[row] - frames.begins[row])
+        place = int(frames.places[row])
         try:
-            group.shard.copy_again(number, size, int(own_places[row]), out, whole=whole)
+            group.shard.copy_again(number, size - FRAME_BYTES, place, out, whole=whole)
         except DataError as error:
             if faults is None:
                 raise
@@ -158,7 +218,6 @@ def _gather_singly(
     places: Int64Array,
     out: npt.NDArray[np.uint8],
     faults: Faults,
-    *,
     whole: bool,
 ) -> None:
     """Copy the records of a shard one by one, and collect the errors."""
@@ -173,17 +232,6 @@ def _gather_singly(
 
 def _members(group: ShardGroup, places: Int64Array) -> list[int]:
     return np.arange(len(places))[group.members].tolist()  # type: ignore[no-any-return]
-
-
-def record_counts(shards: Sequence[Shard]) -> list[int]:
-    """Return the number of records of each shard; unknown ones are counted in threads.
-
-    Raises:
-        CorruptDataError: the first shard with damaged frames.
-    """
-    unknown = [shard for shard in shards if shard.known_record_count is None]
-    _call_in_threads(lambda shard: shard.record_count, unknown)
-    return [shard.record_count for shard in shards]
 
 
 def _call_in_threads(function: Callable[[Shard], Any], shards: Sequence[Shard]) -> None:
@@ -206,3 +254,67 @@ def payload_sizes(count: int, groups: Sequence[ShardGroup]) -> Int64Array:
     for shard, members, numbers, _ in groups:
         sizes[members] = shard.sizes(numbers)
     return sizes
+
+
+def gather_payloads(
+    records: ShardSequence,
+    positions: Int64Array,
+    allocate: AllocateBytes = empty_bytes,
+    faults: Faults | None = None,
+    *,
+    whole: bool = False,
+) -> BytesArray:
+    """Read the payloads, or whole frames, at many positions; `faults` as of `gather`."""
+    groups = records.group(positions)
+    sizes = payload_sizes(len(positions), groups)
+    offsets = offsets_from_lengths(sizes + FRAME_BYTES if whole else sizes)
+    data = allocate(int(offsets[-1]))
+    gather(groups, offsets[:-1], data, whole=whole, faults=faults)
+    return BytesArray(data, offsets)
+
+
+def scattered_blocks(
+    records: ShardSequence, positions: Int64Array
+) -> Iterator[tuple[RecordBlock, Int64Array]]:
+    """Yield records at any positions of plain shards with their positions, in fast pieces.
+
+    Over a network, the next groups of records are read meanwhile. Raises CorruptDataError for a
+    damaged record, after all records before it.
+    """
+    groups = _cut_by_size(records, positions)
+    read = partial(_read_together, records)
+    if any(shard.is_remote for shard in records.shards):
+        pieces = Work(_GROUPS_AHEAD, None).in_order(read, groups, ahead=_GROUPS_AHEAD)
+    else:
+        pieces = (read(group) for group in groups)
+    with closing(pieces):
+        for block, own, fault in pieces:
+            yield block, own
+            if fault is not None:
+                raise fault
+
+
+def _cut_by_size(records: ShardSequence, positions: Int64Array) -> Iterator[Int64Array]:
+    """Yield positions in groups of about `_GROUP_BYTES`."""
+    for start in range(0, len(positions), PLACES_AT_ONCE):
+        chosen = positions[start : start + PLACES_AT_ONCE]
+        stops = np.cumsum(payload_sizes(len(chosen), records.group(chosen)))
+        begin = 0
+        while begin < len(chosen):
+            before = int(stops[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
+            yield chosen[begin:end]
+            begin = end
+
+
+def _read_together(
+    records: ShardSequence, positions: Int64Array
+) -> tuple[RecordBlock, Int64Array, DataError | None]:
+    """Return the frames up to the first damaged one, and its error."""
+    faults: Faults = {}
+    frames = gather_payloads(records, positions, faults=faults, whole=True)
+    first = min(faults, default=len(positions))
+    offsets = frames.offsets[: first + 1]
+    starts, lengths = offsets[:-1] + HEADER_BYTES, np.diff(offsets) - FRAME_BYTES
+    block = RecordBlock(as_view(frames.buffer), starts, lengths, 0, 0)
+    return block, positions[:first], faults.get(first)

@@ -31,9 +31,6 @@ def blocks_of(shards: Sequence[AnyShard]) -> Iterator[tuple[AnyShard, RecordBloc
 
     Over a network, the first blocks of the next shards are read meanwhile: of twice as many after
     each shard that was read to its end, so that reading only the beginning costs no more.
-
-    Raises:
-        CorruptDataError: a record is damaged; after all records before it.
     """
     if len(shards) < 3 or not shards[0].location.store.is_remote:
         for shard in shards:

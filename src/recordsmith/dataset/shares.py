@@ -19,11 +19,7 @@ _AT_ONCE = 1 << 20
 
 
 def check_shares(splits: Mapping[str, float]) -> None:
-    """Validate the shares of splits.
-
-    Raises:
-        OptionError: they are not numbers by name that add up to 1.
-    """
+    """Validate the shares of splits."""
     if not isinstance(splits, Mapping) or not splits:
         raise OptionError(
             option="splits", value=splits, expected=f"shares by name, such as {_EXAMPLE}"

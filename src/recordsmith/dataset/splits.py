@@ -78,3 +78,8 @@ def _end_of_word(stem: str) -> int:
     """The end of the last split word; 0 without one."""
     ends = [word.end() for word in _WORD.finditer(stem) if is_split_name(word.group())]
     return ends[-1] if ends else 0
+
+
+def is_split_slice(split: object) -> bool:
+    """Whether a split may be more than a name: a part of a split, or several."""
+    return isinstance(split, str) and any(mark in split for mark in "[+")

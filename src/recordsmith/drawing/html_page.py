@@ -7,7 +7,7 @@ text from files (names, values, details) must pass through `text`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from recordsmith.errors import OptionError
@@ -96,14 +96,6 @@ def write_html(
         ]
     )
     write_atomically(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
-
-
-def cards(figures: Sequence[tuple[str, str]]) -> str:
-    """Cards with the main figures: (value, name)."""
-    each = (
-        f'<div class="card"><b>{text(v)}</b><span>{text(name)}</span></div>' for v, name in figures
-    )
-    return f'<section class="cards">{"".join(each)}</section>'
 
 
 def paragraphs(sentences: str, most: int = 1500) -> str:

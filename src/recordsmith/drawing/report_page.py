@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from jinja2 import Environment
@@ -13,8 +13,6 @@ from recordsmith.drawing.html_page import check_html_path, paragraphs, text, wri
 from recordsmith.drawing.thumbnails import Thumbnails
 from recordsmith.drawing.verify_page import verify_content
 from recordsmith.errors import OptionError
-from recordsmith.examining.diff import DiffReport
-from recordsmith.examining.stats import StatsReport
 from recordsmith.examining.verification import VerifyReport
 from recordsmith.linting import LintReport
 from recordsmith.reports import Bar, Cell, Example, ReportContent, Strip
@@ -126,16 +124,16 @@ _TEMPLATE = """
 
 
 @runtime_checkable
-class DrawnReport(Protocol):
-    """A report that draws its own page."""
+class ShownReport(Protocol):
+    """A report that describes what it shows."""
 
-    def html_page(self, title: str | None) -> tuple[str, str, Iterable[str]]:
-        """Return the title of the page, its style and its parts, as `write_html` takes them."""
+    def content(self) -> ReportContent:
+        """Return what a terminal and a page show."""
         ...
 
 
 def save_html(
-    report: StatsReport | VerifyReport | DiffReport | LintReport | DrawnReport,
+    report: VerifyReport | LintReport | ShownReport,
     out: PlaceLike,
     *,
     title: str | None = None,
@@ -163,17 +161,13 @@ def save_html(
     """
     path = as_location(out)
     check_html_path(path, overwrite=overwrite)
-    if isinstance(report, DrawnReport):
-        page = report.html_page(title)
-        write_html(path, *page, overwrite=overwrite)
-        return path
-    if isinstance(report, (StatsReport, DiffReport)):
-        title, content = title or "Report", report.content()
-    elif isinstance(report, VerifyReport):
+    if isinstance(report, VerifyReport):
         content = verify_content(report)
         title = f"{title or 'Verification'}: {content.verdict}"
     elif isinstance(report, LintReport):
         title, content = title or "Source", report.content(Thumbnails(report).draw)
+    elif isinstance(report, ShownReport):
+        title, content = title or "Report", report.content()
     else:
         raise OptionError(
             option="report",

@@ -12,7 +12,6 @@ from recordsmith.dataset import (
     Dataset,
     LocatedBlock,
     dataset_of,
-    known_schema,
     records_of,
 )
 from recordsmith.dataset.locate import Paths
@@ -87,7 +86,7 @@ def inspect(
     """
     dataset = dataset_of(paths_or_dataset, split)
     shards = records_of(dataset).in_file_order().parts()
-    known = known_schema(dataset)
+    known = dataset.view.schema
     if known is None:
         schema, counts = _survey(shards, progress)
     else:

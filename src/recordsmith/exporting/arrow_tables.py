@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from recordsmith.arrow import ArrowDecoder
-from recordsmith.dataset import Dataset, arrow_types_of
+from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.exporting.export_writer import ExportWriter, TableExporter
 from recordsmith.exporting.record_shards import numbered_names
@@ -35,7 +35,7 @@ class ArrowTables(TableExporter):
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        types = arrow_types_of(dataset) if self.restores_types else None
+        types = dataset.view.arrow_types() if self.restores_types else None
         if types is not None and self._suffix == "feather":
             types = _without_dictionaries(types)
         self.decoder = ArrowDecoder(dataset.schema, None, dataset.class_names, types)

@@ -21,7 +21,7 @@ from typing import BinaryIO
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.schema import columns_of
-from recordsmith.dataset import Dataset, arrow_types_of
+from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
@@ -46,7 +46,7 @@ class CsvTables(TableExporter):
     decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        self.decoder = ArrowDecoder(dataset.schema, types=arrow_types_of(dataset))
+        self.decoder = ArrowDecoder(dataset.schema, types=dataset.view.arrow_types())
         self._out = out
         self._files: dict[str, tuple[str, BinaryIO]] = {}
         self._folders = _image_folders(image_keys(dataset.schema.features))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset import Dataset, dataset_of, records_of, without_arrow_types
+from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.exporting.export_task import ExportTasks
@@ -152,7 +152,7 @@ def export(
     if restore_types:
         dataset.to_arrow(restore_types=True)  # raises if there are none
     elif restore_types is False:
-        dataset = without_arrow_types(dataset)
+        dataset = Dataset(replace(dataset.view, arrow_schema=None))
     shards = {shard.location.identity: str(shard.location) for shard in dataset.shards}
     _check_apart(shards, folder)
     report = ExportReport(folder, format)

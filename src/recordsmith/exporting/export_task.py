@@ -10,13 +10,13 @@ from typing import Any
 
 from recordsmith.dataset import (
     Dataset,
-    arrow_schema_of,
-    column_schema,
+    View,
+    joined_shards,
     records_of,
     records_of_part,
     shard_parts,
 )
-from recordsmith.dataset.shard_documents import part_from_json, part_to_json
+from recordsmith.dataset.parts import part_from_json, part_to_json
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
 from recordsmith.exporting.export_writer import Divisible, ExportWriter, TableExporter, TaskFile
@@ -152,24 +152,27 @@ def _describe(dataset: Dataset, exporter: AnyExporter) -> dict[str, Any]:
     """
     schema = known = None
     if isinstance(exporter, TableExporter):
-        schema = column_schema(dataset) or dataset.schema
+        schema = dataset.view.outer_schema or dataset.schema
     if isinstance(exporter, TfdsFiles):
         known = read_known(dataset)
     return {
         "schema": None if schema is None else schema.to_json(),
         "class_names": dataset.class_names,
-        "arrow_schema": arrow_schema_of(dataset),
+        "arrow_schema": dataset.view.arrow_schema,
         "tfds": None if known is None else known.to_json(),
     }
 
 
 def _described(document: dict[str, Any]) -> Dataset:
     """Return a Dataset without shards for `Exporter.begin`."""
-    schema, class_names = document["schema"], document["class_names"]
-    return Dataset(
-        [],
-        schema=None if schema is None else Schema.from_json(schema),
-        class_names=None if class_names is None else tuple(class_names),
+    class_names = document["class_names"]
+    schema = None if document["schema"] is None else Schema.from_json(document["schema"])
+    view = View(
+        joined_shards([]),
+        schema,
+        schema,
+        None if class_names is None else tuple(class_names),
         arrow_schema=document["arrow_schema"],
-        tfds=document["tfds"],
+        formats={} if document["tfds"] is None else {"tfds": document["tfds"]},
     )
+    return Dataset(view)

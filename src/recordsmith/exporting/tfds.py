@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, tfds_of
+from recordsmith.dataset import Dataset
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.tfds.describing import TfdsImages, describe_records, make_documents
-from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import TfdsDescription
 from recordsmith.dataset.tfds.folder import TfdsSplit, read_description
 from recordsmith.dataset.tfds.records import RecordConverter
 from recordsmith.errors import CorruptDataError, Defect
@@ -146,7 +146,7 @@ class _Shards(RecordFiles):
 
 def read_known(dataset: Dataset) -> TfdsDescription | None:
     """How TFDS described the dataset, if it was packed from TFDS or is a folder of TFDS."""
-    document = tfds_of(dataset)
+    document = dataset.view.formats.get("tfds")
     if document is not None:
         try:
             return TfdsDescription.from_json(document)

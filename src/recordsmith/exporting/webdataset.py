@@ -45,9 +45,9 @@ from recordsmith.exporting.images import ExportedImage, read_image, read_mask
 from recordsmith.exporting.numbers import shortest_float
 from recordsmith.exporting.values import get_bytes
 from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.archives.tar_samples import EMPTY_KINDS
+from recordsmith.sources.archives.webdataset import EMPTY_KINDS
 from recordsmith.sources.tables.json_values import text_or_base64
-from recordsmith.sources.tables.table_rows import EXACT
+from recordsmith.sources.tables.precision import EXACT
 
 SHARD_SIZE_BYTES = 256_000_000
 _FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))

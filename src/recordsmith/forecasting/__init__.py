@@ -1,8 +1,7 @@
-"""Forecast how large a dataset becomes and how fast it loads, before packing it.
+"""Forecasts how large a dataset becomes, before packing it.
 
-`variants` lists the ways to store images, `measuring` stores a sample in each of them, `fidelity`
-compares pixels, `estimation` extrapolates sizes, `speed` measures encoding and loading, `forecast`
-combines these, and `plot` and `forecast_page` draw the `forecast_report`.
+`variants` lists the ways to store images, `stored_sample` stores a sample in each of them,
+`fidelity` compares pixels, and `forecast` extrapolates sizes.
 """
 
 from recordsmith.forecasting.forecast import forecast

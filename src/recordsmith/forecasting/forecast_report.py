@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from recordsmith.forecasting.estimation import Estimate
+from recordsmith.example.keys import IMAGE
+from recordsmith.forecasting.variants import FLOATS, ORIGINAL
+from recordsmith.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
 from recordsmith.summaries import Report
+from recordsmith.words import count as format_count
+from recordsmith.words import size as format_size
+
+_MEAN_SSIM, _LOWEST_SSIM = 0.98, 0.95
+_WORTH = 0.9
+_LEAST_SHOWN = 0.0001
+
+
+class Estimate(NamedTuple):
+    """An estimated total, and an interval that contains the true one for 95 of 100 seeds."""
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -19,16 +35,11 @@ class VariantForecast:
         options: `ImageOptions` as keyword arguments; None if `pack` does not store images so.
         size_bytes: of all shards: value, and the low and high end of the interval.
         ratio: to the size of the dataset with the original images.
-        shard_count: at the requested size of a shard.
         lossy_count: sampled images that were encoded with loss. The next four figures are of these;
             of images that are also resized, they measure the loss after resizing.
         psnr, lowest_psnr: mean and lowest peak signal-to-noise ratio in decibels; None if no pixel
             changed.
         ssim, lowest_ssim: mean and lowest structural similarity; 1 for equal images.
-        decoded_per_second: images that one thread decodes and resizes for training.
-        cropped_per_second: images of which one thread decodes a random crop and resizes it.
-        loaded_per_second: images that a loader returns with all its threads.
-        encoded_per_second: images that one thread of `pack` stores; None if they are kept.
         refused_count, refusal: sampled images that cannot be stored so, and the first reason. They
             count as left out, as with `skip_errors`.
     """
@@ -38,16 +49,11 @@ class VariantForecast:
     options: Mapping[str, Any] | None
     size_bytes: Estimate
     ratio: float
-    shard_count: int
     lossy_count: int = 0
     psnr: float | None = None
     lowest_psnr: float | None = None
     ssim: float | None = None
     lowest_ssim: float | None = None
-    decoded_per_second: float | None = None
-    cropped_per_second: float | None = None
-    loaded_per_second: float | None = None
-    encoded_per_second: float | None = None
     refused_count: int = 0
     refusal: str = ""
 
@@ -56,6 +62,14 @@ class VariantForecast:
         """Half the interval as a share of the size."""
         half = (self.size_bytes.high - self.size_bytes.low) / 2
         return half / self.size_bytes.value if self.size_bytes.value else 0.0
+
+    @property
+    def pack_options(self) -> str:
+        """The options of `recordsmith pack`; empty for the original images."""
+        return " ".join(
+            f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
+            for name, value in (self.options or {}).items()
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +80,6 @@ class ForecastReport(Report):
     source_bytes: their size.
     sampled_count: how many of them were stored in each variant.
     certain_count: how many of these were chosen because they are very large, not at random.
-    header_count: images whose header was read, sampled ones included.
     seed: of the sample.
     image_count: sampled samples with an encoded image.
     variants: the figures of each, the original images first.
@@ -75,8 +88,6 @@ class ForecastReport(Report):
     left_out: variants that need a package that is not installed, and the message.
     unreadable: the first sampled samples that cannot be read or decoded, at most 100.
     unreadable_count: their number.
-    size: height and width of the training images for which speeds were measured.
-    threads: of the loader for which speeds were measured; None if they were not measured.
     notices: what the source ignored.
     """
 
@@ -84,7 +95,6 @@ class ForecastReport(Report):
     source_bytes: int
     sampled_count: int
     certain_count: int
-    header_count: int
     seed: int
     image_count: int
     variants: tuple[VariantForecast, ...]
@@ -92,8 +102,6 @@ class ForecastReport(Report):
     left_out: Mapping[str, str] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
     unreadable_count: int = 0
-    size: int = 224
-    threads: int | None = None
     notices: tuple[str, ...] = ()
 
     @property
@@ -135,12 +143,110 @@ class ForecastReport(Report):
         ]
         return min(keeping, key=lambda variant: variant.size_bytes.value, default=self.original)
 
-    def html_page(self, title: str | None) -> tuple[str, str, Iterable[str]]:
-        """Return the title of the page, its style and its parts, for `save_html`."""
-        from recordsmith.forecasting.forecast_page import forecast_page
+    @property
+    def method(self) -> str:
+        """What was stored, and what was extrapolated."""
+        if self.is_exact:
+            return f"all {format_count(self.sample_count, 'sample')} stored: sizes are exact"
+        certain = ""
+        if self.certain_count:
+            certain = f", {self.certain_count:,} of them because they are the largest"
+        return (
+            f"{self.sampled_count:,} of {self.sample_count:,} samples stored (seed "
+            f"{self.seed}{certain}); 95 % intervals"
+        )
 
-        return forecast_page(self, title or "Forecast")
+    def content(self) -> ReportContent:
+        """Return what a terminal and a page show."""
+        best, largest = self.recommended, max(each.size_bytes.value for each in self.variants)
+        samples = format_count(self.sample_count, "sample")
+        verdict = "only the size is forecast"
+        if best is not self.original:
+            verdict = f"smallest without visible loss at full size: {best.label}: "
+            verdict += f"`recordsmith pack SOURCE OUT {best.pack_options}`"
+        elif self.image_count:
+            verdict = "no variant is much smaller without visible loss; keep the images as they are"
+        heads = ("stored as", "size", "", "error", "of original", "PSNR", "SSIM", "lowest SSIM")
+        rows = [
+            (
+                each.label,
+                format_size(each.size_bytes.value),
+                Bar(each.size_bytes.value / max(1.0, largest)),
+                _error(each.error),
+                _percent(each.ratio),
+                _number(each.psnr, 1),
+                _number(each.ssim, 3),
+                _number(each.lowest_ssim, 3),
+                each.pack_options or ("none" if each.name == ORIGINAL else ""),
+            )
+            for each in self.variants
+        ]
+        listed = (
+            ("unreadable", "samples that cannot be read.", self.unreadable, self.unreadable_count),
+            ("notices", "of the source.", self.notices, len(self.notices)),
+        )
+        return ReportContent(
+            summary=f"{samples}, {format_size(self.source_bytes)}: {self.method}",
+            verdict=verdict,
+            level="good",
+            figures=(
+                (f"{self.sample_count:,}", "samples"),
+                (format_size(self.original.size_bytes.value), "as it is"),
+                (format_size(best.size_bytes.value), f"recommended: {best.label}"),
+            ),
+            tables=[
+                ReportTable(
+                    "",
+                    (*heads, "pack options"),
+                    rows,
+                    (heads[1], *heads[3:]),
+                    (heads[7], "pack options", heads[4], heads[3]),
+                    wide=("",),
+                )
+            ],
+            findings=[
+                ShownFinding(kind, text, count=count, examples=[*map(Example, lines)])
+                for kind, text, lines, count in listed
+                if count
+            ],
+            notes=[*self._notes()],
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """Sentences that explain the table."""
+        if not self.image_count:
+            yield f"No sample has an encoded image in `{IMAGE}`, so only the size is forecast."
+            return
+        names = {variant.name for variant in self.variants}
+        if any(name.startswith("side-") for name in names):
+            yield "PSNR and SSIM of smaller images measure the loss after resizing."
+        if FLOATS in names:
+            yield (
+                f"`{self.variant(FLOATS).label}` is what matplotlib's imread returns; `pack` does "
+                "not write it."
+            )
+        for variant in self.variants:
+            if variant.refused_count:
+                refused = format_count(variant.refused_count, "sampled image")
+                yield f"{variant.label}: left out {refused}; the first: {variant.refusal}."
+        for name, equal in self.equal_variants.items():
+            alike = f"they store all sampled images as `{self.variant(name).label}`"
+            yield f"Not listed, because {alike}: {', '.join(equal)}."
+        for name, message in self.left_out.items():
+            yield f"Not forecast: {name}: {message}"
 
 
-_MEAN_SSIM, _LOWEST_SSIM = 0.98, 0.95
-_WORTH = 0.9
+def _error(share: float) -> str:
+    if not share:
+        return "exact"
+    return f"±{_percent(share)}" if share >= _LEAST_SHOWN else f"<{_percent(_LEAST_SHOWN)}"
+
+
+def _percent(share: float) -> str:
+    """A share with two significant digits: 0.34 %, 12 %."""
+    digits = 2 if share < 0.00995 else 1 if share < 0.0995 else 0
+    return f"{100 * share:,.{digits}f} %"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:,.{digits}f}"

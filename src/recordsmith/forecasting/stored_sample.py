@@ -12,14 +12,13 @@ from recordsmith.errors import (
     MissingExtraError,
     SourceError,
 )
-from recordsmith.example import SequenceExample, decode_payload
-from recordsmith.example.keys import FORMAT, IMAGE
+from recordsmith.example import decode_payload
+from recordsmith.example.keys import DEPTH, FORMAT, HEIGHT, IMAGE, WIDTH
 from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
-from recordsmith.forecasting.image_header import NO_IMAGE, ImageHeaderFigures, read_figures
-from recordsmith.forecasting.variants import FLOAT_BYTES, FLOATS, ORIGINAL, Variant
-from recordsmith.image import ImageOptions, probe_image, store_image
-from recordsmith.image.decoding.exact import decode_exact
+from recordsmith.forecasting.variants import FLOATS, ORIGINAL, RAW, Variant
+from recordsmith.image import ImageOptions, probe_image, read_image_header, store_image
 from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.image.storing.store import DROPPED
 from recordsmith.packing import apply_image_options
@@ -33,14 +32,12 @@ class StoredRecord(NamedTuple):
     """A sample as a variant stores it.
 
     size_bytes: of its record with framing; 0 if it cannot be stored so.
-    content: a hash of the record.
     fidelity: of an image that was encoded with loss; otherwise None.
     drops_alpha: whether a transparent image lost its alpha.
     refusal: why it cannot be stored so; empty if it can.
     """
 
     size_bytes: int
-    content: int
     fidelity: Fidelity | None = None
     drops_alpha: bool = False
     refusal: str = ""
@@ -51,20 +48,19 @@ class StoredSample:
     """A sample as all variants store it.
 
     name: of the sample.
-    figures: what its header shows.
-    records: by the name of the variant; only the original without an image.
+    has_image: whether it has an encoded image; without one, only the original is stored.
     failure: why it cannot be read or decoded; empty if it can.
     """
 
     name: str
-    figures: ImageHeaderFigures = NO_IMAGE
+    has_image: bool = False
     records: dict[str, StoredRecord] = field(default_factory=dict)
     failure: str = ""
 
     def size_in(self, variant: Variant) -> int:
         """The bytes of its record; 0 where it cannot be stored."""
-        found = self.records.get(variant.name) or self.records.get(ORIGINAL)
-        return 0 if found is None else found.size_bytes
+        record = self.records.get(variant.name) or self.records.get(ORIGINAL)
+        return 0 if record is None else record.size_bytes
 
 
 class SampleStorage:
@@ -77,65 +73,46 @@ class SampleStorage:
         self.missing: dict[str, str] = {}
         """Variants that need a package that is not installed, and the message."""
 
-    def image_features(self, item: SampleToRead) -> tuple[Any, Mapping[str, Any] | None]:
-        """Read a sample: its content, and its features if one of them is an encoded image.
-
-        Raises:
-            CorruptDataError, FileAccessError, SourceError: it cannot be read.
-        """
-        content: Any = item.read(ignore_note)
-        features = content
-        if isinstance(content, bytes):
-            try:
-                features = decode_payload(content)
-            except DataError:
-                return content, None  # a record of another type, which is packed unchanged
-        if isinstance(features, SequenceExample) or image_of(features) is None:
-            return content, None
-        return content, features
-
-    def figures(self, item: SampleToRead) -> ImageHeaderFigures:
-        """Read what the header of a sample's image shows; NO_IMAGE if it has none."""
-        try:
-            features = self.image_features(item)[1]
-        except (DataError, FileAccessError, SourceError):
-            return NO_IMAGE
-        return NO_IMAGE if features is None else read_figures(image_of(features) or b"")
-
     def store(self, item: SampleToRead) -> StoredSample:
         """Store one sample in each variant."""
-        found = StoredSample(item.sample.name)
+        sample = StoredSample(item.sample.name)
         try:
-            content, features = self.image_features(item)
-            found.records[ORIGINAL] = self._encoded(content)
+            content: Any = item.read(ignore_note)
+            sample.records[ORIGINAL] = self._encoded(content)
         except (DataError, FileAccessError, SourceError) as error:
-            found.failure = "; ".join(error.lines)
-            return found
-        if features is None:
-            return found
-        data = image_of(features)
-        assert data is not None
-        found.figures = read_figures(data)
+            sample.failure = "; ".join(error.lines)
+            return sample
+        features = _features_of(content)
+        data = _image_of(features)
+        if data is None:
+            return sample
+        header = read_image_header(data)
+        sample.has_image = header is not None
         references: dict[int | None, Any] = {}
         for variant in self._variants[1:]:
             if variant.options is None or variant.name in self.missing:
                 continue
-            if variant.options.recompress and not found.figures.is_jpeg:
-                found.records[variant.name] = found.records[variant.twin]
+            if variant.options.recompress and header is not None and header.format != "jpeg":
+                sample.records[variant.name] = sample.records[variant.name.removesuffix("-all")]
                 continue
             try:
-                record = self._stored(features, data, variant.options, references)
+                record, stored = self._stored(features, data, variant.options, references)
             except MissingExtraError as error:
                 self.missing[variant.name] = "; ".join(error.lines)
-            except DataError as error:
-                found.failure = "; ".join(error.lines)
-                found.records[variant.name] = StoredRecord(0, 0, refusal=found.failure)
-            except SourceError as error:
-                found.records[variant.name] = StoredRecord(0, 0, refusal=error.problem)
-            else:
-                found.records[variant.name] = record
-        self._add_floats(found)
-        return found
+                continue
+            except (DataError, SourceError) as error:
+                if isinstance(error, DataError):
+                    sample.failure = "; ".join(error.lines)
+                reason = sample.failure or str(getattr(error, "problem", error))
+                record, stored = StoredRecord(0, refusal=reason), {}
+            sample.records[variant.name] = record
+            if variant.name == RAW:  # matplotlib reads PNGs as float32
+                more = 0
+                if stored and header is not None and header.format == "png":
+                    count = stored[HEIGHT] * stored[WIDTH] * stored[DEPTH]
+                    more = 4 * count - len(stored[IMAGE])
+                sample.records[FLOATS] = record._replace(size_bytes=record.size_bytes + more)
+        return sample
 
     def _stored(
         self,
@@ -143,7 +120,7 @@ class SampleStorage:
         data: bytes,
         options: ImageOptions,
         references: dict[int | None, Any],
-    ) -> StoredRecord:
+    ) -> tuple[StoredRecord, Mapping[str, Any]]:
         """Store a sample, and compare its pixels if an image was encoded as JPEG.
 
         Args:
@@ -155,31 +132,31 @@ class SampleStorage:
         image = stored[IMAGE]
         is_lossless = options.shrink or options.tiles or options.store == "raw"
         if image is data or is_lossless or stored[FORMAT] != "jpeg":
-            return record
+            return record, stored
         side = options.shorter_side
         if side not in references:
             raw = ImageOptions("raw", shorter_side=side, drop_alpha=True)
             references[side] = _raw_pixels(data, raw)
         with reserve_for_decoding(image, *probe_image(image), max_pixels=MAX_PIXELS):
             decoded = decode_exact(image, max_pixels=MAX_PIXELS).pixels
-        return record._replace(fidelity=compare_pixels(references[side], decoded))
+        return record._replace(fidelity=compare_pixels(references[side], decoded)), stored
 
     def _encoded(self, content: Any) -> StoredRecord:
-        payload = self._preparation.payload(content, ignore_note)
-        return StoredRecord(len(payload) + FRAME_BYTES, hash(payload))
-
-    @staticmethod
-    def _add_floats(found: StoredSample) -> None:
-        """Add the size with PNGs as float32, as matplotlib reads them."""
-        raw = found.records.get("raw")
-        if raw is not None:
-            is_png = found.figures.format == "png" and not raw.refusal
-            more = round(FLOAT_BYTES - 1) * found.figures.value_bytes if is_png else 0
-            found.records[FLOATS] = raw._replace(size_bytes=raw.size_bytes + more)
+        return StoredRecord(len(self._preparation.payload(content, ignore_note)) + FRAME_BYTES)
 
 
-def image_of(features: Any) -> bytes | None:
-    """The encoded image of a sample; None if it has none or several."""
+def _features_of(content: Any) -> Any:
+    """The features of a sample; records of other types, which are packed unchanged, have none."""
+    if not isinstance(content, bytes):
+        return content
+    try:
+        return decode_payload(content)
+    except DataError:
+        return {}
+
+
+def _image_of(features: Any) -> bytes | None:
+    """The encoded image of an Example; None if it has none or several."""
     value = features.get(IMAGE) if isinstance(features, Mapping) else None
     if value is not None and not isinstance(value, (bytes, str)) and len(value) == 1:
         value = value[0]

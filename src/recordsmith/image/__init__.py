@@ -1,6 +1,6 @@
 """Read image headers, and decode, resize, encode and draw images. Independent of datasets."""
 
-from recordsmith.image.decoding.decode import Pixels, decode_image, resize_image
+from recordsmith.image.decoding.pixels import Pixels, decode_image, resize_image
 from recordsmith.image.formats.jpeg import is_progressive, jpeg_variant
 from recordsmith.image.formats.orientation import UPRIGHT, read_jpeg_info
 from recordsmith.image.formats.pillow import read_by_pillow

@@ -31,9 +31,8 @@ from recordsmith.example.keys import (
 )
 from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation, usual_name
 from recordsmith.image.decoding.decoders import Decoded
-from recordsmith.image.decoding.exact import decode_exact
 from recordsmith.image.decoding.memory import reserve_for_decoding
-from recordsmith.image.decoding.pixels import read_image_head
+from recordsmith.image.decoding.pixels import decode_exact, read_image_head
 from recordsmith.linting.explanations import Severity
 from recordsmith.linting.image_hash import SIDE, Frequencies, low_frequencies
 from recordsmith.linting.lint_report import Findings, LintExample

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
-from recordsmith.dataset import Dataset, Shard, dataset_of, preview_schema, records_of
+from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Schema
@@ -77,7 +77,7 @@ def bench(
     dataset = dataset_of(paths_or_dataset, split)
     if not len(dataset):
         raise OptionError("the dataset has no records to measure")
-    schema, _ = preview_schema(dataset, _PREVIEW_COUNT)
+    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
     key = _image_key(schema, key)
     image = None if key is None else _image_of(key, size, fit)
     shards = records_of(dataset).used_shards()

@@ -191,7 +191,7 @@ class PackPlan(Report):
             results: in the order of the plan.
             report: has what was skipped.
         """
-        is_canonical = self.recipe.keys is None
+        is_canonical, tfds = self.recipe.keys is None, self.listed["tfds"]
         manifest = make_manifest(
             self.splits,
             zip([shard.split for shard in self.shards], results, strict=True),
@@ -206,13 +206,13 @@ class PackPlan(Report):
                 "skipped_count": report.skipped_count,
             },
             arrow_schema=self.listed["arrow_schema"] if is_canonical else None,
-            tfds=self.listed["tfds"] if is_canonical else None,
+            formats={"tfds": tfds} if is_canonical and tfds is not None else None,
         )
         notices: list[str] = []
         if self.recipe.keys == PRESET:
-            keys = TfdsKeys.of(self.class_names, self.listed["tfds"])
+            keys = TfdsKeys.of(self.class_names, tfds)
             tfds, notices = keys.description(manifest, self.recipe.file_names, results)
-            manifest = dataclasses.replace(manifest, tfds=tfds)
+            manifest = dataclasses.replace(manifest, formats={"tfds": tfds})
         if manifest.schema.omission is not None:
             notices.append(manifest.schema.omission)
         return manifest, tuple(notices)

@@ -21,7 +21,7 @@ from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import Occurrences, ShardResult, claim, is_valid_file_name, rows_prefix
 from recordsmith.dataset import is_shard_name
 from recordsmith.dataset.documents import line_in_json
-from recordsmith.dataset.frames import FrameReader, open_frames
+from recordsmith.dataset.frames import FrameReader, FrameRows, open_frames
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
 from recordsmith.errors import (
@@ -284,7 +284,7 @@ class RowsInStore:
             self._frames = open_frames(self._location, may_map=False, info=info)
         places = offsets_from_lengths(ends - begins)
         out = np.empty(int(places[-1]), np.uint8)
-        count = self._frames.gather(begins, ends, places[:-1], out, whole=True)
+        count = self._frames.gather(FrameRows(begins, ends, places[:-1]), out, whole=True)
         if count != len(numbers):
             raise self._damaged(int(begins[count]))
         return out, ends - begins - FRAME_BYTES

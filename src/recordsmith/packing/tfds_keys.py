@@ -10,7 +10,7 @@ from typing import Any
 from recordsmith.building import ShardResult
 from recordsmith.dataset import DEFAULT_TEMPLATE, ClassNames, Manifest
 from recordsmith.dataset.tfds.describing import TfdsImages, describe_records
-from recordsmith.dataset.tfds.description import TfdsDescription
+from recordsmith.dataset.tfds.features import TfdsDescription
 from recordsmith.dataset.tfds.records import RecordConverter
 from recordsmith.dataset.tfds.roles import BOXES
 from recordsmith.errors import OptionError, option

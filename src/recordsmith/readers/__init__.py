@@ -1,7 +1,7 @@
-"""Generate programs that read a dataset in TensorFlow, PyTorch, DALI or grain.
+"""Generates programs that read a dataset in TensorFlow, PyTorch, DALI or grain.
 
-Each framework has a module with a function from a `Description` to a program. Text from files is
-always a literal or a comment, so that it cannot become code.
+`programs` has a template for each framework. Text from files is always a literal or a comment, so
+that it cannot become code.
 """
 
 from recordsmith.readers.reader_code import READERS, reader_code

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
-from recordsmith.readers import dali, grain, tensorflow, torch
-from recordsmith.readers.description import Description, describe
+from recordsmith.readers import programs
+from recordsmith.readers.description import describe
 from recordsmith.words import did_you_mean
 from recordsmith.work import Progress
 
 Reader = Literal["tf", "torch", "dali", "grain"]
 READERS = get_args(Reader)
 
-_WRITERS: dict[str, Callable[[Description], str]] = {
-    "tf": tensorflow.source_code,
-    "torch": torch.source_code,
-    "dali": dali.source_code,
-    "grain": grain.source_code,
+_PROGRAMS = {
+    "tf": programs.tensorflow,
+    "torch": programs.torch,
+    "dali": programs.dali,
+    "grain": programs.grain,
 }
+_NEED_RANDOM_ACCESS = ("dali", "grain")
 _OTHER_PAYLOADS = {
     "ELWC": "ranking lists (ELWC)",
     "Event": "TensorBoard events",
@@ -49,7 +49,7 @@ def reader_code(
         OptionError: the reader is unknown, or cannot read these records or this compression.
         CorruptDataError, FileAccessError: as for `inspect`.
     """
-    if reader not in _WRITERS:
+    if reader not in _PROGRAMS:
         raise OptionError(
             option="reader",
             value=reader,
@@ -73,4 +73,10 @@ def reader_code(
         )
     if not any(description.sections.values()):
         raise OptionError(f"the records of {description.name} have no features")
-    return _WRITERS[reader](description)
+    if reader in _NEED_RANDOM_ACCESS and description.compression != "none":
+        raise OptionError(
+            f"{description.name} is compressed with {description.compression}, but {reader} needs "
+            "random access",
+            remedy="Write uncompressed shards with `recordsmith pack PATH OUT --format shards`.",
+        )
+    return _PROGRAMS[reader](description)

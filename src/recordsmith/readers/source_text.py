@@ -1,12 +1,8 @@
-"""Generate Python source: literals, comments, dicts.
-
-Texts from files are untrusted. In code they are the output of `repr`; in comments, characters that
-could end the line are replaced.
-"""
+"""Python source: literals, comments, dicts. Texts from files are untrusted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 _LONGEST_COMMENT = 200
 
@@ -32,22 +28,10 @@ def comment(*parts: str) -> str:
     return f"  # {text}" if text else ""
 
 
-def dict_lines(name: str, entries: Iterable[tuple[str, str, str]]) -> list[str]:
-    """A dict with one entry per line.
-
-    Args:
-        entries: key, expression of the value, and comment of each entry.
-    """
+def dict_lines(name: str, entries: Iterable[tuple[str, str, str]]) -> str:
+    """A dict with one entry per line: key, expression of the value, and comment of each."""
     lines = [f"    {literal(key)}: {value},{note}" for key, value, note in entries]
-    return [f"{name} = {{", *lines, "}"] if lines else [f"{name} = {{}}"]
-
-
-def list_lines(name: str, values: Sequence[str]) -> list[str]:
-    """A list of expressions, in one line if it is short or has one item."""
-    line = f"{name} = [{', '.join(values)}]"
-    if len(values) == 1 or len(line) <= 88:
-        return [line]
-    return [f"{name} = [", *(f"    {value}," for value in values), "]"]
+    return "\n".join([f"{name} = {{", *lines, "}"]) if lines else f"{name} = {{}}"
 
 
 def is_utf8(text: str) -> bool:

@@ -1,12 +1,10 @@
 """Rewriting of datasets: reshard, edit, append and salvage."""
 
-from recordsmith.reshaping.appending.append import append
-from recordsmith.reshaping.editing.edit import edit
-from recordsmith.reshaping.editing.edits import Edits
-from recordsmith.reshaping.resharding.reshard import reshard
-from recordsmith.reshaping.resharding.reshard_report import AppendReport, ReshardReport
-from recordsmith.reshaping.salvaging.salvage import salvage
-from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard, SalvageReport
+from recordsmith.reshaping.append import AppendReport, append
+from recordsmith.reshaping.edits import Edits
+from recordsmith.reshaping.reshard import ReshardReport, edit, reshard
+from recordsmith.reshaping.salvage import SalvageReport, salvage
+from recordsmith.reshaping.shard_recovery import SalvagedShard
 
 __all__ = [
     "AppendReport",

@@ -14,7 +14,7 @@ from recordsmith.dataset import open as open_dataset
 from recordsmith.errors import OptionError
 from recordsmith.stores import Location, is_url
 from recordsmith.stores.location import remote
-from recordsmith.stores.remote.settings import parse_store_options
+from recordsmith.stores.remote.store_options import parse_store_options
 from recordsmith.words import parse_size, similar_name
 
 _READING = (

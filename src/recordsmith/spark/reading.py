@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.dataset import Dataset, parts_of, records_of, with_schema
+from recordsmith.dataset import Dataset, parts_of, records_of
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.example import Schema
 from recordsmith.spark.filters import where_of
@@ -52,8 +52,8 @@ class RecordsmithReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return the partitions in the order of the records."""
         without_columns = Schema("Example", 0)  # the reader has them
-        dataset = with_schema(self._options.open(), without_columns)
-        return [*map(DatasetPart, parts_of(dataset, self._options.partition_bytes))]
+        view = replace(self._options.open().view, outer_schema=without_columns)
+        return [*map(DatasetPart, parts_of(Dataset(view), self._options.partition_bytes))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the records of a partition as pyarrow.RecordBatches."""

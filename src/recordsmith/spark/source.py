@@ -9,7 +9,6 @@ from pyspark.sql.types import StructType
 
 from recordsmith.arrow import arrow_schema
 from recordsmith.arrow.schema import columns_of
-from recordsmith.dataset import known_schema, preview_schema
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
 from recordsmith.spark.messages import without_traceback
@@ -93,9 +92,9 @@ def _stored_schema(options: ReadOptions, wanted: StructType) -> Schema:
         OptionError: a column cannot have its type, or is another kind of feature.
     """
     dataset = options.open()
-    stored, is_declared = known_schema(dataset), False
+    stored, is_declared = dataset.view.schema, False
     if stored is None:
-        stored, _ = preview_schema(dataset, 1)
+        stored, _ = dataset.view.preview_schema(1)
         is_declared = stored.payload in ("Example", "none")
         stored = stored if is_declared else dataset.schema
     kinds = check_types(wanted, may_nest=stored.payload in ("SequenceExample", "ELWC"))

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_key(key: str) -> str:
-    """Return a key that stays inside its store.
-
-    Raises:
-        OptionError: it is empty, absolute, has empty parts, `.` or `..`, or zero bytes.
-    """
+    """Return a key that stays inside its store."""
     # most keys show at once that no part is empty or starts with a dot
     is_odd = key[:1] in ("", ".", "/") or key[-1] == "/" or "//" in key or "/." in key
     if (is_odd and not {"", ".", ".."}.isdisjoint(key.split("/"))) or "\0" in key:
@@ -29,31 +25,19 @@ def check_key(key: str) -> str:
 
 
 def check_writable(store: Store, name: str) -> None:
-    """Check that a store can be written.
-
-    Raises:
-        OptionError: it is read-only.
-    """
+    """Check that a store can be written."""
     if not store.is_writable:
         raise OptionError(f"{name} is in a store that is read-only", value=name)
 
 
 def check_range(start: int, stop: int | None) -> None:
-    """Validate the bounds of a range.
-
-    Raises:
-        ValueError: a bound is negative, or they are in the wrong order.
-    """
+    """Validate the bounds of a range."""
     if start < 0 or (stop is not None and stop < start):
         raise ValueError(f"invalid range {start}:{stop}")
 
 
 def check_version(name: str, found: str, wanted: str | None) -> None:
-    """Check the version of an object that is read.
-
-    Raises:
-        FileAccessError: it is not the wanted one.
-    """
+    """Check the version of an object that is read."""
     if wanted is not None and found != wanted:
         raise FileAccessError(
             errno.ESTALE, "it was replaced while it was read", name, remedy="Open it again."

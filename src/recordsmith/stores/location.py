@@ -44,11 +44,7 @@ class Location(os.PathLike[str]):
         return Location(self.store, f"{self.key}/{check_key(key)}" if self.key else check_key(key))
 
     def __fspath__(self) -> str:
-        """Return the path of a local file, for libraries that need one.
-
-        Raises:
-            OptionError: it is not local.
-        """
+        """Return the path of a local file, for libraries that need one."""
         if not isinstance(self.store, LocalStore):
             raise OptionError(
                 f"{self} is not on a local disk", value=str(self), expected="a local path"
@@ -244,11 +240,7 @@ def as_place(place: object) -> Location:
 
 
 def _as_path(path: object) -> Path:
-    """Convert a caller's argument to a Path.
-
-    Raises:
-        OptionError: it is not a path, is empty, or is a URL.
-    """
+    """Convert a caller's argument to a Path."""
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"{path!r:.80} is a {type(path).__name__}", value=path, expected="a path")
     name = os.fspath(path)
@@ -336,6 +328,6 @@ def remote(
     if folder is not None:
         from recordsmith.stores.cache import cached_store
 
-        most_bytes = settings.cache_bytes if cache_bytes is None else cache_bytes
-        store = cached_store(store, os.path.expanduser(folder), most_bytes)
+        max_bytes = settings.cache_bytes if cache_bytes is None else cache_bytes
+        store = cached_store(store, os.path.expanduser(folder), max_bytes)
     return Location(store, key)

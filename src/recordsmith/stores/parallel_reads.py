@@ -1,33 +1,31 @@
-"""Reads several ranges at the same time, where each read is a request over a network."""
+"""Reads many ranges at the same time, and ahead of a reader, where reads are requests."""
 
 from __future__ import annotations
 
 import errno
-import os
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotDoneError
 from contextlib import suppress
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stopping import check_stopping, wait_for
+from recordsmith.stopping import (
+    check_stopping,
+    renew_in_children,
+    request_pool,
+    submit_request,
+    wait_for,
+)
 from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
 
 if TYPE_CHECKING:
     from recordsmith.stores.store import Store
 
-Argument = TypeVar("Argument")
-Result = TypeVar("Result")
-
-_THREADS = 64
-_IDLE_SECONDS = 2.0
-SOON_SECONDS = 0.6
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 24 << 20
 """The most that all readers of a process read ahead together; each may read one request ahead."""
@@ -35,7 +33,7 @@ _AHEAD_BYTES = 24 << 20
 _WAKING_SECONDS = 0.02
 _WAKING_BYTES = REQUEST_BYTES
 _FULL_BYTES = 4 * REQUEST_BYTES  # of responses that wait for the reader
-_MOST_MISSING_BYTES = 64 << 20
+_MAX_MISSING_BYTES = 64 << 20
 """A range that ends so far behind the end of its object is an error: each part is a request."""
 
 _PIECE_BYTES = 1 << 20
@@ -121,7 +119,7 @@ class _Responses:
             left = self._open_count + len(self._waiting)
             self._awaited = 0 if ready else min(left, max(1, most // 2))
         for _ in range(count):
-            _pool.submit(_Responses._read, self)
+            request_pool.submit(_Responses._read, self)
         return ready
 
     def _read(self) -> None:
@@ -163,7 +161,7 @@ def _parts_of(
         elif stop is not None and end is not None and stop - start > end - begin:
             of_range = pieces.setdefault(index, {})
             of_range[begin] = data
-            if not data and begin - start >= _MOST_MISSING_BYTES:
+            if not data and begin - start >= _MAX_MISSING_BYTES:
                 raise FileAccessError(
                     errno.EIO, f"it ends before byte {begin:,}, against its size", key
                 )
@@ -197,6 +195,7 @@ class ReadAhead:
         self._pieces: deque[_Piece] = deque()
         self._unused: list[_Memory] = []
         _readers.add(self)
+        renew_in_children(self)
 
     @property
     def byte_count(self) -> int:
@@ -258,8 +257,8 @@ class ReadAhead:
             self._pieces.popleft().data.cancel()
         self._window = 0
 
-    def forget(self) -> None:
-        """Forget what is read ahead, without waiting for it."""
+    def renew_lock(self) -> None:
+        """Forget what a thread of the parent reads."""
         self._pieces.clear()
         self.close()
 
@@ -270,7 +269,7 @@ class ReadAhead:
         self._window = min(self._window, max(_PIECE_BYTES, _AHEAD_BYTES - of_others))
         while start < self._size_bytes and self.byte_count + _PIECE_BYTES <= self._window:
             stop = min(start + _PIECE_BYTES, self._size_bytes)
-            data = request_later(self._read, start, stop, self._allocate)
+            data = submit_request(self._read, start, stop, self._allocate)
             self._pieces.append(_Piece(start, stop, data))
             start = stop
 
@@ -297,82 +296,3 @@ class _Memory(bytearray):
 _RECENT_COUNT = 2
 
 _readers: weakref.WeakSet[ReadAhead] = weakref.WeakSet()
-
-
-class _Pool:
-    """Daemon threads that make requests, so that a program ends while a server does not respond."""
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[tuple[Callable[[Any], None], Any]] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._thread_count = self._call_count = 0
-
-    def submit(self, function: Callable[[Argument], None], argument: Argument) -> None:
-        """Call a function, which raises no error, in one of the threads."""
-        with self._lock:
-            self._call_count += 1
-            is_short = self._thread_count < min(self._call_count, _THREADS)
-            self._thread_count += is_short
-        if is_short:
-            threading.Thread(target=self._run, name="recordsmith-request", daemon=True).start()
-        self._calls.put((function, argument))
-
-    def _run(self) -> None:
-        while True:
-            try:
-                function, argument = self._calls.get(timeout=_IDLE_SECONDS)
-            except Empty:
-                with self._lock:
-                    if self._thread_count > self._call_count:
-                        self._thread_count -= 1
-                        return
-                continue
-            function(argument)
-            del function, argument
-            with self._lock:
-                self._call_count -= 1
-
-
-_pool = _Pool()
-
-
-def request_later(request: Callable[..., Result], *arguments: object) -> Future[Result]:
-    """Call a function that makes requests in a daemon thread."""
-    future: Future[Result] = Future()
-
-    def run(future: Future[Result]) -> None:
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(request(*arguments))
-            except BaseException as error:  # noqa: BLE001 - raised where the result is used
-                future.set_exception(error)
-
-    _pool.submit(run, future)
-    return future
-
-
-def result_soon(
-    request: Callable[..., Result], *arguments: object, seconds: float = SOON_SECONDS
-) -> Result | None:
-    """Call a function that makes requests; None if it takes too long to wait for.
-
-    For what is done after Ctrl-C or an error, perhaps of a server that does not respond. The
-    function continues in its thread while the program runs.
-    """
-    future = request_later(request, *arguments)
-    try:
-        return future.result(seconds)
-    except NotDoneError:
-        return future.result() if future.done() else None  # meanwhile, or this is its own error
-
-
-def _begin_in_child() -> None:
-    """Forget the threads of the parent, and what they read ahead."""
-    global _pool  # noqa: PLW0603
-    _pool = _Pool()
-    for reader in list(_readers):
-        reader.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)

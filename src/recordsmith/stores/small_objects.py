@@ -22,9 +22,6 @@ def read_document(place: PlaceLike, most_bytes: int | None = None) -> bytes:
 
     Args:
         most_bytes: the size limit; None means DOCUMENT_BYTES.
-
-    Raises:
-        FileAccessError: it cannot be read, or exceeds the limit (errno EFBIG).
     """
     most = DOCUMENT_BYTES if most_bytes is None else most_bytes
     location = as_location(place)
@@ -40,11 +37,7 @@ def read_document(place: PlaceLike, most_bytes: int | None = None) -> bytes:
 
 
 def read_existing(place: PlaceLike, most_bytes: int | None = None) -> bytes | None:
-    """Read a small document in one request; None if it does not exist.
-
-    Raises:
-        FileAccessError: as `read_document`.
-    """
+    """Read a small document in one request; None if it does not exist."""
     location = as_location(place)
     # a local one may be a pipe without a writer, which would block
     if not location.store.is_remote and not location.exists():
@@ -58,11 +51,7 @@ def read_existing(place: PlaceLike, most_bytes: int | None = None) -> bytes | No
 
 
 def read_note(place: PlaceLike) -> bytes:
-    """Read a file that recordsmith wrote: a regular file, not a symbolic link.
-
-    Raises:
-        FileAccessError: it cannot be read, is not a regular file, or exceeds NOTE_BYTES.
-    """
+    """Read a file that recordsmith wrote: a regular file, not a symbolic link."""
     return read_document(as_location(place).without_links(), NOTE_BYTES)
 
 
@@ -70,10 +59,6 @@ def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) ->
     """Write an object from bytes or from pieces end to end; it appears whole or not at all.
 
     Safe when several processes write the same object at once: one of them wins.
-
-    Raises:
-        OptionError: it is a folder, exists and `overwrite` is False, or its store is read-only.
-        FileAccessError: it cannot be written.
     """
     location = as_location(place)
     check_writable(location.store, str(location))

@@ -19,7 +19,7 @@ from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
-from recordsmith.loading.batches import rounds
+from recordsmith.loading.batches import ahead_reader
 from recordsmith.stores import Location, Range
 
 pytestmark = pytest.mark.usefixtures("_nothing_stays")
@@ -60,7 +60,7 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """All records fit into one round, or few."""
     if request.param == "tiny":
         for name, value in (("AHEAD_BYTES", 9000), ("_ROUND_BYTES", 3000), ("_RUN_BYTES", 5000)):
-            monkeypatch.setattr(rounds, name, value)
+            monkeypatch.setattr(ahead_reader, name, value)
 
 
 # -- order, split, resume --------------------------------------------------------------------------
@@ -111,8 +111,8 @@ def test_batches_are_those_of_a_local_copy(
     }  # fmt: skip
     expected = small.ids(small.loader(local[cut], **options))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds, "AHEAD_BYTES", limit)
-        patch.setattr(rounds, "_ROUND_BYTES", limit // 4)
+        patch.setattr(ahead_reader, "AHEAD_BYTES", limit)
+        patch.setattr(ahead_reader, "_ROUND_BYTES", limit // 4)
         loader = small.loader(remote[cut], threads=threads, prefetch=prefetch, **options)
         assert small.ids(loader) == expected
 
@@ -135,7 +135,7 @@ def test_a_filtered_dataset_and_a_mix(small: Any, local: rs.Dataset, remote: rs.
 def test_a_batch_is_one_round(
     small: Any, remote: rs.Dataset, monkeypatch: pytest.MonkeyPatch, shuffle: bool
 ) -> None:
-    monkeypatch.setattr(rounds, "_ROUND_BYTES", 1)
+    monkeypatch.setattr(ahead_reader, "_ROUND_BYTES", 1)
     loader = small.loader(remote, batch_size=5, shuffle=shuffle)
     _store(remote).reset()
     assert len(small.ids(loader)) == 9
@@ -152,7 +152,7 @@ def test_small_batches_share_rounds(small: Any, remote: rs.Dataset) -> None:
 def test_each_window_of_blocks_is_one_round_of_whole_blocks(
     small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "_ROUND_BYTES", 1)
+    monkeypatch.setattr(ahead_reader, "_ROUND_BYTES", 1)
     monkeypatch.setattr("recordsmith.dataset.frames._GAP_BYTES", 0)
     remote = _remote(small.write_shards(tmp_path, [240], lengths=(100,)))
     loader = small.loader(remote, batch_size=7, shuffle=rs.BlockShuffle(5, 4))
@@ -169,8 +169,8 @@ def test_the_next_window_is_read_while_one_is_used(
     remote = _remote(small.write_shards(tmp_path, [240], lengths=(100,)))
     window = int(records_of(remote).record_sizes(range(20)).sum())
     for name in ("AHEAD_BYTES", "_RUN_BYTES"):
-        monkeypatch.setattr(rounds, name, window + window // 2)
-    monkeypatch.setattr(rounds, "_ROUND_BYTES", 1)
+        monkeypatch.setattr(ahead_reader, name, window + window // 2)
+    monkeypatch.setattr(ahead_reader, "_ROUND_BYTES", 1)
     store = _store(remote)
     store.reset()
     loader = small.loader(remote, batch_size=7, shuffle=rs.BlockShuffle(5, 4), threads=0)
@@ -187,8 +187,8 @@ def test_no_more_is_read_ahead_than_the_limit(
     small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     limit, record = 40_000, 2050
-    monkeypatch.setattr(rounds, "AHEAD_BYTES", limit)
-    monkeypatch.setattr(rounds, "_ROUND_BYTES", 1)
+    monkeypatch.setattr(ahead_reader, "AHEAD_BYTES", limit)
+    monkeypatch.setattr(ahead_reader, "_ROUND_BYTES", 1)
     remote = _remote(small.write_shards(tmp_path, [400], lengths=(2000,)))
     loader = small.loader(remote, batch_size=5, shuffle=True, threads=threads, prefetch=1)
     store = _store(remote)
@@ -285,7 +285,7 @@ def test_closing_ends_the_threads(numbered: Any, held_up: SimpleNamespace) -> No
 def test_an_abandoned_iteration_is_collected(
     small: Any, numbered: Any, remote: rs.Dataset, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr(rounds, "AHEAD_BYTES", 5000)  # threads wait for room
+    monkeypatch.setattr(ahead_reader, "AHEAD_BYTES", 5000)  # threads wait for room
     loader = small.loader(remote, batch_size=4, shuffle=True, threads=threads, epochs=None)
     iteration = iter(loader)
     next(iteration)

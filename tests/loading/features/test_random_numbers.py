@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.loading.features.random_numbers import RandomNumbers
+from recordsmith.loading.features.feature import RandomNumbers
 
 PLACES = st.lists(st.integers(0, 2**62), min_size=1, max_size=9)
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import preview_schema
 from recordsmith.errors import Defect, OptionError
 from recordsmith.example import FeatureSpec, Schema, SchemaSurvey
 from recordsmith.loading.features.declaration import declare_features
@@ -340,7 +339,7 @@ def test_a_part_of_a_dataset_is_looked_at_for_itself(tmp_path: Any) -> None:
     assert caught.value.option == "features"
     (batch,) = rs.Loader(dataset[100:], {"k": "k"}, batch_size=100, threads=0)
     assert batch["k"].tolist() == [0.5] * 100
-    schema, is_complete = preview_schema(dataset[100:], 64)
+    schema, is_complete = dataset[100:].view.preview_schema(64)
     assert (schema.record_count, is_complete) == (64, False)
 
 
@@ -378,7 +377,7 @@ def test_lists_that_are_empty_in_all_records(tmp_path: Path) -> None:
         for _ in range(3):
             writer.write_example({**dict.fromkeys(boxes.keys, ()), "classes": (), "many": ()})
     dataset = rs.open(tmp_path)
-    assert preview_schema(dataset, 3)[0].features["many"].kind == "none"
+    assert dataset.view.preview_schema(3)[0].features["many"].kind == "none"
     (batch,) = rs.Loader(dataset, {"boxes": boxes, "many": rs.Ragged("many")}, batch_size=3)
     assert (batch["boxes"].shape, batch["boxes_labels"].shape) == ((3, 0, 4), (3, 0))
     assert batch["boxes_lengths"].tolist() == [0, 0, 0]

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.loading.order.windows import mixed_in_windows, window_numbers
+from recordsmith.loading.order.shuffle import mixed_in_windows, window_numbers
 
 
 @given(count=st.integers(1, 300), size=st.integers(1, 80), data=st.data())

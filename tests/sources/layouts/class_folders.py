@@ -67,16 +67,6 @@ def class_folders_in_one_folder_unpacked_on_a_mac(root: Folder) -> Reading:
     return one(records, class_names=("daisy", "roses"))
 
 
-@layout()
-def class_folders_with_splits_in_one_folder(root: Folder) -> Reading:
-    """hymenoptera_data/train/ants."""
-    splits = {
-        split: _classes(root, ("ants", "bees"), below=f"hymenoptera_data/{folder}/")
-        for split, folder in (("train", "train"), ("validation", "val"))
-    }
-    return Reading(splits, class_names=("ants", "bees"))
-
-
 @layout(loud_is_fine=True)
 def class_folders_nested_twice(root: Folder) -> Reading:
     """archive/dataset/train/cats, as downloads are unpacked."""
@@ -110,18 +100,6 @@ def class_named_train(root: Folder) -> Reading:
 
 
 @layout()
-def class_named_train_in_splits(root: Folder) -> Reading:
-    names = ("bus", "car", "train")
-    return Reading(
-        {
-            split: _classes(root, names, count=2, below=f"{folder}/")
-            for split, folder in (("train", "train"), ("validation", "val"))
-        },
-        class_names=names,
-    )
-
-
-@layout()
 def digits_as_classes(root: Folder) -> Reading:
     """mnist_png: black and white digits, few values, the same names in all folders; no masks."""
     splits = {}
@@ -147,11 +125,6 @@ def binary_shapes_in_class_folders(root: Folder) -> Reading:
             records.append(Record(digest, name))
     root.masks.clear()  # they are images here
     return one(records, class_names=("circle", "square", "triangle"))
-
-
-@layout()
-def eleven_numbers_as_classes(root: Folder) -> Reading:
-    return one(_classes(root, map(str, range(11)), "img_{number}.png", 1))
 
 
 @layout(loud_is_fine=True)
@@ -187,30 +160,11 @@ def empty_class(root: Folder) -> Reading:
     return one(records).mentioning("mouse")
 
 
-@layout()
-def names_with_spaces_and_unicode(root: Folder) -> Reading:
-    names = ("Größe L", "New folder (2)", "日本語")
-    return one(_classes(root, names, "Foto {number} (Kopie) ä.jpg"), class_names=names)
-
-
 @layout(loud_is_fine=True)
 def image_next_to_class_folders(root: Folder) -> Reading:
     records = _classes(root, ("cats", "dogs"))
     root.photo("overview.png")
     return one(records, class_names=("cats", "dogs")).mentioning("overview.png", count=1)
-
-
-@layout()
-def two_classes_whose_stems_collide(root: Folder) -> Reading:
-    """cats/1.jpg and dogs/1.jpg: class folders, not pairs."""
-    return one(_classes(root, ("cats", "dogs"), count=5), class_names=("cats", "dogs"))
-
-
-@layout()
-def real_and_fake_png(root: Folder) -> Reading:
-    """The same names in both, and both are photographs."""
-    names = ("fake", "real")
-    return one(_classes(root, names, "{number:05d}.png", 4), class_names=names)
 
 
 @layout()
@@ -274,20 +228,6 @@ def cub_200(root: Folder) -> Reading:
     root.lines("CUB_200_2011/bounding_boxes.txt", *(f"{n} 6 2 20 18" for n in range(1, 7)))
     root.folder("CUB_200_2011/parts")
     return one(records, class_names=names)
-
-
-@layout()
-def roboflow_folder(root: Folder) -> Reading:
-    """Roboflow's export for classification."""
-    root.lines("README.dataset.txt", "# Pets > 2024-01-01")
-    root.lines("README.roboflow.txt", "Pets - v1")
-    splits = {
-        split: _classes(
-            root, ("cat", "dog"), "a{number}_jpg.rf.0c1b{number}.jpg", below=f"{folder}/"
-        )
-        for split, folder in (("train", "train"), ("validation", "valid"), ("test", "test"))
-    }
-    return Reading(splits, class_names=("cat", "dog"))
 
 
 def _imagenet_train(root: Folder, below: str, suffix: str = "JPEG") -> list[Record]:
@@ -433,20 +373,3 @@ def dogs_vs_cats(root: Folder) -> list[Reading]:
         one(train).mentioning("test1", count=3),
         whole.without("label", words=_NO_CLASSES),
     ]
-
-
-@layout(loud_is_fine=True)
-def dogs_vs_cats_in_one_folder(root: Folder) -> list[Reading]:
-    records = _cats_and_dogs(root, "", (0, 1, 2, 10))
-    return [one(records), one(records).without("label", words=_NO_CLASSES)]
-
-
-@layout(loud_is_fine=True)
-def colour_and_grey_classes(root: Folder) -> Reading:
-    """day/1.jpg and night/1.jpg: one class is grey, but has the values of photographs."""
-    records = [
-        Record(root.photo(f"{name}/{number}.jpg", mode=mode), name)
-        for name, mode in (("day", "RGB"), ("night", "L"))
-        for number in range(5)
-    ]
-    return one(records, class_names=("day", "night"))

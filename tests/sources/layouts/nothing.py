@@ -28,15 +28,6 @@ def text_in_class_folders(root: Folder) -> None:
     root.lines("aclImdb/README", "Large Movie Review Dataset")
 
 
-@layout(loud_is_right=True)
-def videos_in_class_folders(root: Folder) -> None:
-    for name in ("Basketball", "Biking"):
-        for number in (1, 2):
-            root.data(
-                f"UCF-101/{name}/v_{name}_g01_c0{number}.avi", b"RIFF\0\0\0\0AVI LIST" + bytes(64)
-            )
-
-
 @layout(loud_is_fine=True)
 def sound_with_a_table(root: Folder) -> Reading:
     """ESC-50: the rows of the table are a reading if the output mentions the files of sound."""
@@ -67,14 +58,6 @@ def pointers_of_git_lfs(root: Folder) -> None:
                 f"oid sha256:{'0123456789abcdef' * 4}",
                 "size 12345",
             )
-
-
-@layout(loud_is_right=True)
-def web_pages_called_jpg(root: Folder) -> None:
-    """Downloads that failed."""
-    for name in ("cat", "dog"):
-        for number in range(3):
-            root.text(f"{name}/{number}.jpg", "<!DOCTYPE html><html>403 Forbidden</html>")
 
 
 @layout(loud_is_right=True)

@@ -30,15 +30,6 @@ def _pairs(
     ]
 
 
-@layout()
-def unet_image_label(root: Folder) -> Reading:
-    """The best-known U-Net set: image/0.png and label/0.png, both grey."""
-    return one(
-        _pairs(root, "image/{}.png", "label/{}.png", range(6), (0, 255), mode="L"),
-        renamed_values=True,
-    )
-
-
 @layout(loud_is_fine=True)
 def unet_membrane(root: Folder) -> list[Reading]:
     """data/membrane with train/image, train/label, an empty train/aug and test images alone."""
@@ -100,23 +91,6 @@ def siblings_of_any_name(root: Folder) -> Reading:
 
 
 @layout()
-def photos_and_drawn_with_spaces(root: Folder) -> Reading:
-    return one(
-        _pairs(root, "my photos/bild {}.jpg", "my photos_masks/bild {}.png", range(4), (0, 255)),
-        renamed_values=True,
-    )
-
-
-@layout()
-def gt_suffix_in_one_folder(root: Folder) -> Reading:
-    """x.png and x_gt.png, as medical sets have them."""
-    return one(
-        _pairs(root, "case_{}.png", "case_{}_gt.png", range(5), (0, 255), mode="L"),
-        renamed_values=True,
-    )
-
-
-@layout()
 def isic_in_one_folder(root: Folder) -> Reading:
     return one(
         _pairs(root, "ISIC_000{}.jpg", "ISIC_000{}_segmentation.png", range(5), (0, 255)),
@@ -163,21 +137,6 @@ def carvana(root: Folder) -> list[Reading]:
         one(records, renamed_values=True).mentioning("test", count=2),
         Reading({"train": records, "test": test}, renamed_values=True),
     ]
-
-
-@layout()
-def carvana_only_training(root: Folder) -> Reading:
-    return one(
-        _pairs(
-            root,
-            "train/fff9b3a5373f_{:02d}.jpg",
-            "train_masks/fff9b3a5373f_{:02d}_mask.gif",
-            range(1, 6),
-            (0, 1),
-            palette=BLACK_AND_WHITE,
-        ),
-        renamed_values=True,
-    )
 
 
 @layout()
@@ -290,13 +249,6 @@ def drive(root: Folder) -> Reading:
         root.mask(f"training/mask/{number}_training_mask.gif", (0, 1), palette=BLACK_AND_WHITE)
         records.append(Record(image, mask=vessels))
     return one(records, renamed_values=True).mentioning("training_mask", "training/mask")
-
-
-@layout()
-def satellite_tif(root: Folder) -> Reading:
-    return one(
-        _pairs(root, "sat/tile_{}.tif", "gt/tile_{}.tif", range(5), (0, 1)), renamed_values=True
-    )
 
 
 @layout(loud_is_fine=True)
@@ -435,15 +387,6 @@ def masks_below_class_folders(root: Folder) -> list[Reading]:
 
 
 @layout(loud_is_fine=True)
-def two_folders_of_masks(root: Folder) -> Reading:
-    """masks/ and instances/ fit equally well: the output must name the other one."""
-    records = _pairs(root, "images/{}.png", "masks/{}.png", range(5), (0, 1, 2))
-    for number in range(5):
-        root.mask(f"instances/{number}.png", (0, 1, 2, 3, 4))
-    return one(records).mentioning("instances")
-
-
-@layout(loud_is_fine=True)
 def roboflow_semantic_masks(root: Folder) -> Reading:
     """x.jpg and x_mask.png in each split, with _classes.csv."""
     root.lines("README.dataset.txt", "# Roads")
@@ -540,19 +483,6 @@ def masks_of_grey_in_three_channels(root: Folder) -> Reading:
     )
 
 
-@layout()
-def masks_of_one_bit(root: Folder) -> Reading:
-    records = []
-    for number in range(5):
-        image = root.photo(f"images/{number}.jpg")
-        pixels = root.regions((0, 1))
-        path = f"masks/{number}.png"
-        data = root.data(path, encoded(Image.fromarray(pixels.astype(bool)), path))
-        root.masks[pixel_digest(data)] = path
-        records.append(Record(image, mask=pixels))
-    return one(records, renamed_values=True)
-
-
 @layout(loud_is_right=True)
 def mask_of_another_size(root: Folder) -> None:
     _pairs(root, "images/{}.jpg", "masks/{}.png", range(4), (0, 1))
@@ -591,8 +521,3 @@ def masks_that_are_partly_empty(root: Folder) -> Reading:
         root.masks[pixel_digest(data)] = path
         records.append(Record(image, mask=mask))
     return one(records, renamed_values=True)
-
-
-@layout()
-def images_labels_upper_case_tif(root: Folder) -> Reading:
-    return one(_pairs(root, "IMAGES/{}.TIF", "LABELS/{}.TIF", range(1, 6), (0, 1, 2), mode="L"))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, MemoryStore, ObjectInfo, Range, Store
 from recordsmith.stores.cache import CachedStore, cached_store
-from recordsmith.stores.local.cache_file import BLOCK_BYTES, PART_BYTES
+from recordsmith.stores.local.block_files import PAGE_BYTES
 
 from ...raising import raises
 from ..contract import StoreContract
@@ -62,7 +62,7 @@ def noise(size: int, seed: int = 0) -> bytes:
 class CachedContract(StoreContract):
     def test_an_object_that_is_replaced_while_it_is_open(self, store: Store) -> None:
         """What is cached of the old version is still read, and nothing of the new one."""
-        old = noise(3 * PART_BYTES)
+        old = noise(3 * PAGE_BYTES)
         store.put("x", old)
         version = store.info("x").version
         assert store.read("x", 0, 5, version) == old[:5]
@@ -153,23 +153,23 @@ def test_misses_of_many_ranges_are_one_round(inner: CountingStore, cached: Cache
 
 
 def test_neighbours_in_a_block_are_read_once(inner: CountingStore, cached: CachedStore) -> None:
-    inner.put("x", noise(10 * BLOCK_BYTES))
+    inner.put("x", noise(10 * PAGE_BYTES))
     version = cached.info("x").version
-    for start in range(0, 10 * BLOCK_BYTES, 1000):
+    for start in range(0, 10 * PAGE_BYTES, 1000):
         cached.read("x", start, start + 1000, version)
         assert cached.flush()
     assert inner.requests() == 10
 
 
 def test_only_what_is_missing_is_read(inner: CountingStore, cached: CachedStore) -> None:
-    data = noise(8 * PART_BYTES)
+    data = noise(8 * PAGE_BYTES)
     inner.put("x", data)
     version = cached.info("x").version
-    cached.read("x", 0, 4 * PART_BYTES, version)
+    cached.read("x", 0, 4 * PAGE_BYTES, version)
     assert cached.flush()
     inner.requests()
-    assert cached.read("x", 100, 6 * PART_BYTES, version) == data[100 : 6 * PART_BYTES]
-    assert inner.reads == [Range("x", 4 * PART_BYTES, 6 * PART_BYTES, version)]
+    assert cached.read("x", 100, 6 * PAGE_BYTES, version) == data[100 : 6 * PAGE_BYTES]
+    assert inner.reads == [Range("x", 4 * PAGE_BYTES, 6 * PAGE_BYTES, version)]
 
 
 def test_pieces_of_which_some_are_cached(inner: CountingStore, cached: CachedStore) -> None:
@@ -224,7 +224,7 @@ def test_a_store_without_versions_is_not_cached(tmp_path: Path) -> None:
 
 def test_a_short_read_is_not_the_end(inner: CountingStore, cached: CachedStore) -> None:
     """A server that sends too little does not shorten an object for good."""
-    data = noise(BLOCK_BYTES // 2)
+    data = noise(PAGE_BYTES // 2)
     inner.put("x", data)
     version = inner.info("x").version
     whole, inner.objects["x"] = inner.objects["x"], (data[:100], version)
@@ -235,7 +235,7 @@ def test_a_short_read_is_not_the_end(inner: CountingStore, cached: CachedStore) 
 
 
 def test_reading_past_the_cache_replaces_it(inner: CountingStore, cached: CachedStore) -> None:
-    data = noise(3 * BLOCK_BYTES)
+    data = noise(3 * PAGE_BYTES)
     inner.put("x", data)
     version = inner.info("x").version
     good, inner.objects["x"] = inner.objects["x"], (bytes(len(data)), version)  # a proxy lies
@@ -245,11 +245,11 @@ def test_reading_past_the_cache_replaces_it(inner: CountingStore, cached: Cached
         inner.objects["x"] = good
         assert file.read_at(0, 10) == bytes(10)
         assert (
-            file.read_uncached(BLOCK_BYTES + 1, BLOCK_BYTES + 10)
-            == data[BLOCK_BYTES + 1 : BLOCK_BYTES + 10]
+            file.read_uncached(PAGE_BYTES + 1, PAGE_BYTES + 10)
+            == data[PAGE_BYTES + 1 : PAGE_BYTES + 10]
         )
         assert cached.flush()
-        assert file.read_at(BLOCK_BYTES, 2 * BLOCK_BYTES) == data[BLOCK_BYTES : 2 * BLOCK_BYTES]
+        assert file.read_at(PAGE_BYTES, 2 * PAGE_BYTES) == data[PAGE_BYTES : 2 * PAGE_BYTES]
 
 
 def test_writing_goes_to_the_store(inner: CountingStore, cached: CachedStore) -> None:
@@ -288,10 +288,10 @@ def test_the_last_block_of_a_listed_object_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_forked_process_reads_and_writes(inner: CountingStore, cached: CachedStore) -> None:
-    data = noise(4 * PART_BYTES)
+    data = noise(4 * PAGE_BYTES)
     inner.put("x", data)
     version = cached.info("x").version
-    cached.read("x", 0, PART_BYTES, version)
+    cached.read("x", 0, PAGE_BYTES, version)
     assert cached.flush()
     child = os.fork()
     if child == 0:
@@ -306,7 +306,7 @@ def test_a_forked_process_reads_and_writes(inner: CountingStore, cached: CachedS
 def test_a_forked_process_knows_which_objects_it_uses(
     inner: CountingStore, cached: CachedStore
 ) -> None:
-    inner.put("x", noise(PART_BYTES))
+    inner.put("x", noise(PAGE_BYTES))
     version = cached.info("x").version
     cached.read("x", version=version)
     of = cached._id("x", version)
@@ -321,8 +321,8 @@ def test_the_limit_that_was_set_last_holds(tmp_path: Path) -> None:
     inner, limits = MemoryStore(), [10 << 20, 100 << 20, 10 << 20, 10 << 20]
     for limit in limits:
         cached = cached_store(inner, str(tmp_path / "x"), limit)
-        assert cached._cache.file is not None
-        assert cached._cache.file.most_bytes == limit
+        assert cached._cache.files is not None
+        assert cached._cache.files.max_bytes == limit
 
 
 @pytest.mark.parametrize("most_bytes", [-1, 0, 1 << 20])
@@ -338,8 +338,8 @@ def _steps(draw: st.DrawFn) -> list[tuple[str, int, int, int]]:
     one = st.tuples(
         st.sampled_from(["read", "read", "many", "open", "put", "limit"]),
         st.integers(0, 2),
-        st.integers(0, 3 * PART_BYTES),
-        st.integers(0, 2 * PART_BYTES),
+        st.integers(0, 3 * PAGE_BYTES),
+        st.integers(0, 2 * PAGE_BYTES),
     )
     return draw(st.lists(one, max_size=12))
 
@@ -350,7 +350,7 @@ def test_any_sequence_reads_what_the_store_has(tmp_path_factory: pytest.TempPath
     def check(steps: list[tuple[str, int, int, int]]) -> None:
         inner = CountingStore()
         cached = CachedStore(inner, str(tmp_path_factory.mktemp("cache")), 9 << 20)
-        contents = [noise(2 * PART_BYTES + 1000 * number, number) for number in range(3)]
+        contents = [noise(2 * PAGE_BYTES + 1000 * number, number) for number in range(3)]
         for number, data in enumerate(contents):
             inner.put(str(number), data)
         for step, (kind, number, start, length) in enumerate(steps):

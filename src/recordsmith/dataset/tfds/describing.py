@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.features import (
     BOX,
     BOX_FORMAT,
@@ -20,6 +19,7 @@ from recordsmith.dataset.tfds.features import (
     TEXT,
     Leaf,
     Shape,
+    TfdsDescription,
     TfdsFeature,
 )
 from recordsmith.dataset.tfds.folder import FEATURES_NAME, INFO_NAME, TfdsSplit
@@ -78,11 +78,7 @@ class TfdsImages:
         self._seen = {key: _SeenImages() for key in (*self._known, *usual)}
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Read the images of a record.
-
-        Raises:
-            SourceError: TensorFlow cannot decode one of them.
-        """
+        """Read the images of a record."""
         for key, seen in self._seen.items():
             for data in bytes_in(record.get(key)):
                 header = read_image_header(data)
@@ -114,11 +110,7 @@ class TfdsImages:
                 seen[name] |= {tuple(value) if name == "sizes" else value for value in values}
 
     def image(self, key: str) -> _SeenImages | None:
-        """What was seen of a feature; None if it had no images.
-
-        Raises:
-            OptionError: it has 8 and 16 bits, so no type holds all values.
-        """
+        """What was seen of a feature; None if it had no images."""
         seen = self._seen.get(key)
         if seen is None or not seen.formats or "" in seen.formats:
             return None
@@ -143,9 +135,6 @@ def describe_records(
 
     Returns:
         The description, and problems: what TFDS reads back differently.
-
-    Raises:
-        OptionError: the records are not Examples, or a feature has several kinds.
     """
     if schema.payload not in ("Example", "none"):
         raise OptionError(f"TensorFlow Datasets needs Examples, found {schema.payload}")

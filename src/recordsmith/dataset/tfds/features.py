@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-MOST_LEVELS = 32
+MAX_LEVELS = 32
 """The maximum depth of the tree."""
 
-MOST_LEAVES = 65_536
+MAX_LEAVES = 65_536
 """The maximum number of leaves."""
 
 Shape: TypeAlias = tuple[int | None, ...]
@@ -27,34 +27,22 @@ TEXT, TENSOR, SCALAR = "Text", "Tensor", "Scalar"
 TRANSLATION, TRANSLATIONS = "Translation", "TranslationVariableLanguages"
 BOX_FORMAT = "REL_YXYX"
 
-_MODULES = {
-    DICT: "features_dict",
-    SEQUENCE: "sequence_feature",
-    DATASET: "dataset_feature",
-    IMAGE: "image_feature",
-    LABELED_IMAGE: "labeled_image",
-    CLASS_LABEL: "class_label_feature",
-    BOX: "bounding_boxes",
-    TEXT: "text_feature",
-    TENSOR: "tensor_feature",
-    SCALAR: "scalar",
-    TRANSLATION: "translation_feature",
-    TRANSLATIONS: "translation_feature",
+_CLASSES = {
+    DICT: ("features_dict", "featuresDict"),
+    SEQUENCE: ("sequence_feature", "sequence"),
+    DATASET: ("dataset_feature", "sequence"),
+    IMAGE: ("image_feature", "image"),
+    LABELED_IMAGE: ("labeled_image", "image"),
+    CLASS_LABEL: ("class_label_feature", "classLabel"),
+    BOX: ("bounding_boxes", "boundingBox"),
+    TEXT: ("text_feature", "text"),
+    TENSOR: ("tensor_feature", "tensor"),
+    SCALAR: ("scalar", "tensor"),
+    TRANSLATION: ("translation_feature", "translation"),
+    TRANSLATIONS: ("translation_feature", "translation"),
 }
-_CONTENTS = {
-    DICT: "featuresDict",
-    SEQUENCE: "sequence",
-    DATASET: "sequence",
-    IMAGE: "image",
-    LABELED_IMAGE: "image",
-    CLASS_LABEL: "classLabel",
-    BOX: "boundingBox",
-    TEXT: "text",
-    TENSOR: "tensor",
-    SCALAR: "tensor",
-    TRANSLATION: "translation",
-    TRANSLATIONS: "translation",
-}
+"""The module of each class in TFDS, and the field of `features.json` with its content."""
+
 _TENSORS = (TENSOR, SCALAR)
 _ENCODINGS = ("none", "bytes", "zlib")
 _LARGEST = 2**31
@@ -93,21 +81,17 @@ class TfdsFeature:
 
     @property
     def is_supported(self) -> bool:
-        return self.type in _MODULES
+        return self.type in _CLASSES
 
     def leaves(self) -> list[Leaf]:
-        """All leaves, in the order of the tree.
-
-        Raises:
-            ValueError: there are too many, or two have the same path.
-        """
+        """All leaves, in the order of the tree."""
         found: dict[str, Leaf] = {}
         for leaf in _leaves(self, Leaf((), self)):
             if leaf.path in found:
                 raise ValueError(f"two features have the path {leaf.path!r:.60}")
             found[leaf.path] = leaf
-            if len(found) > MOST_LEAVES:
-                raise ValueError(f"it has more than {MOST_LEAVES:,} features")
+            if len(found) > MAX_LEAVES:
+                raise ValueError(f"it has more than {MAX_LEAVES:,} features")
         return list(found.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -138,8 +122,9 @@ class TfdsFeature:
             if self.type == LABELED_IMAGE:
                 count = {} if self.class_count is None else {"numClasses": str(self.class_count)}
                 content["label"] = count
-        name = f"tensorflow_datasets.core.features.{_MODULES[self.type]}.{self.type}"
-        return {"pythonClassName": name, _CONTENTS[self.type]: content}
+        module, field_name = _CLASSES[self.type]
+        name = f"tensorflow_datasets.core.features.{module}.{self.type}"
+        return {"pythonClassName": name, field_name: content}
 
 
 @dataclass(frozen=True)
@@ -248,9 +233,6 @@ def parse_features(document: Any) -> TfdsFeature:
     """Parse the content of `features.json`, also of old versions of TFDS.
 
     Features of unknown type are kept, so that an error can name them.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: it has another structure.
     """
     feature = _parse(document, 0)
     if feature.type != DICT:
@@ -260,7 +242,7 @@ def parse_features(document: Any) -> TfdsFeature:
 
 
 def _parse(document: Any, level: int) -> TfdsFeature:
-    if level > MOST_LEVELS:
+    if level > MAX_LEVELS:
         raise ValueError("it is nested too deeply")
     if not isinstance(document, Mapping):
         raise TypeError("a feature is not an object")
@@ -269,10 +251,10 @@ def _parse(document: Any, level: int) -> TfdsFeature:
         content = json.loads(content) if isinstance(content, str) else content
     else:
         name = _get(document, "pythonClassName")
-        content = document.get(_CONTENTS.get(_last(name), ""), {})
+        content = document.get(_CLASSES.get(_last(name), ("", ""))[1], {})
     kind = _last(name)
     content = {} if content is None else content
-    if kind not in _MODULES or not str(name).startswith("tensorflow_datasets."):
+    if kind not in _CLASSES or not str(name).startswith("tensorflow_datasets."):
         return TfdsFeature(f"{name}"[:200] if "." not in str(name) else kind[:200])
     if not isinstance(content, Mapping):
         raise TypeError(f"the content of a {kind} is not an object")
@@ -343,3 +325,50 @@ def _length(length: Any) -> int | None:
 def _count_of(content: Mapping[str, Any]) -> int | None:
     number = _get(content, "numClasses", None)
     return None if number is None else _length(number)
+
+
+@dataclass(frozen=True)
+class TfdsDescription:
+    """The features of a dataset as TFDS describes them.
+
+    features: the tree of features.
+    class_names: of labels and labeled images, by path.
+    keys: standard keys of features, by path; others have their path as key.
+    supervised: the paths of input and output; may be empty.
+    name: of the dataset.
+    is_stored: whether the records are as TFDS stores them.
+    file_template: how TFDS finds the shards, if it can load the folder; empty for others.
+    """
+
+    features: TfdsFeature = field(default_factory=lambda: TfdsFeature(DICT))
+    class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    supervised: tuple[str, ...] = ()
+    name: str = "dataset"
+    is_stored: bool = False
+    file_template: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "features": self.features.to_json(),
+            "class_names": {path: list(names) for path, names in self.class_names.items()},
+            "keys": dict(self.keys),
+            "supervised": list(self.supervised),
+            "name": self.name,
+            "is_stored": self.is_stored,
+            "file_template": self.file_template,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> TfdsDescription:
+        """Restore a description from `to_json`."""
+        return cls(
+            parse_features(document["features"]),
+            {str(k): tuple(map(str, names)) for k, names in document["class_names"].items()},
+            {str(path): str(key) for path, key in document["keys"].items()},
+            tuple(map(str, document["supervised"])),
+            str(document["name"]),
+            bool(document["is_stored"]),
+            str(document["file_template"]),
+        )

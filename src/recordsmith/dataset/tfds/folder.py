@@ -10,10 +10,10 @@ from typing import Any
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, text_of
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.tfds.description import TfdsDescription
 from recordsmith.dataset.tfds.features import (
     CLASS_LABEL,
     LABELED_IMAGE,
+    TfdsDescription,
     TfdsFeature,
     parse_features,
 )
@@ -33,7 +33,7 @@ LABELS_SUFFIX = ".labels.txt"
 TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 """The template of shard names that TFDS uses by default."""
 
-MOST_SHARDS = 1_000_000
+MAX_SHARDS = 1_000_000
 """The maximum number of shards of a dataset."""
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -50,11 +50,7 @@ class TfdsSplit:
     template: str = TEMPLATE
 
     def file_names(self, dataset: str) -> list[str]:
-        """The names of the shards, relative to the folder.
-
-        Raises:
-            ValueError: the template leads out of the folder, or has unknown fields.
-        """
+        """The names of the shards, relative to the folder."""
         count = len(self.shard_lengths)
         if max(len(self.template), len(dataset), len(self.name)) > _LONGEST_NAME:
             raise ValueError("a name or a filepathTemplate is too long")
@@ -97,9 +93,6 @@ def find_tfds_folder(root: Location) -> Location:
 
     TFDS stores a dataset as `name/version` or `name/config/version`. Of several versions, the last
     one is chosen.
-
-    Raises:
-        OptionError: there is none, or there are several datasets.
     """
     folder, names = innermost_folder(root)
     if is_tfds_folder(folder):
@@ -172,11 +165,7 @@ def is_tfds_info(folder: Location) -> bool:
 
 
 def read_info(folder: Location) -> TfdsInfo:
-    """Read `dataset_info.json`.
-
-    Raises:
-        CorruptDataError: broken-manifest: it has another structure, or names files elsewhere.
-    """
+    """Read `dataset_info.json`."""
     location = folder / INFO_NAME
     try:
         return parse_info(json_of(read_document(location)))
@@ -185,11 +174,7 @@ def read_info(folder: Location) -> TfdsInfo:
 
 
 def parse_info(document: Any) -> TfdsInfo:
-    """Parse the content of `dataset_info.json`.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: it has another structure.
-    """
+    """Parse the content of `dataset_info.json`."""
     if not isinstance(document["splits"], list):
         raise TypeError("the splits are not a list")
     splits = tuple(map(_parse_split, document["splits"]))
@@ -203,8 +188,8 @@ def parse_info(document: Any) -> TfdsInfo:
         splits,
         _supervised(document.get("supervisedKeys") or {}),
     )
-    if sum(len(split.shard_lengths) for split in splits) > MOST_SHARDS:
-        raise ValueError(f"it has more than {MOST_SHARDS:,} shards")
+    if sum(len(split.shard_lengths) for split in splits) > MAX_SHARDS:
+        raise ValueError(f"it has more than {MAX_SHARDS:,} shards")
     files: set[str] = set()
     for split in splits:
         for name in split.file_names(info.name):
@@ -215,11 +200,7 @@ def parse_info(document: Any) -> TfdsInfo:
 
 
 def read_features(folder: Location) -> TfdsFeature:
-    """Read `features.json`.
-
-    Raises:
-        CorruptDataError: broken-manifest: it has another structure.
-    """
+    """Read `features.json`."""
     location = folder / FEATURES_NAME
     try:
         return parse_features(json_of(read_document(location), with_keys_once=True))
@@ -228,11 +209,7 @@ def read_features(folder: Location) -> TfdsFeature:
 
 
 def read_description(folder: Location) -> TfdsDescription | None:
-    """Describe the records of a folder as TFDS stores them; None if it is not one of TFDS.
-
-    Raises:
-        CorruptDataError: broken-manifest: a document has another structure.
-    """
+    """Describe the records of a folder as TFDS stores them; None if it is not one of TFDS."""
     if not is_tfds_folder(folder):
         return None
     info, features = read_info(folder), read_features(folder)
@@ -241,11 +218,7 @@ def read_description(folder: Location) -> TfdsDescription | None:
 
 
 def read_class_names(folder: Location, features: TfdsFeature) -> dict[str, tuple[str, ...]]:
-    """Read the class names of labels and labeled images, by the path of the feature.
-
-    Raises:
-        CorruptDataError: broken-manifest: there are more or fewer names than classes.
-    """
+    """Read the class names of labels and labeled images, by the path of the feature."""
     found = {}
     for leaf in features.leaves():
         if leaf.feature.type not in (CLASS_LABEL, LABELED_IMAGE):

@@ -1,19 +1,35 @@
-"""Converts records between the features that TFDS stores and those with standard keys."""
+"""Converts records between the features that TFDS stores and those with standard keys.
+
+Tensors that TFDS stores as bytes become numbers, and episodes are cut into windows of steps.
+"""
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.tfds.description import TfdsDescription
-from recordsmith.dataset.tfds.features import Leaf
+from recordsmith.dataset.tfds.features import (
+    BOX as BOX_FEATURE,
+)
+from recordsmith.dataset.tfds.features import (
+    CLASS_LABEL as LABEL_FEATURE,
+)
+from recordsmith.dataset.tfds.features import (
+    DATASET,
+    SCALAR,
+    TENSOR,
+    Leaf,
+    TfdsDescription,
+    TfdsFeature,
+)
 from recordsmith.dataset.tfds.roles import BOXES
-from recordsmith.dataset.tfds.tensors import decode_tensors, encode_tensors, kind_of
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, SourceError
 from recordsmith.example import Features, FeatureValue, Kind
 from recordsmith.example.keys import (
     BOX,
@@ -50,6 +66,22 @@ _IMPLIED = {
     **{key: (text,) for key, text in _TEXT_KEYS.items()},
 }
 """Features that TFDS does not store, because another one implies them."""
+_NUMBERS = {
+    "bool": "u1",
+    **{
+        f"{sign}int{8 * size}": f"<{sign or 'i'}{size}"
+        for sign in ("", "u")
+        for size in (1, 2, 4, 8)
+    },
+    "float16": "<f2",
+    "float32": "<f4",
+}
+"""The types of stored bytes that a feature holds exactly as numbers."""
+
+_MAX_TENSOR_BYTES = 1 << 31
+"""The maximum size of a compressed tensor after decompression."""
+
+_NUMERIC = (TENSOR, SCALAR, BOX_FEATURE, LABEL_FEATURE)
 
 
 def read_record(
@@ -64,9 +96,6 @@ def read_record(
         record: as `decode_example` returns it.
         keys: standard keys of leaves, by path.
         class_names: of labels, by path.
-
-    Raises:
-        CorruptDataError: a feature is missing or has another kind or number of values.
     """
     found: dict[str, Any] = {}
     for leaf in leaves:
@@ -111,11 +140,7 @@ def kinds_of(
 
 
 def stored_values(record: Features, leaf: Leaf) -> FeatureValue | None:
-    """The values of a leaf in a record; None if it may be missing and is.
-
-    Raises:
-        CorruptDataError: missing-feature, feature-kind-mismatch, feature-shape-mismatch.
-    """
+    """The values of a leaf in a record; None if it may be missing and is."""
     if leaf.value_key not in record and leaf.feature.optional:
         return None
     values = _of_kind(record, leaf.value_key, kind_of(leaf), leaf)
@@ -215,13 +240,7 @@ class RecordConverter:
         return key if path is None else path
 
     def convert(self, features: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert one record.
-
-        Raises:
-            SourceError: a label has no name, or boxes lack an edge.
-            OptionError: two features would have the same path.
-            CorruptDataError: a mask cannot be decoded.
-        """
+        """Convert one record."""
         if self.is_stored:
             return dict(features)
         implied = {key for given in features for key in self._implied_by(given)}
@@ -305,3 +324,172 @@ def _plain_mask(data: bytes) -> bytes:
     if info.kind not in ("grey", "palette") or (is_plain and info.format == "png"):
         return data
     return encode_mask(decode_mask(data))
+
+
+# -- tensors ---------------------------------------------------------------------------------------
+
+
+def kind_of(leaf: Leaf, *, is_stored: bool = True) -> Kind:
+    """The kind of the values of a leaf, as TFDS stores them or as they are packed."""
+    dtype = leaf.feature.dtype
+    if is_stored and leaf.is_encoded:
+        return "bytes"
+    if leaf.feature.type not in _NUMERIC or (leaf.is_encoded and not is_decodable(leaf)):
+        return "bytes"
+    if dtype.startswith(("float", "bfloat")):
+        return "float"
+    return "int64" if dtype.startswith(("int", "uint", "bool")) else "bytes"
+
+
+def is_decodable(leaf: Leaf) -> bool:
+    """Whether the bytes of a tensor become a list of numbers without losing anything."""
+    is_divisible = not leaf.lengths or None not in leaf.feature.shape
+    return leaf.feature.dtype in _NUMBERS and is_divisible
+
+
+def decode_tensors(leaf: Leaf, items: Sequence[bytes], shape: Sequence[int]) -> FeatureValue:
+    """The numbers in the bytes of tensors, or their bytes without compression.
+
+    Args:
+        items: the bytes of each tensor.
+        shape: of the tensor, if it is stored next to it; otherwise empty.
+    """
+    known = [length for length in (*(shape or leaf.feature.shape),) if length is not None]
+    is_whole = len(known) == len(leaf.feature.shape)
+    if not is_decodable(leaf):
+        is_packed = leaf.feature.encoding == "zlib"
+        return (
+            [_inflate(leaf, item, _MAX_TENSOR_BYTES) for item in items]
+            if is_packed
+            else list(items)
+        )
+    dtype = np.dtype(_NUMBERS[leaf.feature.dtype])
+    unit = math.prod(known) * dtype.itemsize
+    if leaf.feature.encoding == "zlib":
+        max_bytes = min(_MAX_TENSOR_BYTES, unit) if is_whole else _MAX_TENSOR_BYTES
+        items = [_inflate(leaf, item, max_bytes) for item in items]
+    for item in items:
+        if len(item) != unit if is_whole else (len(item) % unit if unit else len(item)):
+            raise CorruptDataError(
+                Defect.FEATURE_VALUE,
+                "the bytes of a tensor do not match its shape",
+                found=f"{len(item)} bytes",
+                expected=f"{'' if is_whole else 'a multiple of '}{unit} bytes",
+                feature=leaf.path,
+            )
+    numbers = np.frombuffer(b"".join(items), dtype)
+    if dtype.kind == "f":
+        return numbers.astype(np.float32)
+    return numbers.view("<i8") if dtype == np.dtype("<u8") else numbers.astype(np.int64)
+
+
+def encode_tensors(leaf: Leaf, values: Any) -> list[bytes]:
+    """The inverse of `decode_tensors`."""
+    if is_decodable(leaf):
+        dtype = np.dtype(_NUMBERS[leaf.feature.dtype])
+        numbers = np.asarray(values).ravel()
+        numbers = numbers.astype(np.int64).view("<u8") if dtype == "<u8" else numbers.astype(dtype)
+        unit = math.prod(length for length in leaf.feature.shape if length is not None)
+        if unit and len(numbers) % unit:
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                "the values are not whole tensors",
+                found=f"{len(numbers)} values",
+                expected=f"a multiple of {unit}",
+                feature=leaf.path,
+            )
+        if leaf.lengths:
+            items = [part.tobytes() for part in numbers.reshape(-1, unit)] if unit else []
+        else:
+            items = [numbers.tobytes()]
+    else:
+        items = [values] if isinstance(values, bytes) else list(values)
+    return [zlib.compress(item) for item in items] if leaf.feature.encoding == "zlib" else items
+
+
+def _inflate(leaf: Leaf, item: bytes, max_bytes: int) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        data = inflater.decompress(item, max_bytes + 1)
+    except zlib.error as error:
+        raise CorruptDataError(
+            Defect.FEATURE_VALUE, f"cannot decompress a tensor: {error}", feature=leaf.path
+        ) from None
+    if not inflater.eof or len(data) > max_bytes:
+        raise CorruptDataError(
+            Defect.FEATURE_VALUE,
+            "a compressed tensor is truncated or too large",
+            expected=f"at most {max_bytes} bytes",
+            feature=leaf.path,
+        )
+    return data
+
+
+# -- windows of steps ------------------------------------------------------------------------------
+
+
+def with_any_length(features: TfdsFeature) -> TfdsFeature:
+    """The features with any number of steps, for windows of steps."""
+    items = {
+        name: replace(item, length=None) if item.type == DATASET else item
+        for name, item in features.items.items()
+    }
+    return replace(features, items=items)
+
+
+def cut_steps(record: Features, leaves: Sequence[Leaf], start: int, stop: int) -> Features:
+    """A record with only some steps of its episode; other features are kept.
+
+    Args:
+        record: as TFDS stores it.
+    """
+    cut = dict(record)
+    for leaf in leaves:
+        if not leaf.in_steps or stored_values(record, leaf) is None:
+            continue
+        inner = len(leaf.lengths) - 1
+        size = leaf.item_size
+        if size is None:
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                "the number of values of a step is unknown",
+                expected=f"at most one unknown length, found {len(leaf.lengths) + 1}",
+                feature=leaf.path,
+            )
+        _cut(cut, record, leaf.length_keys[:inner], leaf.value_key, (start, stop, size), leaf)
+        if leaf.has_shape_key:
+            rank = len(leaf.feature.shape)
+            _cut(cut, record, leaf.length_keys[inner:], leaf.shape_key, (start, stop, rank), leaf)
+    return cut
+
+
+def _cut(
+    cut: Features,
+    record: Features,
+    length_keys: Sequence[str],
+    key: str,
+    part: tuple[int, int, int],
+    leaf: Leaf,
+) -> None:
+    start, stop, size = part
+    for length_key in length_keys:
+        lengths: Any = record.get(length_key, np.zeros(0, np.int64))
+        if len(lengths) < stop or (lengths < 0).any():
+            raise _too_short(leaf, len(lengths), stop)
+        cut[length_key] = lengths[start:stop]
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        start, stop = int(ends[start]), int(ends[stop])
+    values = record.get(key, [])
+    if len(values) < stop * size:
+        raise _too_short(leaf, len(values) // max(1, size), stop)
+    cut[key] = values[start * size : stop * size]
+
+
+def _too_short(leaf: Leaf, found: int, expected: int) -> DataError:
+    return CorruptDataError(
+        Defect.FEATURE_SHAPE,
+        "the features of an episode have different numbers of steps",
+        found=str(found),
+        expected=f"at least {expected}",
+        feature=leaf.path,
+    )

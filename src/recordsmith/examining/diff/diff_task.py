@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array, array_from_json, array_to_json
-from recordsmith.dataset.shard_documents import part_from_json, part_to_json
+from recordsmith.dataset.parts import part_from_json, part_to_json
 from recordsmith.examining.diff.comparing import (
     DigestStore,
     MakeDigests,

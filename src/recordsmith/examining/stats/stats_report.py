@@ -14,7 +14,7 @@ from typing import Any
 
 from recordsmith.dataset import AnyShard, ClassNames, Dataset, LocatedBlock, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.shard_documents import part_from_json, part_to_json
+from recordsmith.dataset.parts import part_from_json, part_to_json
 from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats

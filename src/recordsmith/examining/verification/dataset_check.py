@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from recordsmith.dataset import Dataset, dataset_of, records_of, source_of
+from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.dataset.shards_ahead import reading_threads
 from recordsmith.errors import PAYLOAD_NAMES, DataError, FileAccessError, OptionError
@@ -130,14 +130,14 @@ def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[
     if not isinstance(paths_or_dataset, Dataset):
         return paths_or_dataset, split
     dataset = dataset_of(paths_or_dataset, split)
-    if not records_of(dataset).positions.is_everything_known:
+    if not records_of(dataset).is_everything_known:
         raise OptionError(
             "verify reads whole files, but the dataset is a selection of their records",
             option="dataset",
             value=dataset,
             remedy="Pass the path, or the dataset as it was opened.",
         )
-    places, splits = source_of(dataset)
+    places, splits = dataset.view.origin
     if splits is None or len(splits) == 1:
         return places, None if splits is None else splits[0]
     return [shard.location for shard in dataset.shards], None

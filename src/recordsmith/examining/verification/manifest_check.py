@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, read_label_map, read_labels
-from recordsmith.dataset.listed_folder import ListedFolder
-from recordsmith.dataset.locate import Located, looks_like_records
+from recordsmith.dataset.locate import ListedFolder, Located, looks_like_records
 from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import parse_shard_name
 from recordsmith.dataset.shard import Shard

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from recordsmith.dataset import Shard
-from recordsmith.dataset.shard_documents import shard_from_json, shard_to_json
+from recordsmith.dataset.parts import shard_from_json, shard_to_json
 from recordsmith.errors import FileAccessError, ForbiddenFileError
 from recordsmith.examining.rules import Rules
 from recordsmith.examining.verification.deep_check import (

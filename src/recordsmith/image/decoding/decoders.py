@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import check_size, convert_rows, image_to_array, reserve_more
-from recordsmith.image.formats import bmp, jxl, webp
+from recordsmith.image.formats import webp
 from recordsmith.image.formats.jpeg import find_frame
 from recordsmith.image.formats.pillow import read_by_pillow, unreadable
 from recordsmith.image.formats.png import (
@@ -145,24 +145,6 @@ def decode_webp(data: bytes, max_pixels: int, _: OnDamage | None) -> Decoded:
     return Decoded(pixels)
 
 
-def decode_bmp(data: bytes, max_pixels: int, _: OnDamage | None) -> Decoded:
-    header = bmp.read_header(data)
-    if header is None:
-        return decode_by_pillow(data, max_pixels)
-    check_size(header.height, header.width, max_pixels)
-    pixels = bmp.decode(data, header)
-    if pixels is None:
-        raise unreadable(
-            "the BMP image is damaged or truncated",
-            found=f"{len(data):,} bytes",
-            expected=(
-                f"the exact size of {header.width} x {header.height} pixels with "
-                f"{header.bits} bits each"
-            ),
-        )
-    return Decoded(pixels)
-
-
 def _by_opencv(data: bytes | bytearray, flags: int) -> Any:
     """RGB or RGBA pixels; None if OpenCV cannot decode the image."""
     import cv2
@@ -177,13 +159,6 @@ def _by_opencv(data: bytes | bytearray, flags: int) -> Any:
         return pixels[:, :, np.newaxis]
     order = cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
     return convert_rows(pixels, lambda rows: cv2.cvtColor(rows, order))
-
-
-def decode_jxl(data: bytes, max_pixels: int, _: OnDamage | None) -> Decoded:
-    header = jxl.read_header(data)
-    if header is not None:  # otherwise Pillow reports it
-        check_size(header.height, header.width, max_pixels)
-    return decode_by_pillow(data, max_pixels)
 
 
 def decode_by_pillow(data: bytes, max_pixels: int, _: OnDamage | None = None) -> Decoded:

@@ -7,7 +7,6 @@ leave too little memory. Images of up to a megapixel are not counted and never w
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import option
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS
+from recordsmith.stopping import renew_in_children
 
 MOST_BYTES = 1 << 30
 """The limit for all threads of a process together."""
@@ -82,8 +82,7 @@ _memory = Memory(MOST_BYTES)
 _thread = threading.local()  # `reservation`: the _Reservation of this thread
 _NOTHING_HELD: AbstractContextManager[None] = nullcontext()
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_memory.renew_lock)
+renew_in_children(_memory)
 
 
 def reserve_for_decoding(

@@ -1,8 +1,8 @@
 """Decode images for training with the requested channels and bits, like TensorFlow.
 
-simplejpeg (libjpeg-turbo) decodes JPEG, optionally at 1/2, 1/4 or 1/8 of its size. `exact` decodes
-the other formats. `read_image_head` reads the header first, so that limits apply before decoding.
-The EXIF orientation is not applied.
+simplejpeg (libjpeg-turbo) decodes JPEG, optionally at 1/2, 1/4 or 1/8 of its size. `decode_exact`
+decodes the other formats. `read_image_head` reads the header first, so that limits apply before
+decoding. The EXIF orientation is not applied.
 
 As in TensorFlow, alpha is dropped without compositing, a transparent colour is alpha, 16 bits
 become 8 by dropping the lower ones, and 8 become 16 by multiplying with 257. Conversions that
@@ -11,20 +11,20 @@ TensorFlow lacks add opaque alpha, or use the usual weights for grey.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.image.decoding.bands import decode_in_bands
-from recordsmith.image.decoding.decoders import ExactPixels, check_shape
-from recordsmith.image.decoding.exact import decode_exact
+from recordsmith.image.decoding.bands import BAND_BYTES, decode_in_bands
+from recordsmith.image.decoding.decoders import Decoded, ExactPixels, check_shape
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
-from recordsmith.image.decoding.memory import check_size, convert_rows
+from recordsmith.image.decoding.memory import check_size, convert_rows, reserve_for_decoding
 from recordsmith.image.formats.jpeg import find_frame
 from recordsmith.image.formats.pillow import pillow_format, read_by_pillow, unreadable
 from recordsmith.image.formats.registry import find_format
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS
 
 _GREY_WEIGHTS = np.array((9797, 19234, 3737)) / 32768  # libpng's, of red, green and blue
 
@@ -179,3 +179,48 @@ def with_bits(pixels: ExactPixels, bits: int) -> ExactPixels:
     if bits == 8:
         return (pixels >> 8).astype(np.uint8)
     return pixels.astype(np.uint16) * np.uint16(257)
+
+
+def decode_exact(data: bytes, *, max_pixels: int, on_damage: OnDamage | None = None) -> Decoded:
+    """Decode an image as stored, with all its channels and bits.
+
+    Args:
+        on_damage: called with a description of damage that does not stop TensorFlow from decoding.
+
+    Raises:
+        CorruptDataError: unreadable-image: the image cannot be decoded, has more pixels than
+            `max_pixels`, or has values that are not colours.
+    """
+    return find_format(data).decode(data, max_pixels, on_damage)
+
+
+Pixels: TypeAlias = npt.NDArray[np.uint8]
+
+
+def decode_image(data: BytesLike, *, threads: int = 1) -> Pixels:
+    """Decode an image to RGB. Like TensorFlow, ignores the EXIF orientation.
+
+    Args:
+        threads: how many threads may decode a large JPEG with tiles.
+
+    Returns:
+        uint8, (height, width, 3), RGB, 0-255. Grey is repeated in all channels; alpha is dropped.
+
+    Raises:
+        CorruptDataError: unreadable-image: the image is damaged, unsupported or too large.
+    """
+    head = read_image_head(data, max_pixels=None)
+    extra = BAND_BYTES if threads > 1 else 0
+    with reserve_for_decoding(data, *head[:3], max_pixels=MOST_PIXELS, extra=extra):
+        pixels: Any = decode_pixels(data, head, threads=threads)
+    return pixels  # type: ignore[no-any-return]
+
+
+def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
+    """Resize to (height, width, channels): by area when shrinking, bilinear when growing."""
+    import cv2
+
+    shrinks = height < pixels.shape[0] and width < pixels.shape[1]
+    method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    resized = cv2.resize(pixels, (width, height), interpolation=method)
+    return resized.reshape(height, width, pixels.shape[2]).astype(np.uint8, copy=False)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from recordsmith.image.decoding.decode import Pixels
+from recordsmith.image.decoding.pixels import Pixels
 from recordsmith.image.drawing.lettering import find_font, load_font
 from recordsmith.image.drawing.overlay import shortened
 from recordsmith.image.masks.colours import Colour

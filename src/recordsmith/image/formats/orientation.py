@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 
 from recordsmith.errors import CorruptDataError
-from recordsmith.image.formats import jxl
 from recordsmith.image.formats.jpeg import EXIF, PROGRESSIVE, read_head
 from recordsmith.image.formats.pillow import read_by_pillow
 
@@ -55,11 +54,6 @@ def in_webp(data: bytes) -> int:
         size = int.from_bytes(data[at + 4 : at + 8], "little")
         at += 8 + size + size % 2
     return UPRIGHT
-
-
-def in_jxl(data: bytes) -> int:
-    header = jxl.read_header(data)
-    return UPRIGHT if header is None else header.orientation
 
 
 def _orientation_in_tiff(data: bytes, start: int) -> int:

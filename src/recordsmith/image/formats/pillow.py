@@ -38,8 +38,6 @@ def open_by_pillow(file: BinaryIO) -> Image.Image:
     known = find_format(file.read(SIGNATURE_BYTES))
     if known.module:
         _load_plugin(known)
-    if known.decodes_when_opened:
-        _check_header(known, file)
     if known.pillow:
         return Image.open(file, formats=(known.pillow,))
     try:
@@ -62,21 +60,6 @@ def _load_plugin(known: ImageFormat) -> None:
                 f"the image has the format {known.title}, which Pillow cannot read here",
                 remedy=f"Install the plugin: `pip install {known.package}`.",
             ) from None
-
-
-def _check_header(known: ImageFormat, file: BinaryIO) -> None:
-    """Check the size of an image as Pillow does, which does it only after opening."""
-    from PIL import Image
-
-    file.seek(0)
-    header = known.read_header(file.read())
-    if header is None:
-        raise ValueError("the header is unreadable")
-    most = 2 * (Image.MAX_IMAGE_PIXELS or 1 << 62)
-    if header.height * header.width > most:
-        raise Image.DecompressionBombError(
-            f"it has {header.width:,} x {header.height:,} pixels, expected at most {most:,}"
-        )
 
 
 @contextmanager

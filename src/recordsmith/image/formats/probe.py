@@ -134,9 +134,7 @@ def _probe_with_pillow(data: bytes) -> ImageInfo:
         raise unreadable("the file is empty")
     known = find_format(data)
     peak = known.peak if isinstance(known.peak, int) else _LOADED
-    header = known.read_header(data) if known.decodes_when_opened else None
-    to_open = peak * header.height * header.width if header is not None else 0
-    with reserve_memory(to_open), read_by_pillow(data) as image:
+    with read_by_pillow(data) as image:
         name = pillow_format(image)
         width, height = image.size
         if not named_format(name).is_checked_when_opened:

@@ -13,7 +13,7 @@ from typing import Any
 from recordsmith.image.decoding import decoders
 from recordsmith.image.decoding.decoders import Decoded
 from recordsmith.image.decoding.jpeg_pixels import OnDamage
-from recordsmith.image.formats import bmp, jpeg, jxl, orientation, png, webp
+from recordsmith.image.formats import jpeg, orientation, png, webp
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class ImageFormat:
         has_end: given the file and its header, whether the file is whole. Without it, Pillow
             decodes the image to find out.
         is_checked_when_opened: whether Pillow detects truncation without decoding.
-        decodes_when_opened: whether Pillow decodes before it checks the size.
         orientation: the EXIF orientation that decoding leaves to the reader.
         decode: called as `decode(data, max_pixels, on_damage)`.
         peak: bytes per pixel at the peak of decoding: a number, or called as
@@ -51,7 +50,6 @@ class ImageFormat:
     read_header: Callable[[bytes | memoryview], Any] = lambda _: None
     has_end: Callable[[bytes, Any], bool] | None = None
     is_checked_when_opened: bool = False
-    decodes_when_opened: bool = False
     orientation: Callable[[bytes], int] = orientation.orientation_by_pillow
     decode: Callable[[bytes, int, OnDamage | None], Decoded] = decoders.decode_by_pillow
     peak: int | Callable[[memoryview, int, int], float] = 8
@@ -110,9 +108,7 @@ _FORMATS = (
         signature=rb"BM.{4}\0{4}",
         short_signature=b"BM",
         pillow="BMP",
-        read_header=bmp.read_header,
         orientation=orientation.upright,
-        decode=decoders.decode_bmp,
     ),
     ImageFormat(
         name="tiff",
@@ -132,22 +128,6 @@ _FORMATS = (
         package="pillow-avif-plugin",
         peak=12,
     ),
-    ImageFormat(
-        name="jxl",
-        title="JPEG XL",
-        suffixes=(".jxl",),
-        signature=re.escape(jxl.CONTAINER),
-        short_signature=re.escape(jxl.CODESTREAM),
-        pillow="JXL",
-        module="pillow_jxl",
-        package="pillow-jxl-plugin",
-        read_header=jxl.read_header,
-        is_checked_when_opened=True,
-        decodes_when_opened=True,
-        orientation=orientation.in_jxl,
-        decode=decoders.decode_jxl,
-        peak=16,
-    ),
     ImageFormat("jpeg2000", "JPEG 2000", (".jp2", ".j2k"), peak=20),
     ImageFormat("icns", "ICNS", (".icns",), peak=20),
     ImageFormat("ico", "ICO", (".ico",)),
@@ -159,7 +139,7 @@ _OTHER = ImageFormat("")
 _BY_NAME = {each.name: each for each in _FORMATS}
 _BY_SUFFIX = {suffix: each for each in _FORMATS for suffix in each.suffixes}
 # without an entry, and mostly unsupported
-_OTHER_SUFFIXES = (".cr2", ".dng", ".exr", ".heic", ".heif", ".nef", ".psd", ".svg")
+_OTHER_SUFFIXES = (".cr2", ".dng", ".exr", ".heic", ".heif", ".jxl", ".nef", ".psd", ".svg")
 
 IMAGE_SUFFIXES = frozenset((*_BY_SUFFIX, *_OTHER_SUFFIXES))
 """Suffixes of images. A file with such a name that is not an image is an error, not ignored."""

@@ -7,13 +7,14 @@ on its own. If each row of MCUs consists of whole intervals, they are tiles.
 from __future__ import annotations
 
 from recordsmith.image.decoding.memory import reserve_memory
-from recordsmith.image.formats.jpeg import segments
 from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.image_options import MAX_PIXELS
-from recordsmith.image.storing.lossless_checks import (
+from recordsmith.image.storing.lossless import (
+    TILING_PROBLEMS,
     NotLosslessError,
     check_is_plain,
     check_same_pixels,
+    check_tiling,
     scans,
 )
 
@@ -26,13 +27,6 @@ GROWTH = 0.02
 _USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
 _LEAST_WIDTH = 32
 _VERIFYING = 12  # bytes per pixel
-_RESTART_INTERVAL = 0xDD  # the marker that defines it
-_PROBLEMS = {
-    tiling.UNSUPPORTED: "it is not a baseline JPEG with one scan",
-    tiling.DAMAGED: "it is damaged",
-    tiling.TOO_LARGE: "it would become much larger",
-    tiling.NO_CODE: "its Huffman tables are full",
-}
 
 
 def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
@@ -55,7 +49,7 @@ def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
     check_is_plain(data)
     mcus = tiling.read_mcus(data)
     if mcus is None or not tiling.can_be_cut(data):
-        raise NotLosslessError(_PROBLEMS[tiling.UNSUPPORTED])
+        raise NotLosslessError(TILING_PROBLEMS[tiling.UNSUPPORTED])
     mcu_height, mcu_width, row_count, row_length, interval = mcus
     pixel_count = mcu_height * row_count * mcu_width * row_length
     for wanted in _intervals(row_length, mcu_width):
@@ -64,40 +58,17 @@ def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
         code, tiled = tiling.with_interval(data, wanted)
         if code == tiling.TOO_LARGE or len(tiled) - len(data) > GROWTH * len(data):
             continue
-        _check(code)
+        check_tiling(code)
         if pixel_count <= max_pixels:
             with reserve_memory(_VERIFYING * pixel_count):
                 check_same_pixels(data, tiled)
         else:
             code, plain = tiling.with_interval(tiled, interval)
-            _check(code)
+            check_tiling(code)
             if scans(plain) != scans(data):
                 raise NotLosslessError("the scan changed")
         return tiled
     return data
-
-
-def restart_interval(data: bytes) -> int:
-    """The restart interval of the first scan of a JPEG; 0 for none."""
-    found = 0
-    for marker, start, stop in segments(data):
-        if marker == _RESTART_INTERVAL and stop - start == 6:
-            found = int.from_bytes(data[start + 4 : stop], "big")
-    return found
-
-
-def keep_interval(data: bytes, rewritten: bytes) -> bytes:
-    """Give a rewritten JPEG the restart interval of the original.
-
-    Raises:
-        NotLosslessError: it cannot be added.
-    """
-    interval = restart_interval(data)
-    if not interval:
-        return rewritten
-    code, file = tiling.with_interval(rewritten, interval)
-    _check(code)
-    return file
 
 
 def _intervals(row_length: int, mcu_width: int) -> list[int]:
@@ -110,8 +81,3 @@ def _intervals(row_length: int, mcu_width: int) -> list[int]:
     is_usual = any(width in _USUAL_WIDTHS for width in widths.values())
     least = _USUAL_WIDTHS.start if is_usual else _LEAST_WIDTH
     return [length for length, width in widths.items() if width >= least]
-
-
-def _check(code: int) -> None:
-    if code != tiling.DONE:
-        raise NotLosslessError(_PROBLEMS[code])

@@ -37,7 +37,7 @@ from recordsmith.loading.features import (
     Text,
     ValueFeature,
 )
-from recordsmith.loading.features.random_numbers import RandomNumbers
+from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.schedule import EpochProgress, Step

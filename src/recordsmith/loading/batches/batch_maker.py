@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, preview_schema, records_of
+from recordsmith.dataset import Dataset, records_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
@@ -36,7 +36,7 @@ def batch_maker(
         OptionError: as of `declare_features`; or the records lack what is declared.
     """
     datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
-    previews = [preview_schema(one, _PREVIEW_COUNT) for one in datasets]
+    previews = [one.view.preview_schema(_PREVIEW_COUNT) for one in datasets]
     schema, is_complete = merged_schema(previews)
     declared = declare_features(features, schema, is_complete=is_complete)
     specs = resolve_for_all(declared, previews, may_skip=may_skip)

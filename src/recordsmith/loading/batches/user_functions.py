@@ -21,7 +21,7 @@ from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
-from recordsmith.loading.features.values.numbers import can_hold
+from recordsmith.loading.features.numbers import can_hold
 
 Example: TypeAlias = dict[str, Any]
 Filter: TypeAlias = Callable[[Example], Any] | Callable[[Example, np.random.Generator], Any]

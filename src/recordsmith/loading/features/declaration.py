@@ -12,7 +12,7 @@ from recordsmith.errors import OptionError, option
 from recordsmith.example import FeatureSchema, Schema
 from recordsmith.example.keys import is_mask_key
 from recordsmith.loading.features import Bytes, Feature, Image, Mask, Ragged, Scalar, Tensor
-from recordsmith.loading.features.images.followed_image import images_in
+from recordsmith.loading.features.images.mask import images_in
 from recordsmith.loading.features.requests import no_such_key
 
 Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]

@@ -14,8 +14,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.loading.number_options import record_count_number, seed_number
-from recordsmith.loading.order.shuffle import PositionOrder
-from recordsmith.loading.order.windows import mixed_in_windows, window_numbers
+from recordsmith.loading.order.shuffle import PositionOrder, mixed_in_windows, window_numbers
 from recordsmith.permutation import Permutations
 
 

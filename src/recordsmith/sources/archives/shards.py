@@ -17,7 +17,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ClassNames, Shard, carried_class_names
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.decompressing import decompress
-from recordsmith.dataset.open_shards import OpenShards
+from recordsmith.dataset.shard_sequence import OpenShards
 from recordsmith.dataset.splits import split_word
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.files.files_reader import (

@@ -17,8 +17,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ClassNames, Dataset, Shard
-from recordsmith.dataset.tfds.description import TfdsDescription
-from recordsmith.dataset.tfds.features import Leaf, TfdsFeature
+from recordsmith.dataset.tfds.features import Leaf, TfdsDescription, TfdsFeature
 from recordsmith.dataset.tfds.folder import (
     FEATURES_NAME,
     INFO_NAME,
@@ -29,9 +28,8 @@ from recordsmith.dataset.tfds.folder import (
     read_features,
     read_info,
 )
-from recordsmith.dataset.tfds.records import kinds_of, read_record
+from recordsmith.dataset.tfds.records import cut_steps, kinds_of, read_record, with_any_length
 from recordsmith.dataset.tfds.roles import standard_keys
-from recordsmith.dataset.tfds.steps import cut_steps, with_any_length
 from recordsmith.errors import (
     CorruptDataError,
     DataError,
@@ -313,7 +311,7 @@ def _step_counts(shard: Shard, leaf: Leaf) -> Int64Array:
     """The number of steps of each record."""
     key = leaf.length_keys[0] if len(leaf.lengths) > 1 else leaf.value_key
     size = 1 if len(leaf.lengths) > 1 else leaf.item_size or 1
-    columns = Dataset([shard]).read_columns({key: FeatureSpec(shape="ragged")})
+    columns = Dataset.from_shards([shard]).read_columns({key: FeatureSpec(shape="ragged")})
     column = columns[key]
     assert isinstance(column, RaggedArray)
     return np.diff(column.row_splits) // size

@@ -1,15 +1,17 @@
 """WebDataset: tar archives whose members form samples by name.
 
 `0001.jpg`, `0001.cls` and `0001.json` are one sample: its key is the path up to the first dot of
-the last part. Archive headers are listed once, and members are read with their sample.
+the last part, the rest is the extension. Members of a sample need not be adjacent. Archive headers
+are listed once, and members are read with their sample.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import re
-from array import array
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -18,35 +20,41 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import (
-    DataError,
-    OptionError,
-    Problems,
-    SourceError,
-    located,
-)
-from recordsmith.example import BytesArray, Kind
+from recordsmith.dataset.documents import json_fault
+from recordsmith.errors import DataError, OptionError, Problems, SourceError, located
+from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.npy import npy_features
 from recordsmith.sources.archives.tar import TarFile
-from recordsmith.sources.archives.tar_samples import TarSamples, empty_kinds, parsed_json
-from recordsmith.sources.files.files_reader import (
-    FilesReader,
-    below_common_folder,
-    versions_of,
-)
+from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
 from recordsmith.sources.files.images import image_features
-from recordsmith.sources.files.paths import common_version, is_folder, last_name
-from recordsmith.sources.numbered import Names, SampleTable
-from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
+from recordsmith.sources.files.paths import common_version, is_folder, last_name, with_slashes
+from recordsmith.sources.numbered import Coding, collect
+from recordsmith.sources.problems import (
+    count_notice,
+    join_names,
+    raise_problems,
+    summarize_paths,
+)
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.splits import only_split
-from recordsmith.sources.tables.json_values import KindSurvey, as_json_text, json_features
-from recordsmith.sources.tables.row_columns import CategoryColumn, as_splits
-from recordsmith.sources.tables.table_rows import LOST_DIGITS, LostDigits
+from recordsmith.sources.splits import only_split, sort_splits
+from recordsmith.sources.tables.json_values import (
+    KindSurvey,
+    Where,
+    as_json_text,
+    json_features,
+    restore_base64,
+)
+from recordsmith.sources.tables.precision import LOST_DIGITS, PrecisionLoss
 from recordsmith.stores import FolderEntry, Location, PlaceLike, as_location, as_place
+from recordsmith.words import count
 
+EMPTY_KINDS = "recordsmith/empty"
+"""A key in exported JSON with the kinds of empty lists of numbers, which do not show it."""
+
+MAX_EXTENSIONS = 10_000
+_EMPTY_VALUES: dict[Kind, Any] = {"int64": 0, "float": 0.0}
 _SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _MASKS = ("seg", "mask")
 _BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
@@ -110,46 +118,38 @@ class WebDataset:
         paths = self._find_archives()
         root, names = below_common_folder(paths)
         files = versions_of(root, names)
-        members = TarSamples()
-        survey = KindSurvey({}, with_lists_as_text=True)
-        joined, ends, splits = bytearray(), array("q", [0]), CategoryColumn()
-        for path, archive in zip(paths, names, strict=True):
-            split = _archive_split(archive)
-            for name in members.add(TarFile(path), archive, survey):
-                joined += f"{archive}/{name}".encode("utf-8", "surrogateescape")
-                ends.append(len(joined))
-                splits.append(split)
-        if not len(members):
+        walk = _Walk(dict(zip(names, paths, strict=True)), files)
+        samples = collect(walk)
+        if not len(samples):
             raise SourceError(
-                f"no samples in {join_names(map(str, paths))}: {members.found()}; expected members "
-                "such as 0001.jpg and 0001.cls",
+                f"no samples in {join_names(map(str, paths))}: {walk.leftovers()}; expected "
+                "members such as 0001.jpg and 0001.cls",
                 path=self.path,
             )
-        members.check_folders()
-        notices = members.notices()
-        json_kinds, json_as_text = survey.finish(
-            lambda where: members.place(where[1], "json"), notices
-        )
-        coded = None if splits.missing_count or len(splits.values) < 2 else as_splits(splits)
+        walk.check_folders()
+        notices = walk.notices(len(samples))
+
+        def place(where: Where) -> str:
+            reference = samples[where[1]].reference or {}
+            return f"{walk.archives[reference['file']].path}: {reference['key']}.json"
+
+        json_kinds, text_keys = walk.json_kinds.finish(place, notices)
+        splits = () if samples.splits is None else samples.splits[0]
+        has_all = samples.splits is not None and samples.splits[1].min() >= 0
+        samples.splits = _sorted_splits(samples.splits) if has_all and len(splits) > 1 else None
         reader = TarReader(
             root,
             files,
             tuple(json_kinds.items()),
-            tuple(sorted(json_as_text)),
-            tuple(filter(_is_npy, members.extensions)),
+            tuple(sorted(text_keys)),
+            tuple(filter(_is_npy, walk.extensions)),
         )
         return Listing(
-            SampleTable(
-                Names(BytesArray(joined, np.array(ends, np.int64))),
-                members.sample_sizes(),
-                splits=coded,
-                version=common_version(version for _, version in files),
-                references=members.__getitem__,
-            ),
-            reader.having(members.archives),
+            samples,
+            reader.having(walk.archives),
             notices=tuple(notices),
-            splits=() if coded is None else tuple(coded[0]),
-            only_split=only_split([] if splits.missing_count else splits.values, self.root),
+            splits=() if samples.splits is None else tuple(samples.splits[0]),
+            only_split=only_split(splits if has_all else [], self.root),
         )
 
     def describe(self) -> Mapping[str, Any]:
@@ -189,6 +189,135 @@ class WebDataset:
         return archives
 
 
+class _Walk:
+    """Iterates the samples of some archives, once, and collects what their members show.
+
+    archives: by name, opened.
+    extensions: how many samples have each.
+    """
+
+    def __init__(self, paths: Mapping[str, Location], files: Iterable[tuple[str, int]]) -> None:
+        self._paths = paths
+        self._version = common_version(version for _, version in files)
+        self.archives: dict[str, TarFile] = {}
+        self.extensions: Counter[str] = Counter()
+        self.json_kinds = KindSurvey({}, with_lists_as_text=True)
+        self._folders: set[str] = set()
+        self._skipped: list[str] = []
+        self._replaced_count = 0
+
+    def __iter__(self) -> Iterator[Sample]:
+        number = 0
+        for name, path in self._paths.items():
+            archive = self.archives[name] = TarFile(path)
+            split = _archive_split(name)
+            safe_names = SafeNames()
+            for key, members in self._members_by_key(archive).items():
+                if "json" in members:
+                    self._survey_json(archive.read(*members["json"]), number)
+                self._count_extensions(members, path)
+                self._folders.add(key.rpartition("/")[0])
+                yield Sample(
+                    f"{name}/{safe_names.take(key)}",
+                    sum(size for _, size in members.values()),
+                    split=split,
+                    version=self._version,
+                    reference={
+                        "file": name,
+                        "key": key,
+                        "members": [[extension, *place] for extension, place in members.items()],
+                    },
+                )
+                number += 1
+
+    def notices(self, sample_count: int) -> list[str]:
+        """Notices on skipped and repeated members, and on extensions that some samples lack."""
+        notices = count_notice(self._skipped, "member", "outside samples skipped")
+        if self._replaced_count:
+            notices.append(
+                f"{count(self._replaced_count, 'repeated member')} replaced by the last of the name"
+            )
+        lacking = [
+            f"{sample_count - number:,} without .{extension}"
+            for extension, number in self.extensions.items()
+            if number < sample_count
+        ]
+        if lacking:
+            notices.append(f"{count(sample_count, 'sample')}, {join_names(lacking)}")
+        return notices
+
+    def check_folders(self) -> None:
+        """Check that archives are not class folders, which no member of a sample names."""
+        are_images = all(f".{extension}" in IMAGE_SUFFIXES for extension in self.extensions)
+        if are_images and len(self._folders) > 1:
+            raise SourceError(
+                f"the archives contain images in folders ({join_names(sorted(self._folders))}), "
+                "not samples of the WebDataset format, so their classes would be lost",
+                path=next(iter(self.archives.values())).path,
+                remedy="Unpack them and pack the folder.",
+            )
+
+    def leftovers(self) -> str:
+        """What was found instead of samples, for a message."""
+        skipped = self._skipped
+        return f"found {summarize_paths(skipped)}" if skipped else "the archives are empty"
+
+    def _members_by_key(self, archive: TarFile) -> dict[str, dict[str, tuple[int, int]]]:
+        """The offset and size of each member of an archive by key and extension."""
+        samples: dict[str, dict[str, tuple[int, int]]] = {}
+        for member in archive.members():
+            folder, _, last = member.name.rpartition("/")
+            base, _, extension = last.partition(".")
+            if not base or not extension:
+                self._skipped.append(f"{archive.path}: {member.name}")
+                continue
+            members = samples.setdefault(f"{folder}/{base}" if folder else base, {})
+            self._replaced_count += extension.lower() in members
+            members[extension.lower()] = (member.offset, member.size)
+        self._skipped += [f"{archive.path}: {name}" for name in archive.skipped]
+        return samples
+
+    def _survey_json(self, data: bytes, number: int) -> None:
+        try:
+            parsed = _parse_json(data)
+        except (ValueError, RecursionError):
+            return  # reading the sample raises it
+        if isinstance(parsed, dict):
+            empty = _pop_empty_kinds(parsed)
+            self.json_kinds.update(parsed, (0, number))
+            values = {key: _EMPTY_VALUES[kind] for key, kind in empty.items()}
+            self.json_kinds.update(values, (0, number))
+
+    def _count_extensions(self, members: Iterable[str], path: Location) -> None:
+        self.extensions.update(list(members))  # which may be a mapping
+        if len(self.extensions) > MAX_EXTENSIONS:
+            raise SourceError(
+                f"more than {MAX_EXTENSIONS:,} extensions, such as {next(iter(members))!r}; "
+                "expected member names of the form <key of the sample>.<extension>",
+                path=path,
+            )
+
+
+class SafeNames:
+    """Unique names for an archive's samples: relative paths that stay inside."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}  # name -> the next number to try
+
+    def take(self, key: str) -> str:
+        """The name for a key; numbered if another sample has it."""
+        parts = [part for part in with_slashes(key).split("/") if part not in ("", ".", "..")]
+        name = "/".join(part for part in parts if not re.fullmatch(r"[A-Za-z]:", part)) or "_"
+        unique = name = name.replace("\0", "_")
+        number = self._next.get(name, 1)
+        while unique in self._next:
+            number += 1
+            unique = f"{name}~{number}"
+        self._next[name] = number
+        self._next.setdefault(unique, 1)
+        return unique
+
+
 @dataclass(frozen=True)
 class TarReader(FilesReader[TarFile]):
     """Reads samples by the offsets of their members. Elsewhere, a compressed archive is
@@ -215,7 +344,7 @@ class TarReader(FilesReader[TarFile]):
             try:
                 with located(place):
                     data = archive.read(offset, size)
-                    found = self._features(extension, data, key, features, note, place)
+                    values = self._features(extension, data, key, features, note, place)
             except DataError:
                 raise
             except SourceError as error:
@@ -224,7 +353,7 @@ class TarReader(FilesReader[TarFile]):
             except ValueError as error:
                 problems.add(f"{place}: {error}")
                 continue
-            for name, value in found.items():
+            for name, value in values.items():
                 if name == FILENAME and extension == "json":
                     named[name] = value
                 elif name in features:
@@ -266,23 +395,19 @@ class TarReader(FilesReader[TarFile]):
             return image_features(data, f"{key}.{extension}")
         stem, _, suffix = extension.partition(".")
         if stem in _MASKS and f".{suffix}" in IMAGE_SUFFIXES and MASK not in known:
-            mask = image_features(data, key)
-            return {
-                MASK: data,
-                MASK_FORMAT: mask[FORMAT],
-            }
+            return {MASK: data, MASK_FORMAT: image_features(data, key)[FORMAT]}
         if extension == "cls":
             return {CLASS_LABEL: _class_number(data)}
         if extension == "json":
-            parsed = parsed_json(data)
+            parsed = _parse_json(data)
             if not isinstance(parsed, dict):
                 return {"json": as_json_text(parsed)}
-            empty_kinds(parsed)
-            lost = LostDigits()
-            found = json_features(parsed, *self._json_as, lost, place)
-            for where in lost.places():
+            _pop_empty_kinds(parsed)
+            loss = PrecisionLoss()
+            values = json_features(parsed, *self._json_as, loss, place)
+            for where in loss.places():
                 note(LOST_DIGITS, where)
-            return found | {FILENAME: None} if parsed.get(FILENAME, ...) is None else found
+            return values | {FILENAME: None} if parsed.get(FILENAME, ...) is None else values
         if _is_npy(extension):
             return npy_features(data, extension)
         return {extension: data}
@@ -305,6 +430,31 @@ def _class_number(data: bytes) -> int:
 
 def _is_npy(extension: str) -> bool:
     return extension.rpartition(".")[2] == "npy"
+
+
+def _parse_json(data: bytes) -> Any:
+    """Parse a JSON member, with bytes for each {"base64": ...} among the values of its object."""
+    try:
+        parsed = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not valid JSON: {json_fault(error)}") from None
+    if b"base64" in data and isinstance(parsed, dict):
+        restore_base64(parsed)
+    return parsed
+
+
+def _pop_empty_kinds(row: dict[str, Any]) -> dict[str, Kind]:
+    """Remove and return the kinds of empty lists, if an object has them."""
+    kinds = row.get(EMPTY_KINDS)
+    if not isinstance(kinds, dict) or not set(kinds.values()) <= _EMPTY_VALUES.keys():
+        return {}
+    return row.pop(EMPTY_KINDS)  # type: ignore[no-any-return]
+
+
+def _sorted_splits(coding: Coding | None) -> Coding:
+    names, numbers = coding or ((), np.empty(0, np.int32))
+    ordered = sort_splits(names)
+    return ordered, np.array([ordered.index(name) for name in names], np.int32)[numbers]
 
 
 def _archive_split(archive: str) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from recordsmith.dataset import ClassNames
@@ -18,24 +17,23 @@ from recordsmith.sources.class_names import class_in_name, classes_in_names, com
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.name_files import read_lines, read_text
 from recordsmith.sources.files.paths import check_folder, is_file, last_name, relative_place
-from recordsmith.sources.pairs.detection import find_pairs
+from recordsmith.sources.pairs.layout import resolve_pairs
 from recordsmith.sources.pairs.masks import (
     PRESETS,
     ColoursOption,
     check_colours,
     parse_colour_table,
 )
-from recordsmith.sources.pairs.name_patterns import parse_pattern
+from recordsmith.sources.pairs.names import NameRule, parse_pattern
 from recordsmith.sources.pairs.pair_folders import (
     VOC_LISTS,
     FolderPair,
     expand_pairs,
     left_out,
-    match_folders,
+    pair_folders,
 )
 from recordsmith.sources.pairs.pair_lists import check_pairs, read_pairs
-from recordsmith.sources.pairs.pair_reader import PairReader
-from recordsmith.sources.pairs.pairing import NameRule, Pair, Pairing
+from recordsmith.sources.pairs.pair_samples import PairReader, PairSamples
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
@@ -123,7 +121,7 @@ class ImagePairs(TreeSource):
             )
         self.root = None if root is None else as_folder(root)
         self._folders = None if images is None or masks is None else (images, masks)
-        self._rule: NameRule | None = None
+        self._rule = NameRule()
         if image_names is not None or mask_names is not None:
             self._rule = NameRule(
                 parse_pattern(image_names or "*", "image_names"),
@@ -159,16 +157,27 @@ class ImagePairs(TreeSource):
             OptionError: a folder is a file, or pairs are outside the root.
             FileAccessError: a folder or a list cannot be read.
         """
-        found, roots = self._find(None if self.root is None else self._take_tree(self.root))
-        found.pairs.sort(key=lambda pair: pair.name)
-        classes = self._classify(found)
+        tree = None if self.root is None else self._take_tree(self.root)
+        if tree is not None and not (self._given or self._list or self._folders):
+            return self._resolved(tree).list_samples()
+        collected = self._collect(tree)
+        samples = tuple(sorted(collected.samples, key=lambda sample: sample.name))
+        classes = None
+        if self._pattern is not None:
+            sound = [sample for sample in samples if "fault" not in (sample.reference or ())]
+            classes = classes_in_names(self._pattern, [s.name for s in sound], self.root)
+            labels = {name: label for label, name in enumerate(classes)}
+            for sample in sound:
+                sample.label = labels[class_in_name(self._pattern, sample.name)]
         colours = self._table and tuple((*rgb, number) for rgb, number in self._table.items())
-        reader = PairReader(*roots, colours or None, classes)
-        samples = tuple(map(reader.sample, found.pairs))
-        splits = sort_splits(pair.split for pair in found.pairs if pair.split is not None)
-        only = only_split([], self.root)
-        names = classes or self._mask_classes(found)
-        return Listing(samples, reader, names, tuple(found.notices), splits, only)
+        return Listing(
+            samples,
+            PairReader(collected.root, collected.mask_root, colours or None, classes),
+            classes or self._mask_classes(collected),
+            tuple(collected.notices),
+            sort_splits(sample.split for sample in samples if sample.split is not None),
+            only_split([], self.root),
+        )
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs"}
@@ -197,98 +206,70 @@ class ImagePairs(TreeSource):
         below = None if self.root is None else place.relative_to(self.root)
         return below or place.name
 
-    def _classify(self, found: Pairing) -> tuple[str, ...] | None:
-        """Give the pairs the labels of their classes, whose names are returned."""
-        if self._pattern is None:
-            return None
-        sound = [pair for pair in found.pairs if pair.fault is None]
-        classes = classes_in_names(self._pattern, [pair.name for pair in sound], self.root)
-        labels = {name: label for label, name in enumerate(classes)}
-        found.pairs = [
-            replace(pair, label=labels[class_in_name(self._pattern, pair.name)])
-            if pair.fault is None
-            else pair
-            for pair in found.pairs
-        ]
-        return classes
-
-    def _mask_classes(self, found: Pairing) -> ClassNames | None:
+    def _mask_classes(self, collected: PairSamples) -> ClassNames | None:
         """The names of the numbers in masks: of the file of colours, `class_names.txt`, or VOC."""
         if isinstance(self._colours, (str, os.PathLike)) and self._colours not in PRESETS:
             text = read_text(relative_place(self.root, self._colours, as_location))
             return tuple(name or None for _, name in parse_colour_table(text))
         if self.root is not None and is_file(listed := self.root / _CLASS_NAMES):
             return tuple(name for _, name in read_lines(listed) if name != "__ignore__")
-        masks = [pair.files[1].key for pair in found.pairs if pair.files is not None]
+        references = (sample.reference or {} for sample in collected.samples)
+        masks = [f"{collected.mask_root.key}/{r['mask']}" for r in references if "mask" in r]
         return VOC_CLASSES if masks and all(map(_OF_VOC.search, masks)) else None
 
-    def _find(self, tree: FileTree | None) -> tuple[Pairing, tuple[Location, Location]]:
-        """The pairs, and the folders that the places of images and masks are relative to."""
-        if self._given is not None:
-            found = check_pairs(self._given, self.root)
-            root = self.root or _common_folder(found.pairs)
-            return found, (root, root)
-        if self._list is not None:
-            path = as_location(self._list)
-            if self.root is not None and not is_file(path):
-                path = relative_place(self.root, self._list, as_location)
-            root = self.root or path.parent
-            check_folder(root, "a folder")
-            return read_pairs(path, root), (root, root)
-        if self._folders is None:
-            return ImagePairs._find(self._detected(tree), tree)
-        folders = self._folder_pairs(*self._folders)
-        for pair in folders:
-            for folder in (pair.images, pair.masks):
-                check_folder(folder, "a folder")
-        outside = [
-            self.root is None or folder.relative_to(self.root) is None
-            for folder in (folders[0].images, folders[0].masks)
-        ]
-        base = folders[0].images if outside[0] else self.root
-        assert base is not None
-        lists = self._split_lists
-        if lists is None and self.root is not None and not outside[0]:
-            lists = _lists_of_voc(self.root, folders[0].images)
-        found = match_folders(tree or FileTree(base), base, folders, self._rule, lists)
-        if tree is not None and not any(outside):
-            used = [folder for pair in folders for folder in (pair.images, pair.masks)]
-            found.notices += left_out(tree, used, lists)
-        masks = folders[0].masks if outside[1] else self.root
-        assert masks is not None
-        return found, (base, masks)
-
-    def _folder_pairs(self, images: PlaceLike, masks: PlaceLike) -> list[FolderPair]:
-        if self.root is not None and "*" in str(images) and not isinstance(images, Location):
-            return expand_pairs(self.root, str(images), str(masks))
-        return [
-            FolderPair(
-                relative_place(self.root, images, as_folder),
-                relative_place(self.root, masks, as_folder),
-            )
-        ]
-
-    def _detected(self, tree: FileTree | None) -> ImagePairs:
-        """The same source with the folders that are found in the root.
-
-        Raises:
-            SourceError: there are none, or several; the message has what was found.
-        """
+    def _resolved(self, tree: FileTree) -> ImagePairs:
+        """The same source with the folders that are found in the root."""
         assert self.root is not None
-        assert tree is not None
         check_folder(self.root, "a folder")
         given: dict[str, Any] = {name: value for name, value in self._names.items() if value}
         if self._split_lists is not None:
             given["split_lists"] = self._split_lists
         if self._colours is not None:
             given["colours"] = self._colours
-        return ImagePairs(self.root, **{**find_pairs(tree, given), **given})
+        source = ImagePairs(self.root, **{**resolve_pairs(tree, given).options, **given})
+        source.use_tree(tree)
+        return source
 
+    def _collect(self, tree: FileTree | None) -> PairSamples:
+        """Find the pairs, in the way that the options say."""
+        if self._given is not None:
+            return check_pairs(self._given, self.root)
+        if self._list is not None:
+            path = as_location(self._list)
+            if self.root is not None and not is_file(path):
+                path = relative_place(self.root, self._list, as_location)
+            root = self.root or path.parent
+            check_folder(root, "a folder")
+            return read_pairs(path, root)
+        assert self._folders is not None
+        images, masks = self._folders
+        if tree is not None and "*" in str(images) and not isinstance(images, Location):
+            folders = expand_pairs(tree, str(images), str(masks))
+        else:
+            folders = [
+                FolderPair(
+                    relative_place(self.root, images, as_folder),
+                    relative_place(self.root, masks, as_folder),
+                )
+            ]
+            check_folder(folders[0].images, "a folder")
+            check_folder(folders[0].masks, "a folder")
+        collected = PairSamples(self._base_of(folders[0].images), self._base_of(folders[0].masks))
+        lists = self._split_lists
+        if lists is None and collected.root == self.root:
+            near = folders[0].images.parent / VOC_LISTS
+            is_inside = near.relative_to(self.root) is not None
+            lists = near if is_inside and near.is_folder() else None
+        pair_folders(tree or FileTree(collected.root), collected, folders, self._rule, lists)
+        if tree is not None and collected.root == collected.mask_root == self.root:
+            used = [folder for pair in folders for folder in (pair.images, pair.masks)]
+            collected.notices += left_out(tree, used, lists)
+        return collected
 
-def _lists_of_voc(root: Location, images: Location) -> Location | None:
-    """PASCAL VOC's folder of lists next to the folder of images, if there is one."""
-    lists = images.parent / VOC_LISTS
-    return lists if lists.relative_to(root) is not None and lists.is_folder() else None
+    def _base_of(self, folder: Location) -> Location:
+        """What files in a folder are relative to: the root, or the folder if it is elsewhere."""
+        is_outside = self.root is None or folder.relative_to(self.root) is None
+        return folder if is_outside or self.root is None else self.root
 
 
 def _checked(pairs: Any, root: Location | None) -> list[tuple[Location, Location]]:
@@ -302,10 +283,3 @@ def _checked(pairs: Any, root: Location | None) -> list[tuple[Location, Location
     if not checked:
         raise OptionError(option="pairs", value=[], expected="pairs of paths, image and mask")
     return checked
-
-
-def _common_folder(pairs: Sequence[Pair]) -> Location:
-    """The folder that contains the images and masks of all pairs."""
-    places = [place.absolute() for pair in pairs for place in pair.files or ()]
-    folders = {place.parent.key for place in places}
-    return Location(places[0].store, os.path.commonpath(folders) if all(folders) else "")

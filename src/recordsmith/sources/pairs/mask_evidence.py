@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -22,9 +22,9 @@ lossy: few values, blurred by JPEG.
 unknown: unreadable, too small, too large, or of a single colour.
 """
 
-_MOST_OPENED = 48
-_LARGEST_BYTES = 1 << 25
-_LARGEST_PIXELS = 1 << 26
+_MAX_OPENED = 48
+_MAX_BYTES = 1 << 25
+_MAX_PIXELS = 1 << 26
 _PIXELS_COUNTED = 1 << 20
 _FEW_PIXELS = 64
 _FEW_VALUES = 64
@@ -35,7 +35,7 @@ _COLOURLESS = 6.0
 
 
 @dataclass(frozen=True)
-class Look:
+class PixelEvidence:
     """What a file looks like.
 
     size: width and height; None if it cannot be read.
@@ -48,25 +48,25 @@ class Look:
 
 
 @dataclass
-class FileLooks:
-    """Opens images, each once and at most 48 of them; the others are unknown."""
+class MaskEvidence:
+    """Opens files below a root, each once and at most 48 of them; the others are unknown."""
 
     root: Location
-    _known: dict[str, Look] = field(default_factory=dict)
+    _known: dict[str, PixelEvidence] = field(default_factory=dict)
 
-    def at(self, path: str) -> Look:
-        """What the file at a path below the root looks like."""
+    def of(self, path: str) -> PixelEvidence:
+        """What a file looks like."""
         if path not in self._known:
-            can_open = len(self._known) < _MOST_OPENED
-            self._known[path] = _look(self.root / path) if can_open else Look()
+            can_open = len(self._known) < _MAX_OPENED
+            self._known[path] = _inspect(self.root / path) if can_open else PixelEvidence()
         return self._known[path]
 
 
-def joined(looks: list[Look]) -> Content:
+def joint_content(files: Iterable[PixelEvidence]) -> Content:
     """What the files of one folder look like: photos if one of them is."""
-    found = {look.content for look in looks}
+    contents = {file.content for file in files}
     order: tuple[Content, ...] = ("photo", "lossy", "colours", "numbers")
-    return next((content for content in order if content in found), "unknown")
+    return next((content for content in order if content in contents), "unknown")
 
 
 def preset_of(colours: frozenset[Colour]) -> str | None:
@@ -75,48 +75,46 @@ def preset_of(colours: frozenset[Colour]) -> str | None:
     return next((name for name, table in presets.items() if colours <= table.keys()), None)
 
 
-def _look(location: Location) -> Look:
+def _inspect(location: Location) -> PixelEvidence:
     try:
-        if location.info().size_bytes > _LARGEST_BYTES:
-            return Look()
+        if location.info().size_bytes > _MAX_BYTES:
+            return PixelEvidence()
         with read_by_pillow(location.read(), "image") as image:
-            if image.width * image.height > _LARGEST_PIXELS:
-                return Look()
-            return _look_at_pixels(image)
+            if image.width * image.height > _MAX_PIXELS:
+                return PixelEvidence()
+            return _inspect_pixels(image)
     except RecordsmithError:
-        return Look()
+        return PixelEvidence()
 
 
-def _look_at_pixels(image: Any) -> Look:
+def _inspect_pixels(image: Any) -> PixelEvidence:
     size, mode = image.size, image.mode
     is_lossy = image.format in ("JPEG", "MPO") or image.info.get("compression") == "jpeg"
     if is_lossy:
         image.draft("RGB", (1024, 1024))
-    has_numbers = mode in ("1", "L", "LA", "P", "PA", "I", "I;16", "I;16B", "F")
-    pixels = np.array(image if has_numbers and mode not in ("LA", "PA") else image.convert("RGB"))
+    has_numbers = mode in ("1", "L", "P", "I", "I;16", "I;16B", "F")
+    pixels = np.array(image if has_numbers else image.convert("RGB"))
     step = max(1, int((pixels.shape[0] * pixels.shape[1] / _PIXELS_COUNTED) ** 0.5))
     pixels = pixels[::step, ::step]
     if mode in ("LA", "PA"):
         pixels = pixels[:, :, 0]
     if is_lossy:
-        return Look(_look_at_jpeg(pixels), size)
+        return PixelEvidence(_content_of_jpeg(pixels), size)
     if pixels.ndim == 2:
-        return Look(_look_at_values(pixels), size)
-    spread = np.ptp(pixels.astype(np.int16), axis=2)
-    if not spread.any():  # greys saved as RGB
-        content = _look_at_values(pixels[:, :, 0])
-        colours = frozenset(distinct_colours(pixels))
-        return Look("colours" if content == "numbers" else content, size, colours)
+        return PixelEvidence(_content_of_values(pixels), size)
     colours = frozenset(distinct_colours(pixels))
+    if not np.ptp(pixels.astype(np.int16), axis=2).any():  # greys saved as RGB
+        content = _content_of_values(pixels[:, :, 0])
+        return PixelEvidence("colours" if content == "numbers" else content, size, colours)
     count = pixels.shape[0] * pixels.shape[1]
     if len(colours) == 1:
-        return Look("unknown", size)
+        return PixelEvidence("unknown", size)
     if len(colours) <= min(_FEW_VALUES, max(2, count // 8)):
-        return Look("colours", size, colours)
-    return Look("photo" if count >= _FEW_PIXELS else "unknown", size)
+        return PixelEvidence("colours", size, colours)
+    return PixelEvidence("photo" if count >= _FEW_PIXELS else "unknown", size)
 
 
-def _look_at_values(pixels: Any) -> Content:
+def _content_of_values(pixels: Any) -> Content:
     """Few different values, or nearly all pixels have one of a few, as with smoothed edges."""
     if pixels.dtype.kind == "f":
         return "photo"
@@ -129,7 +127,7 @@ def _look_at_values(pixels: Any) -> Content:
     return "numbers" if common >= _COMMON_SHARE * pixels.size else "photo"
 
 
-def _look_at_jpeg(pixels: Any) -> Content:
+def _content_of_jpeg(pixels: Any) -> Content:
     if pixels.shape[0] * pixels.shape[1] < _FEW_PIXELS:
         return "unknown"
     if pixels.ndim == 3:

@@ -58,18 +58,9 @@ _NO_ALPHA = "masks lost their alpha channel"
 def read_mask(
     location: Location, image: Mapping[str, Any], colours: Colours | None, note: Note
 ) -> dict[str, Any]:
-    """Read the features of a mask file.
+    """Read the features of a mask file, which must fit the features of its image.
 
-    Args:
-        location: of the mask.
-        image: the features of its image, from `read_image`.
-        colours: the class number of each colour, for color-coded masks.
-        note: called for each change.
-
-    Raises:
-        CorruptDataError: unreadable-image.
-        SourceError: the size differs from the image's, or pixels are not class numbers.
-        FileAccessError: the mask cannot be read.
+    `colours` has the class number of each colour of color-coded masks.
     """
     return mask_features(str(location), location.read(), image, colours, note)
 
@@ -86,24 +77,13 @@ def mask_features(
         data = _numbered(name, data, info, colours, note)
     elif info.format != "png" or info.has_alpha or info.kind == "colour":
         data = _as_png(name, data, info, note)
-    return {
-        MASK: data,
-        MASK_FORMAT: "png",
-    }
+    return {MASK: data, MASK_FORMAT: "png"}
 
 
 def check_colours(
     colours: ColoursOption | PlaceLike | None, root: Location | None = None
 ) -> dict[Colour, int] | None:
-    """The class number of each colour for the option `colours`.
-
-    Args:
-        root: what the path of a file of colours may be relative to.
-
-    Raises:
-        OptionError: the option is invalid.
-        FileAccessError: the file of colours cannot be read.
-    """
+    """The class number of each colour; the path of a file of colours may be relative to a root."""
     if colours is None:
         return None
     if isinstance(colours, str) and colours in PRESETS:
@@ -189,20 +169,18 @@ def _check_size(name: str, info: MaskInfo, image: Mapping[str, Any], note: Note)
         return
     mask, stored = f"{info.width}x{info.height}", f"{size[1]}x{size[0]}"
     if orientation > 4 and (info.width, info.height) == size:
-        raise SourceError(
-            Flaw(
-                f"the mask is {mask}, which fits the image only after its EXIF orientation "
-                f"{orientation} is applied; the stored image is {stored}",
-                Check.EXIF_ORIENTATION,
-            ),
-            path=name,
-            remedy="Rotate the mask back, or store the image rotated (Pillow: "
-            "ImageOps.exif_transpose).",
+        raise _error(
+            name,
+            f"the mask is {mask}, which fits the image only after its EXIF orientation "
+            f"{orientation} is applied; the stored image is {stored}",
+            Check.EXIF_ORIENTATION,
+            "Rotate the mask back, or store the image rotated (Pillow: ImageOps.exif_transpose).",
         )
-    raise SourceError(
-        Flaw(f"the mask is {mask}, but its image is {stored}", Check.MASK_SIZE),
-        path=name,
-        remedy="If they belong together, resize the mask with nearest-neighbour interpolation.",
+    raise _error(
+        name,
+        f"the mask is {mask}, but its image is {stored}",
+        Check.MASK_SIZE,
+        "If they belong together, resize the mask with nearest-neighbour interpolation.",
     )
 
 
@@ -210,35 +188,22 @@ def _check_size(name: str, info: MaskInfo, image: Mapping[str, Any], note: Note)
 
 
 def _check_values(name: str, info: MaskInfo, *, has_colours: bool) -> None:
+    problem = remedy = ""
     if info.is_lossy:
-        raise SourceError(
-            Flaw(
-                "the mask is a JPEG, whose compression changes class numbers along edges",
-                Check.MASK_FORMAT,
-            ),
-            path=name,
-            remedy="Export the masks as PNG from the annotation tool.",
+        problem = "the mask is a JPEG, whose compression changes class numbers along edges"
+        remedy = "Export the masks as PNG from the annotation tool."
+    elif info.kind == "float":
+        problem = "the pixels are floats; expected class numbers in a PNG"
+    elif info.bits == 16 and (info.kind == "colour" or (info.has_alpha and info.format == "png")):
+        problem = (
+            "the mask has several channels of 16 bits; expected one channel of class numbers, or "
+            "colours of 8 bits per channel"
         )
-    if info.kind == "float":
-        raise SourceError(
-            Flaw("the pixels are floats; expected class numbers in a PNG", Check.MASK_FORMAT),
-            path=name,
-        )
-    if info.bits == 16 and (info.kind == "colour" or (info.has_alpha and info.format == "png")):
-        raise SourceError(
-            Flaw(
-                "the mask has several channels of 16 bits; expected one channel of class numbers, "
-                "or colours of 8 bits per channel",
-                Check.MASK_FORMAT,
-            ),
-            path=name,
-        )
-    if has_colours and info.bits > 8:
-        raise SourceError(
-            Flaw(f"the mask is gray with {info.bits} bits; expected colours", Check.MASK_FORMAT),
-            path=name,
-            remedy=_NUMBERS_ALREADY,
-        )
+    elif has_colours and info.bits > 8:
+        problem = f"the mask is gray with {info.bits} bits; expected colours"
+        remedy = _NUMBERS_ALREADY
+    if problem:
+        raise _error(name, problem, Check.MASK_FORMAT, remedy)
 
 
 def _has_same_numbers(data: bytes, info: MaskInfo, colours: Colours) -> bool:
@@ -269,14 +234,12 @@ def _unknown_colours(name: str, unknown: UnknownColours, info: MaskInfo) -> Sour
         "Add them to the table of colours. If they are blended edges, resize masks only with "
         "nearest-neighbour interpolation and do not save them as JPEG."
     )
-    return SourceError(
-        Flaw(
-            f"{pixels} of {colours} missing from the table, the first at x {unknown.x}, y "
-            f"{unknown.y}: {unknown.colour}",
-            Check.MASK_VALUES,
-        ),
-        path=name,
-        remedy=_NUMBERS_ALREADY if info.kind == "grey" else remedy,
+    return _error(
+        name,
+        f"{pixels} of {colours} missing from the table, the first at x {unknown.x}, y "
+        f"{unknown.y}: {unknown.colour}",
+        Check.MASK_VALUES,
+        _NUMBERS_ALREADY if info.kind == "grey" else remedy,
     )
 
 
@@ -291,13 +254,8 @@ def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
         values = values.astype(np.uint8)
     low, high = int(values.min()), int(values.max())
     if low < 0 or high > LARGEST_NUMBER:
-        raise SourceError(
-            Flaw(
-                f"the values range from {low} to {high}; expected 0 to {LARGEST_NUMBER}",
-                Check.MASK_VALUES,
-            ),
-            path=name,
-        )
+        problem = f"the values range from {low} to {high}; expected 0 to {LARGEST_NUMBER}"
+        raise _error(name, problem, Check.MASK_VALUES)
     if info.has_alpha:
         note(_NO_ALPHA, name)
     if info.format != "png":
@@ -317,15 +275,9 @@ def _color_coded(name: str, pixels: npt.NDArray[np.uint8]) -> SourceError:
         remedy = "These are too many for classes: is it an image, or a resized or JPEG mask?"
     else:
         remedy = f"Map each colour to its class number with {option('colours')}."
-    return SourceError(
-        Flaw(
-            f"the mask has colours ({count(len(colours), 'colour')}: {shown}); expected class "
-            "numbers",
-            Check.MASK_FORMAT,
-        ),
-        path=name,
-        remedy=remedy,
-    )
+    number = count(len(colours), "colour")
+    problem = f"the mask has colours ({number}: {shown}); expected class numbers"
+    return _error(name, problem, Check.MASK_FORMAT, remedy)
 
 
 def _pixels(name: str, data: bytes, mode: str | None) -> Any:
@@ -334,7 +286,10 @@ def _pixels(name: str, data: bytes, mode: str | None) -> Any:
         frame_count = getattr(image, "n_frames", 1)
         pixels = np.array(image if mode is None else image.convert(mode))
     if frame_count > 1:
-        raise SourceError(
-            Flaw(f"the mask has {frame_count} frames; expected one", Check.MASK_FORMAT), path=name
-        )
+        problem = f"the mask has {frame_count} frames; expected one"
+        raise _error(name, problem, Check.MASK_FORMAT)
     return pixels
+
+
+def _error(name: str, problem: str, check: Check, remedy: str = "") -> SourceError:
+    return SourceError(Flaw(problem, check), path=name, remedy=remedy)

@@ -23,8 +23,8 @@ from recordsmith.sources.files.paths import (
     path_endings,
     with_slashes,
 )
-from recordsmith.sources.pairs.pairing import PairFile, Pairing
-from recordsmith.sources.problems import Fault, join_names
+from recordsmith.sources.pairs.pair_samples import PairFile, PairSamples
+from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location
 from recordsmith.words import count
 
@@ -41,80 +41,70 @@ def read_list(path: Location) -> list[Line]:
 
     Fields are separated by tabs if the line has any, else by commas, else by spaces. A first line
     without an image name is a heading if the second line has one.
-
-    Raises:
-        FileAccessError: the list cannot be read.
     """
     lines = [
         Line(number, _fields(line)) for number, line in read_lines(path) if not line.startswith("#")
     ]
-    if len(lines) > 1 and not _names_a_image(lines[0]) and _names_a_image(lines[1]):
+    if len(lines) > 1 and not _names_image(lines[0]) and _names_image(lines[1]):
         return lines[1:]
     return lines
 
 
-def read_pairs(path: Location, root: Location) -> Pairing:
+def read_pairs(path: Location, root: Location) -> PairSamples:
     """Read the pairs of a list; a wrong line becomes a sample that cannot be read.
 
-    Raises:
-        SourceError: no line names a pair of files.
+    An error if no line names a pair of files.
     """
     folder = path.parent.relative_to(root)
-    found = Pairing()
+    collected = PairSamples(root, root)
     moved: list[str] = []
     repeated: list[str] = []
     seen: dict[str, tuple[str, int]] = {}
     for line in read_list(path):
         place = f"{path}, line {line.number}"
-        files = [find_inside(name, root, folder) for name in line.fields]
+        files = [_find_inside(name, root, folder) for name in line.fields]
         problem = _problem(line, [file for file, _ in files], root)
         if problem is None:
             image, mask = (file for file, _ in files if file is not None)
             earlier_mask, earlier_line = seen.setdefault(image, (mask, line.number))
-            if earlier_mask != mask:
-                problem = f"{image} already has the mask {earlier_mask} (line {earlier_line})"
-            elif earlier_line != line.number:
+            if earlier_mask == mask and earlier_line != line.number:
                 repeated.append(place)
                 continue
-        if problem is not None:
-            fault = Fault(problem, str(path), line.number)
-            found.add_fault(f"{path.name}, line {line.number}", fault)
-            continue
-        if any(is_moved for _, is_moved in files):
-            moved.append(f"{place}, {line.fields[0]} is {image}")
-        found.add(image, PairFile.at(root / image), PairFile.at(root / mask))
-    found.add_notice(moved, "path", "from another machine found by the last parts", "paths")
-    found.add_notice(repeated, "repeated pair", "packed once")
+            if earlier_mask == mask:
+                if any(is_moved for _, is_moved in files):
+                    moved.append(f"{place}, {line.fields[0]} is {image}")
+                collected.add(image, PairFile.at(root / image), PairFile.at(root / mask))
+                continue
+            problem = f"{image} already has the mask {earlier_mask} (line {earlier_line})"
+        fault = Fault(problem, str(path), line.number)
+        collected.add_fault(f"{path.name}, line {line.number}", fault)
+    collected.notices += count_notice(
+        moved, "path", "from another machine found by the last parts", "paths"
+    )
+    collected.notices += count_notice(repeated, "repeated pair", "packed once")
     if not seen:
-        faults = [pair.fault for pair in found.pairs if pair.fault is not None]
-        if not faults:
-            raise SourceError(
-                "no pairs to pack: the list is empty; expected an image and its mask on each line",
-                path=path,
-            )
+        faults = collected.faults
+        problem = faults[0].problem if faults else "the list is empty"
         raise SourceError(
-            f"no pairs to pack: {faults[0].problem}; expected an image and its mask on each line",
+            f"no pairs to pack: {problem}; expected an image and its mask on each line",
             [str(fault.error()) for fault in faults],
             path=path,
-            line=faults[0].line,
+            line=faults[0].line if faults else None,
         )
-    return found
+    return collected
 
 
-def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | None) -> Pairing:
-    """The pairs that the caller passed, relative to the root if there is one.
+def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | None) -> PairSamples:
+    """The pairs that the caller passed, relative to the root or to their common folder.
 
-    Raises:
-        OptionError: an image is outside the root, or occurs twice.
+    An error if an image is outside the root, or occurs twice.
     """
-    whole = [(image.absolute(), mask.absolute()) for image, mask in pairs]
-    base = root
-    if base is None:
-        key = os.path.commonpath([image.parent.key for image, _ in whole])
-        base = Location(whole[0][0].store, key)
-    found = Pairing()
+    pairs = [(image.absolute(), mask.absolute()) for image, mask in pairs]
+    base = root or _common_folder([image for image, _ in pairs])
+    whole = root or _common_folder([file for pair in pairs for file in pair])
+    collected = PairSamples(whole, whole)
     masks: dict[str, Location] = {}
-    for image, mask in whole:
+    for image, mask in pairs:
         name = image.relative_to(base)
         if not name:
             raise OptionError(
@@ -130,22 +120,22 @@ def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | Non
                 value=str(image),
             )
         masks[name] = mask
-        found.add(name, PairFile.at(image), PairFile.at(mask))
-    return found
+        collected.add(name, PairFile.at(image), PairFile.at(mask))
+    return collected
 
 
-def find_inside(name: str, root: Location, folder: str | None) -> tuple[str | None, bool]:
+def _common_folder(files: Sequence[Location]) -> Location:
+    """The folder that contains some files."""
+    folders = {file.parent.key for file in files}
+    return Location(files[0].store, os.path.commonpath(folders) if all(folders) else "")
+
+
+def _find_inside(name: str, root: Location, folder: str | None) -> tuple[str | None, bool]:
     """Find the file in a root that a path from a list means.
 
-    Args:
-        name: the path in the list.
-        root: the folder that is read.
-        folder: of the list, relative to the root: paths may also be relative to it. None if it
-            lies elsewhere.
-
-    Returns:
-        (the path relative to the root, or None if there is no such file; whether it was found by
-        its last parts).
+    `folder` is that of the list, relative to the root, to which paths may be relative as well; None
+    if it lies elsewhere. Returns the path relative to the root, or None if there is no such file,
+    and whether it was found by its last parts.
     """
     plain = name if is_file(inside(root, name)) else with_slashes(name)
     if not is_absolute(plain):
@@ -163,12 +153,10 @@ def find_inside(name: str, root: Location, folder: str | None) -> tuple[str | No
 
 def _problem(line: Line, files: Sequence[str | None], root: Location) -> str | None:
     if len(line.fields) != 2:
-        found = count(len(line.fields), "name")
-        return f"expected an image and its mask, found {found}: {', '.join(line.fields)[:80]}"
+        names = count(len(line.fields), "name")
+        return f"expected an image and its mask, found {names}: {', '.join(line.fields)[:80]}"
     missing = [name for name, file in zip(line.fields, files, strict=True) if file is None]
-    if missing:
-        return f"{join_names(missing)} not found in {root}"
-    return None
+    return f"{join_names(missing)} not found in {root}" if missing else None
 
 
 def _fields(line: str) -> tuple[str, ...]:
@@ -181,5 +169,5 @@ def _fields(line: str) -> tuple[str, ...]:
     return tuple(text.strip() for text in fields)
 
 
-def _names_a_image(line: Line) -> bool:
+def _names_image(line: Line) -> bool:
     return any(map(has_image_name, line.fields))

@@ -14,19 +14,17 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
-from recordsmith.arrow.columns import as_stored, kind_of_type
+from recordsmith.arrow.columns import as_stored, is_list, kind_of_type, plain
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.errors import OptionError, Problems, SourceError, option
-from recordsmith.example import Kind, RaggedArray
+from recordsmith.example import Kind
 from recordsmith.example.keys import FILENAME, IMAGE
 from recordsmith.sources.problems import count_notice, raise_problems
 from recordsmith.sources.tables.nested_columns import described_features, flat_table
-from recordsmith.sources.tables.table_rows import LostDigits, RowBatch, TableRows
+from recordsmith.sources.tables.precision import PrecisionLoss
+from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location, ObjectReader
 
 _BATCH_ROWS = 8192
@@ -47,7 +45,7 @@ class ArrowRows(TableRows):
         stream: ArrowStream | None,
         kinds: Mapping[str, Kind],
         *,
-        wanted: Mapping[str, str],
+        required: Mapping[str, str],
         image_column: str | None = None,
     ) -> None:
         """Check the types of all columns."""
@@ -69,7 +67,7 @@ class ArrowRows(TableRows):
                 raise SourceError("the name of a column is not UTF-8", path=path) from None
         raise_problems(problems)
         images = () if self.image is None else (self.image,)
-        self.check_columns(wanted, (*self._kinds, *images))
+        self.check_columns(required, (*self._kinds, *images))
 
     def batches(self, number: int) -> Iterator[RowBatch]:
         """Read one file, or the stream."""
@@ -90,12 +88,12 @@ class ArrowRows(TableRows):
         if not first and len(self.paths) == 1:
             raise SourceError("the table has no rows", path=path)
 
-    def arrow_schema(self, lost: LostDigits) -> str:
+    def arrow_schema(self, loss: PrecisionLoss) -> str:
         schemas = [found.schema for found in self._inputs]
         kept = [
             field.remove_metadata()
             for field in schemas[0]
-            if field.name not in lost.inexact
+            if field.name not in loss.inexact
             and field.name != self.image
             and all(field.name in other.names for other in schemas)
             and all(field.type == other.field(field.name).type for other in schemas)
@@ -222,7 +220,7 @@ class ArrowRows(TableRows):
 
 
 class _ArrowBatch(RowBatch):
-    """Some rows, as pyarrow arrays."""
+    """Some rows: as they were read, and in the types of this table."""
 
     def __init__(
         self, table: ArrowRows, path: Location, lines: range, given: Any, columns: dict[str, Any]
@@ -246,62 +244,16 @@ class _ArrowBatch(RowBatch):
         except UnicodeDecodeError:
             return array.cast("large_binary").to_pylist()  # type: ignore[no-any-return]
 
-    def columns(self, lost: LostDigits) -> tuple[Any, Any, Mapping[int, Problems]]:
-        import pyarrow as pa
-
-        first = self.lines[0]
+    def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
+        batch = import_pyarrow().RecordBatch.from_pydict(self._columns)
         try:
-            with _reading(self._path, first):
-                batch = pa.RecordBatch.from_pydict(self._columns)
-                columns, validity = ArrowColumns(batch.schema).convert(batch, first)
+            return *ArrowColumns(batch.schema).convert(batch, self.lines[0]), {}
         except OptionError as error:
             raise SourceError(error.problem, path=self._path) from None
-        problems: dict[int, Problems] = {}
-        for name, column in columns.items():
-            if self._table.kinds[name] == "float":
-                columns[name] = self._checked(name, column, lost, problems)
-        return columns, validity, problems
 
-    def _checked(
-        self, name: str, column: Any, lost: LostDigits, problems: dict[int, Problems]
-    ) -> Any:
-        """Look for numbers that do not fit a 32-bit float, or lose digits."""
-        flat = column.values if isinstance(column, RaggedArray) else column
-        values: Any = flat.reshape(-1)
-        if values.dtype in (np.float16, np.float32):
-            return column
-        if isinstance(column, RaggedArray):
-            splits = column.row_splits
-        else:
-            splits = np.arange(len(column) + 1) * (values.size // max(1, len(column)))
-
-        def row_of(at: int) -> int:
-            return int(np.searchsorted(splits, at, side="right")) - 1
-
-        wrong = lost.check(
-            name,
-            values.astype(np.float64),
-            partial(_exact, self._given.column(name), values),
-            lambda at: self.place(row_of(at)),
-        )
-        if wrong is None:
-            return column
-        for at in np.flatnonzero(wrong).tolist():
-            problem = f"column {name!r}: {values[at]} does not fit a 32-bit float"
-            problems.setdefault(row_of(at), Problems()).add(problem)
-        filled = np.where(wrong, 0, values)
-        return (
-            RaggedArray(filled, column.row_splits)
-            if isinstance(column, RaggedArray)
-            else filled.reshape(column.shape)
-        )
-
-
-def _exact(array: Any, values: npt.NDArray[Any], at: int) -> Any:
-    """A number of a column before it was converted."""
-    if hasattr(array, "flatten"):
-        array = array.flatten()
-    return array[at].as_py() if len(array) == len(values) else values[at].item()
+    def exact(self, name: str, index: int) -> Any:
+        array = plain(self._given.column(name))
+        return (plain(array.flatten()) if is_list(array.type) else array)[index].as_py()
 
 
 class _Input(NamedTuple):

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recordsmith.dataset.other_folders import detect_other_folder
+from recordsmith.dataset.locate import detect_foreign_folder
 from recordsmith.dataset.splits import has_split_word, is_split_name
 from recordsmith.errors import option
 from recordsmith.sources.files.file_tree import FileTree
@@ -62,15 +62,15 @@ class _Found(NamedTuple):
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Yield how a folder can be read as a table."""
-    other = detect_other_folder(tree.root, tree.folders[""].names)
-    if other is not None and tree.tops:
+    foreign = detect_foreign_folder(tree.root, tree.folders[""].names)
+    if foreign is not None and tree.tops:
         yield LayoutCandidate(
             "table",
-            other.what,
+            foreign[0],
             Confidence.MARKED,
             noun="rows",
             problem="each split is a folder of its own",
-            remedy=other.advice,
+            remedy=foreign[1],
             needs=("table",),
         )
         return

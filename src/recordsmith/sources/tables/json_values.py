@@ -18,7 +18,7 @@ import numpy as np
 from recordsmith.errors import Problems, option
 from recordsmith.example import Kind
 from recordsmith.sources.problems import count_notice, raise_problems
-from recordsmith.sources.tables.table_rows import EXACT, LostDigits
+from recordsmith.sources.tables.precision import EXACT, PrecisionLoss
 
 _LIMIT = 2**63
 _NESTED = object()  # kind of a value that becomes JSON text
@@ -55,33 +55,37 @@ class KindSurvey:
         """Consider the values of one key in many objects; None where it is missing."""
         seen = self._seen.setdefault(key, {})
         before = seen.copy()
-        for kind in set(map(type, values)):
-            if (key, kind) in self._known:
-                continue
-            if kind is list:
-                lists = [value for value in values if type(value) is list]
-                found = _value_kinds(list(chain.from_iterable(lists)))
-                if found <= seen.keys():
-                    continue
-            else:
-                self._known.add((key, kind))
-            for number, value in enumerate(values):
-                if isinstance(value, list):
-                    found = _value_kinds(value) if kind is list else set()
-                elif value is not None and type(value) is kind:
-                    found = {_KINDS.get(kind, _NESTED)}
-                else:
-                    continue
-                for each in found - seen.keys():
-                    seen[each] = where(number)
-                if kind is not list:
-                    break
+        for value_type in dict.fromkeys(map(type, values)):
+            if value_type is list:
+                self._update_lists(seen, values, where)
+            elif (key, value_type) not in self._known and value_type is not type(None):
+                self._known.add((key, value_type))
+                kind = _KINDS.get(value_type, _NESTED)
+                if kind not in seen:
+                    types = list(map(type, values))
+                    seen[kind] = where(types.index(value_type))
         return bool(before) and seen != before
 
+    @staticmethod
+    def _update_lists(
+        seen: dict[Any, Where], values: Sequence[Any], where: Callable[[int], Where]
+    ) -> None:
+        lists = [value for value in values if type(value) is list]
+        if _value_kinds(list(chain.from_iterable(lists))) <= seen.keys():
+            return
+        for number, value in enumerate(values):
+            if type(value) is list:
+                for kind in _value_kinds(value) - seen.keys():
+                    seen[kind] = where(number)
+
     @property
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """Every key, in the order in which they appeared."""
         return list(self._seen)
+
+    def fits(self, key: str, kind: Kind) -> bool:
+        """Whether all values of a key are of a kind; integers are also floats."""
+        return self._seen[key].keys() <= {kind, "int64" if kind == "float" else kind}
 
     def finish(
         self, place: Callable[[Where], str], notices: list[str]
@@ -126,8 +130,8 @@ class KindSurvey:
 def json_features(
     row: Mapping[str, Any],
     kinds: Mapping[str, Kind],
-    as_text: frozenset[str],
-    lost: LostDigits,
+    text_keys: frozenset[str],
+    loss: PrecisionLoss,
     place: str,
 ) -> dict[str, Any]:
     """The features of one object."""
@@ -138,15 +142,14 @@ def json_features(
             continue
         kind = kinds.get(key)
         try:
-            if key in as_text:
-                is_text = isinstance(value, (str, bytes))
-                features[key] = _as_bytes(value) if is_text else as_json_text(value)
+            if key in text_keys:
+                features[key] = as_text(value)
             elif isinstance(value, list):
-                features[key] = _list(key, value, kind, lost, place)
+                features[key] = _list(key, value, kind, loss, place)
             elif kind == "float":
                 number = float(value)
                 if not -EXACT <= number <= EXACT:  # checking an array takes longer
-                    _floats(key, [value], lost, place)
+                    _floats(key, [value], loss, place)
                 features[key] = number
             elif kind == "int64":
                 features[key] = _integer(value)
@@ -156,6 +159,11 @@ def json_features(
             problems.add(f"{place}: {key!r} is {value!r:.60}; {error}")
     raise_problems(problems)
     return features
+
+
+def as_text(value: Any) -> bytes:
+    """A text as it is, and any other value as compact JSON."""
+    return _as_bytes(value) if isinstance(value, (str, bytes)) else as_json_text(value)
 
 
 def as_json_text(value: Any) -> bytes:
@@ -218,7 +226,7 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-def _list(key: str, values: list[Any], kind: Kind | None, lost: LostDigits, place: str) -> Any:
+def _list(key: str, values: list[Any], kind: Kind | None, loss: PrecisionLoss, place: str) -> Any:
     """A list of one kind, checked."""
     if not values:
         return []
@@ -228,13 +236,13 @@ def _list(key: str, values: list[Any], kind: Kind | None, lost: LostDigits, plac
         if any(not isinstance(value, int) for value in values):
             raise TypeError("expected integers")
         return np.array(values, np.int64)
-    return _floats(key, values, lost, place)
+    return _floats(key, values, loss, place)
 
 
-def _floats(key: str, values: Sequence[Any], lost: LostDigits, place: str) -> Any:
+def _floats(key: str, values: Sequence[Any], loss: PrecisionLoss, place: str) -> Any:
     """Numbers as float64, checked."""
     numbers = np.array(values, np.float64)
-    wrong = lost.check(key, numbers, values.__getitem__, lambda _: place)
+    wrong = loss.check(key, numbers, values.__getitem__, lambda _: place)
     if wrong is not None:
         raise ValueError(f"{values[int(wrong.argmax())]!r} does not fit a 32-bit float")
     return numbers

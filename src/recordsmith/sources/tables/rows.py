@@ -28,14 +28,14 @@ from recordsmith.example import (
 from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.problems import Fault, join_names, join_problems, raise_problems
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
-from recordsmith.sources.tables.row_columns import (
+from recordsmith.sources.tables.categories import (
     CategoryColumn,
     as_labels,
     as_splits,
     category_text,
 )
-from recordsmith.sources.tables.table_rows import LostDigits
+from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
+from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.words import count
 
 Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
@@ -93,6 +93,8 @@ class Rows:
         self._listing: Listing | None = None
         self._rows = EncodedRows()
         self._floats: dict[str, Kind] = {}  # keys whose ints become floats
+        self._label_types: set[type] = set()
+        self._forms: set[bool] = set()  # whether rows are pairs
 
     def __repr__(self) -> str:
         return f"Rows({type(self._given).__name__})"
@@ -126,9 +128,7 @@ class Rows:
             if name is not None
         }
         survey = SchemaSurvey()
-        self._label_types: set[type] = set()
-        self._forms: set[bool] = set()  # whether rows are pairs
-        for payloads in self._encoded(marks):
+        for payloads in self._encode_rows(marks):
             lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
             data, offsets = b"".join(payloads), offsets_from_lengths(lengths)
             survey.update(data, offsets[:-1], lengths)
@@ -136,11 +136,11 @@ class Rows:
         self._rows.finish()
         if not len(self._rows):
             raise SourceError("no rows to pack: the iterable is empty or was already consumed")
-        for name, values in marks.items():
-            if not values.values:
+        for name, column in marks.items():
+            if not column.values:
                 problems = [fault.problem for fault in self._rows.faults.values()]
-                found = join_problems([f"no row has a value for {name!r}", *problems])
-                raise SourceError(found, problems)
+                message = join_problems([f"no row has a value for {name!r}", *problems])
+                raise SourceError(message, problems)
         schema = survey.finish()
         if len(self._forms) > 1:
             raise SourceError(
@@ -148,13 +148,13 @@ class Rows:
             )
         if not schema.is_complete:
             raise SourceError(f"cannot pack the rows: {schema.omission}")
-        notices = self._settle(schema)
+        notices = self._convert_mixed_keys(schema)
         labels = class_names = None
         if self._label is not None:
-            values = marks[self._label]
-            labels, class_names = as_labels(values, are_integers=str not in self._label_types)
-            if values.missing_count:
-                rows = count(values.missing_count, "row")
+            column = marks[self._label]
+            labels, class_names = as_labels(column, are_integers=str not in self._label_types)
+            if column.missing_count:
+                rows = count(column.missing_count, "row")
                 notices.append(f"{rows} without a class in {self._label!r}")
         splits = None if self._split is None else as_splits(marks[self._split])
         names = RowNames({"rows": len(self._rows)})
@@ -172,22 +172,23 @@ class Rows:
             samples, reader, class_names, tuple(notices), () if splits is None else tuple(splits[0])
         )
 
-    def _encoded(self, marks: Mapping[str, CategoryColumn]) -> Iterator[list[bytes]]:
+    def _encode_rows(self, marks: Mapping[str, CategoryColumn]) -> Iterator[list[bytes]]:
         """Yield the payloads of all rows in batches; empty for a row that cannot be encoded."""
         payloads: list[bytes] = []
+        faults = self._rows.faults
         for number, row in enumerate(self._given):
             payload = b""
             try:
                 context = _context(row)
-                payload = self._encode(row)
+                payload = _encode(row, self._kinds)
                 self._forms.add(isinstance(row, tuple))
                 self._mark(context, marks)
             except (OptionError, TypeError) as error:
-                self._rows.faults[number] = Fault(f"row {number}: {error}")
-                for values in marks.values():
-                    values.append(None)
-                if len(self._rows.faults) == _MAX_FAILURES:
-                    problems = [fault.problem for fault in self._rows.faults.values()]
+                faults[number] = Fault(f"row {number}: {error}")
+                for column in marks.values():
+                    column.append(None)
+                if len(faults) == _MAX_FAILURES:
+                    problems = [fault.problem for fault in faults.values()]
                     raise SourceError(
                         f"{_MAX_FAILURES} of the first {number + 1} rows cannot be encoded, such "
                         f"as {problems[0]}",
@@ -199,11 +200,6 @@ class Rows:
                 payloads = []
         if payloads:
             yield payloads
-
-    def _encode(self, row: Any) -> bytes:
-        if isinstance(row, tuple):
-            return encode_sequence_example(row[0], row[1], self._kinds)
-        return encode_example(row, self._kinds)
 
     def _mark(self, context: Mapping[str, Any], marks: Mapping[str, CategoryColumn]) -> None:
         """Store the split, group and label of a row."""
@@ -223,8 +219,8 @@ class Rows:
             if name == self._label and text is not None:
                 self._label_types.add(str if isinstance(context[name], (str, bytes)) else int)
 
-    def _settle(self, schema: Schema) -> list[str]:
-        """Resolve keys that have different kinds in different rows."""
+    def _convert_mixed_keys(self, schema: Schema) -> list[str]:
+        """Make floats of keys that have integers in some rows and floats in others."""
         mixed = {
             key
             for section in schema.sections.values()
@@ -233,31 +229,42 @@ class Rows:
         }
         if not mixed:
             return []
-        first: dict[str, dict[Kind, int]] = {key: {} for key in sorted(mixed)}
-        good = [number for number in range(len(self._rows)) if number not in self._rows.faults]
-        for number in good:
-            for key, kind in _payload_kinds(self._rows.read(number), mixed):
-                first[key].setdefault(kind, number)
-        problems = [
-            f"{key!r} is "
-            + " and ".join(f"{kind} in row {number}" for kind, number in rows.items())
-            + "; expected one kind in all rows"
-            for key, rows in first.items()
-            if "bytes" in rows
-        ]
-        raise_problems(Problems(problems))
-        self._floats = dict.fromkeys(first, "float")
-        lost = LostDigits()
+        self._floats = dict.fromkeys(sorted(mixed), "float")
+        first: dict[str, dict[Kind, int]] = {key: {} for key in self._floats}  # row of each kind
+        loss = PrecisionLoss()
         given, self._rows = self._rows, EncodedRows()
         for number in range(len(given)):
-            is_good = number not in given.faults
-            payload = given.read(number) if is_good else b""
-            self._rows.append(_ints_to_floats(payload, self._floats, lost, number))
+            payload = b"" if number in given.faults else given.read(number)
+            row = decode_payload(payload)
+            has_integers = False
+            for key, value in _values(row):
+                if key in mixed and len(value):
+                    kind = _kind(value)
+                    first[key].setdefault(kind, number)
+                    if kind == "int64":
+                        place = f"row {number}"
+                        loss.check(key, value.astype(np.float64), value.item, lambda _: place)  # noqa: B023
+                        has_integers = True
+            if has_integers:
+                numbers = {
+                    key: kind for key, kind in self._floats.items() if "bytes" not in first[key]
+                }
+                payload = _encode(row, numbers)
+            self._rows.append(payload)
+        raise_problems(
+            Problems(
+                f"{key!r} is "
+                + " and ".join(f"{kind} in row {number}" for kind, number in rows.items())
+                + "; expected one kind in all rows"
+                for key, rows in first.items()
+                if "bytes" in rows
+            )
+        )
         self._rows.faults = given.faults
         self._rows.finish()
         return [
             f"{count(len(first), 'key')} with ints and floats stored as float: {join_names(first)}",
-            *lost.notices(),
+            *loss.notices(),
         ]
 
 
@@ -283,6 +290,12 @@ class RowReader:
         raise memory_error()
 
 
+def _encode(row: Any, kinds: Mapping[str, Kind]) -> bytes:
+    if isinstance(row, tuple):
+        return encode_sequence_example(row[0], row[1], kinds)
+    return encode_example(row, kinds)
+
+
 def _context(row: Any) -> Mapping[str, Any]:
     """The features of a row outside feature lists."""
     if isinstance(row, Mapping):
@@ -292,38 +305,18 @@ def _context(row: Any) -> Mapping[str, Any]:
     raise TypeError(f"found a {type(row).__name__}; {_EXPECTED}")
 
 
-def _sections(decoded: Features | SequenceExample) -> Iterator[tuple[str, Any]]:
+def _values(row: Features | SequenceExample) -> Iterator[tuple[str, Any]]:
     """Yield each feature with its key, and each step of feature lists."""
-    if not isinstance(decoded, SequenceExample):
-        yield from decoded.items()
+    if not isinstance(row, SequenceExample):
+        yield from row.items()
         return
-    yield from decoded.context.items()
-    for key, steps in decoded.feature_lists.items():
+    yield from row.context.items()
+    for key, steps in row.feature_lists.items():
         for step in steps:
             yield key, step
 
 
-def _payload_kinds(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]:
-    for key, value in _sections(decode_payload(payload)):
-        if key in keys and len(value):
-            is_array = isinstance(value, np.ndarray)
-            yield key, "bytes" if not is_array else "int64" if value.dtype == np.int64 else "float"
-
-
-def _ints_to_floats(
-    payload: bytes, floats: Mapping[str, Kind], lost: LostDigits, number: int
-) -> bytes:
-    """The payload with ints of some keys converted to floats."""
-    decoded = decode_payload(payload)
-    found = [
-        (key, value)
-        for key, value in _sections(decoded)
-        if key in floats and isinstance(value, np.ndarray) and value.dtype == np.int64
-    ]
-    if not found:
-        return payload
-    for key, value in found:
-        lost.check(key, value.astype(np.float64), value.item, lambda _: f"row {number}")
-    if isinstance(decoded, SequenceExample):
-        return encode_sequence_example(*decoded, floats)
-    return encode_example(decoded, floats)
+def _kind(value: Any) -> Kind:
+    if not isinstance(value, np.ndarray):
+        return "bytes"
+    return "int64" if value.dtype == np.int64 else "float"

@@ -43,8 +43,8 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
+from recordsmith.sources.tables.categories import CategoryColumn, as_labels, as_splits
 from recordsmith.sources.tables.named_images import NamedImages
-from recordsmith.sources.tables.row_columns import CategoryColumn, as_labels, as_splits
 from recordsmith.sources.tables.table_reader import (
     TableReader,
     open_rows,
@@ -126,10 +126,8 @@ class Table:
             OptionError: an argument is invalid.
         """
         self._stream = path if isinstance(path, ArrowStream) else None
-        if isinstance(path, ArrowStream):
-            self.path = as_location(type(path).__name__)
-        else:
-            self.path = as_place(path)
+        is_stream = isinstance(path, ArrowStream)
+        self.path = as_location(type(path).__name__) if is_stream else as_place(path)
         self._table = table
         if table is not None and self.root is None:
             raise OptionError(
@@ -138,7 +136,12 @@ class Table:
                 value=table,
                 remedy=f"Leave it out: {self.path} is a file.",
             )
-        self._image_folder = self._image_root(images)
+        self._image_folder: Location | None = None
+        if images is not None:
+            is_root = images == "." and self.root is not None
+            self._image_folder = (
+                self.path if is_root else relative_place(self.root, images, as_folder)
+            )
         self._kinds = dict(kinds or {})
         self._options: dict[str, Any] = {
             "table": table,
@@ -149,45 +152,19 @@ class Table:
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
             "kinds": self._kinds or None,
-            "images": _described(images, self._image_folder, self.path),
+            "images": _describe_images(images, self._image_folder, self.path),
         }
-        if images is not None and image_column is None:
-            raise OptionError(
-                f"{option('images')} needs {option('image_column')} as well",
-                option="image_column",
-                remedy=f"Pass the column of image files, such as "
-                f"{option('image_column', 'file_name')}.",
-            )
-        for name, kind in self._kinds.items():
-            if kind not in ("bytes", "float", "int64"):
-                raise OptionError(
-                    f"the kind of column {name!r} is {kind!r}",
-                    option="kinds",
-                    value=kind,
-                    expected="bytes, float or int64",
-                )
-        if delimiter is not None and not _is_delimiter(delimiter):
-            raise OptionError(
-                option="delimiter", value=delimiter, expected="one character, such as ';'"
-            )
+        _check_options(self._options)
         self._delimiter = delimiter
         self._encoding = encoding
         self._image_column, self._split = image_column, split_column
         self._group, self._label = group_column, label_column or None
         self._paths: list[Location] = []
-        self._version: int | None = None
+        self._files: tuple[tuple[str, int], ...] = ()
         self._listing: Listing | None = None
 
     def __repr__(self) -> str:
         return f"Table({str(self.path)!r})"
-
-    def _image_root(self, images: PlaceLike | None) -> Location | None:
-        """The folder of the images, if it is not that of the table."""
-        if images is None:
-            return None
-        if images == "." and self.root is not None:
-            return self.path
-        return relative_place(self.root, images, as_folder)
 
     @property
     def root(self) -> Location | None:
@@ -200,73 +177,67 @@ class Table:
         Raises:
             SourceError: the file is not a table, or a column cannot be stored.
             OptionError: a column from the arguments does not exist.
-            MissingExtraError: pyarrow is not installed, and the table is not JSON Lines.
+            MissingExtraError: pyarrow is not installed.
             FileAccessError: a file cannot be read.
         """
-        splits_by_file = self._find_tables()
-        root = self.path if self.root is not None else self.path.parent
-        names = list(map(self._name_of, self._paths))
-        files = () if self._stream is not None else versions_of(root, names)
-        version = common_version(version for _, version in files) if files else None
-        is_current = version == self._version and self._image_column is None
+        splits_of_files = self._find_files()
+        root = self.root or self.path.parent
+        names = [path.relative_to(self.path) or path.name for path in self._paths]
+        files = self._versions(root, names)
+        is_current = files == self._files and self._image_column is None
         if self._listing is not None and (is_current or self._stream is not None):
             return self._listing  # a stream can be read only once
         split, group, label = CategoryColumn(), CategoryColumn(), CategoryColumn()
         rows = self._open_rows()
-        names_of_label = rows.class_names.get(self._label or "")
+        known_names = rows.class_names.get(self._label or "")
         if self._label is None and len(rows.class_names) == 1:
-            ((self._label, names_of_label),) = rows.class_names.items()
-        images: NamedImages | None = None
-        if self._image_column is not None and rows.image is None:
-            images = self._named_images(root, names)
-        elif rows.image is not None and self._image_folder is not None:
-            check_folder(self._image_folder, "the folder of the images")
+            ((self._label, known_names),) = rows.class_names.items()
+        images = self._named_images(root, names, rows)
         has_images = images is not None or rows.image is not None
-        named: list[tuple[str | None, CategoryColumn | NamedImages | None]] = [
+        columns: list[tuple[str | None, CategoryColumn | NamedImages | None]] = [
             (self._split, split),
             (self._group, group),
             (self._label, label),
             (self._image_column, images),
         ]
-        table = encode_table(rows, named, required=self._split, with_lines=has_images)
+        table = encode_table(rows, columns, required=self._split, with_lines=has_images)
         stems = other_image_columns(rows.kinds, self._image_column) if images is not None else {}
         others = {column: images.of_other_column(column) for column in stems} if images else {}
         if others:
             rows = self._open_rows()
-            named += others.items()
-            table = encode_table(rows, named, required=self._split, with_lines=has_images)
-        if files != (() if self._stream is not None else versions_of(root, names)):
+            columns += others.items()
+            table = encode_table(rows, columns, required=self._split, with_lines=has_images)
+        if files != self._versions(root, names):
             raise SourceError(
                 "the table changed while it was read",
                 path=self.path,
                 remedy="Rerun when no program writes to it.",
             )
-        self._check_columns(rows, images)
+        self._check_image_columns(rows, images)
         notices = list(table.notices)
         labels: npt.NDArray[np.int32] | None = None
         class_names: ClassNames | None = None
-        if names_of_label is not None:
-            labels, class_names = self._known_labels(label, names_of_label)
-        elif self._label is not None:
-            labels, class_names = self._labels(rows.kinds.get(self._label), label, notices)
-        splits = None if images is None or splits_by_file else images.splits()
+        if self._label is not None:
+            labels, class_names = self._labels(rows.kinds, label, known_names, notices)
+        splits = None
         if self._split is not None:
             if not split.values:
                 raise SourceError(f"split column {self._split!r} is empty", path=self._paths[0])
             splits = as_splits(split)
-        elif splits_by_file:
-            ordered = sort_splits(splits_by_file)
-            numbers = np.array([ordered.index(name) for name in splits_by_file], np.int32)
+        elif splits_of_files:
+            ordered = sort_splits(splits_of_files)
+            numbers = np.array([ordered.index(name) for name in splits_of_files], np.int32)
             splits = ordered, np.repeat(numbers, table.counts)
-        elif splits is not None:
+        elif images is not None and (splits := images.splits()) is not None:
             notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
         row_names = RowNames(dict(zip(names, table.counts, strict=True)))
         references: References = row_names.reference
         sizes = table.rows.sizes
-        versions: int | npt.NDArray[np.int64] = table.rows.crc32c if version is None else version
+        version = common_version(number for _, number in files) if files else table.rows.crc32c
+        versions: int | npt.NDArray[np.int64] = version
         if images is not None:
             sizes = sizes + images.sizes()
-            versions = images.versions(table.rows.crc32c if version is None else version)
+            versions = images.versions(version)
             references = images.references(row_names)
             notices += images.notices()
         for other in others.values():
@@ -293,23 +264,24 @@ class Table:
             class_names if has_images else None,
             tuple(stems.items()),
         )
-        self._version = version
+        samples = SampleTable(
+            row_names,
+            sizes,
+            labels=labels,
+            splits=splits,
+            groups=None if self._group is None else group.coding(),
+            version=versions,
+            references=references,
+        )
+        self._files = files
         self._listing = Listing(
-            SampleTable(
-                row_names,
-                sizes,
-                labels=labels,
-                splits=splits,
-                groups=None if self._group is None else group.coding(),
-                version=versions,
-                references=references,
-            ),
+            samples,
             reader.having(table_files(names, self._paths, table)),
             class_names,
             tuple(notices),
             () if splits is None else tuple(splits[0]),
             self._only_split(),
-            arrow_schema=None if has_images else rows.arrow_schema(table.lost),
+            arrow_schema=None if has_images else rows.arrow_schema(table.loss),
         )
         return self._listing
 
@@ -320,30 +292,29 @@ class Table:
 
     # -- which files -----------------------------------------------------------------------------
 
-    def _find_tables(self) -> list[str]:
+    def _find_files(self) -> list[str]:
         """Find the files of the table; returns the split of each if they have several."""
         if self._stream is not None or not is_folder(self.path):
             self._paths = [self.path]
             return []
-        own = None if self._table is not None else _find_metadata(self.path)
+        metadata = None if self._table is not None else _find_metadata(self.path)
         if self._table is not None:
             tables = [self.path / name.strip() for name in self._table.split(",")]
         else:
-            tables = [] if own is not None else _find_tables(self.path)
-        if not tables and own is None and (self.path / "data").is_folder():
-            tables = _find_tables(self.path / "data")  # as in repositories of Hugging Face
+            tables = [] if metadata is not None else _list_tables(self.path)
+        if not tables and metadata is None and (self.path / "data").is_folder():
+            tables = _list_tables(self.path / "data")  # as in repositories of Hugging Face
         if tables:
             splits = [split_of(path.name) for path in tables]
             return self._use(tables, splits if all(map(has_split_word, splits)) else [])
-        if own is not None:
-            self._use_metadata([own])
-            return []
+        if metadata is not None:
+            return self._use([metadata], [], is_metadata=True)
         folders = {
-            entry.name: found
+            entry.name: table
             for entry in self.path.list_entries()
             if entry.kind == "folder"
             and not entry.name.startswith(".")
-            and (found := _find_metadata(self.path / entry.name)) is not None
+            and (table := _find_metadata(self.path / entry.name)) is not None
         }
         if not folders:
             raise SourceError(
@@ -358,7 +329,25 @@ class Table:
                 value=self._split,
             )
         splits = list(sort_splits(folders))
-        return self._use(self._use_metadata([folders[name] for name in splits]), splits)
+        return self._use([folders[name] for name in splits], splits, is_metadata=True)
+
+    def _use(
+        self, paths: list[Location], splits: list[str], *, is_metadata: bool = False
+    ) -> list[str]:
+        """Use some files of a folder; return their splits if there are several."""
+        self._paths = paths
+        if is_metadata and self._options["image_column"] is None:
+            self._image_column = METADATA_COLUMNS[paths[0].name]
+        if len({path.suffix for path in paths}) > 1:
+            names = [path.relative_to(self.path) or path.name for path in paths]
+            raise SourceError(
+                f"tables in different formats: {join_names(names)}; expected one format",
+                path=self.path,
+            )
+        return splits if len(set(splits)) > 1 and self._split is None else []
+
+    def _versions(self, root: Location, names: Sequence[str]) -> tuple[tuple[str, int], ...]:
+        return () if self._stream is not None else versions_of(root, names)
 
     def _only_split(self) -> str | None:
         """The split of all files, if their names or folders have one."""
@@ -369,35 +358,17 @@ class Table:
         names = [*words] if len(words) == 1 else []
         return only_split([*names, *folders] if len(folders) < 2 else names, self.root)
 
-    def _use_metadata(self, paths: list[Location]) -> list[Location]:
-        """Use the tables next to images, and the column of the images that they have."""
-        if self._options["image_column"] is None:
-            self._image_column = METADATA_COLUMNS[paths[0].name]
-        self._paths = paths
-        return paths
-
-    def _use(self, paths: list[Location], splits: list[str]) -> list[str]:
-        """Use several files; return their splits if these are several common names of splits."""
-        self._paths = paths
-        if len({path.suffix for path in paths}) > 1:
-            raise SourceError(
-                f"tables in different formats: {join_names(map(self._name_of, paths))}; "
-                "expected one format",
-                path=self.path,
-            )
-        return splits if len(set(splits)) > 1 and self._split is None else []
-
     def _open_rows(self) -> TableRows:
-        wanted = dict.fromkeys(self._kinds, "kinds") | {
+        required = dict.fromkeys(self._kinds, "kinds") | {
             column: name
             for name, column in self._options.items()
             if name.endswith("_column") and column is not None
         }
         if self._image_column is not None:
-            wanted.setdefault(self._image_column, "image_column")
+            required.setdefault(self._image_column, "image_column")
         return open_rows(
             self._paths,
-            wanted,
+            required,
             kinds=self._kinds,
             delimiter=self._delimiter,
             encoding=self._encoding,
@@ -405,7 +376,62 @@ class Table:
             stream=self._stream,
         )
 
-    def _check_columns(self, rows: TableRows, images: NamedImages | None) -> None:
+    # -- labels and images -----------------------------------------------------------------------
+
+    def _labels(
+        self,
+        kinds: Mapping[str, Kind],
+        column: CategoryColumn,
+        known_names: Sequence[str] | None,
+        notices: list[str],
+    ) -> tuple[npt.NDArray[np.int32], ClassNames]:
+        """The labels and class names; `known_names` are those that a file states."""
+        path, kind = self._paths[0], kinds.get(self._label or "")
+        if known_names is not None:
+            labels = {value: int(value) for value in column.values}
+            wrong = [value for value, n in labels.items() if not -1 <= n < len(known_names)]
+            if wrong:  # -1 means none, as in `datasets`
+                raise SourceError(
+                    f"label column {self._label!r} has {join_names(wrong)}; expected labels below "
+                    f"{len(known_names)}, the number of class names",
+                    path=path,
+                )
+            check_class_names(known_names)
+            return column.map_values(labels), tuple(known_names)
+        if kind == "float":
+            raise SourceError(
+                f"label column {self._label!r} has floats; expected class names or integers",
+                path=path,
+                remedy="A regression target is a feature, not a class: pass "
+                f"{option('label_column', '')} for no column of classes.",
+            )
+        if not column.values:
+            raise SourceError(f"label column {self._label!r} is empty", path=path)
+        if column.missing_count:
+            rows = count(column.missing_count, "row")
+            notices.append(f"{rows} without a class in {self._label!r}")
+        return as_labels(column, are_integers=kind == "int64")
+
+    def _named_images(
+        self, root: Location, names: Sequence[str], rows: TableRows
+    ) -> NamedImages | None:
+        """The images that rows name; None if they name none."""
+        if self._image_folder is not None and (self._image_column or rows.image) is not None:
+            check_folder(self._image_folder, "the folder of the images")
+        if self._image_column is None or rows.image is not None:
+            return None
+        if self._image_folder is not None:
+            folders = [""] * len(names)
+            return NamedImages(self._image_column, self._image_folder, folders, searches_below=True)
+        if self._stream is not None:
+            raise OptionError(
+                "a table in memory has no folder that its paths of images are relative to",
+                option="images",
+                remedy=f"Pass {option('images', 'folder')}.",
+            )
+        return NamedImages(self._image_column, root, list(map(posixpath.dirname, names)))
+
+    def _check_image_columns(self, rows: TableRows, images: NamedImages | None) -> None:
         if self._image_column is None and rows.image is None:
             return
         own = {IMAGE, FILENAME} if rows.image is not None else set()
@@ -422,60 +448,33 @@ class Table:
                 path=self._paths[0],
             )
 
-    # -- labels and images -----------------------------------------------------------------------
 
-    def _labels(
-        self, kind: Kind | None, values: CategoryColumn, notices: list[str]
-    ) -> tuple[npt.NDArray[np.int32], ClassNames]:
-        if kind == "float":
-            raise SourceError(
-                f"label column {self._label!r} has floats; expected class names or integers",
-                path=self._paths[0],
-                remedy="A regression target is a feature, not a class: pass "
-                f"{option('label_column', '')} for no column of classes.",
-            )
-        if not values.values:
-            raise SourceError(f"label column {self._label!r} is empty", path=self._paths[0])
-        if values.missing_count:
-            rows = count(values.missing_count, "row")
-            notices.append(f"{rows} without a class in {self._label!r}")
-        return as_labels(values, are_integers=kind == "int64")
-
-    def _known_labels(
-        self, values: CategoryColumn, names: Sequence[str]
-    ) -> tuple[npt.NDArray[np.int32], ClassNames]:
-        """The labels of a column whose class names are known; -1 means none, as in `datasets`."""
-        labels = {value: int(value) for value in values.values}
-        wrong = [value for value, label in labels.items() if not -1 <= label < len(names)]
-        if wrong:
-            raise SourceError(
-                f"label column {self._label!r} has {join_names(wrong)}; expected labels below "
-                f"{len(names)}, the number of class names",
-                path=self._paths[0],
-            )
-        check_class_names(names)
-        return values.map_values(labels), tuple(names)
-
-    def _named_images(self, root: Location, names: Sequence[str]) -> NamedImages:
-        column = self._image_column or ""
-        if self._image_folder is not None:
-            check_folder(self._image_folder, "the folder of the images")
-            table_folders = [""] * len(names)
-            return NamedImages(column, self._image_folder, table_folders, searches_below=True)
-        if self._stream is not None:
+def _check_options(options: Mapping[str, Any]) -> None:
+    if options["images"] is not None and options["image_column"] is None:
+        raise OptionError(
+            f"{option('images')} needs {option('image_column')} as well",
+            option="image_column",
+            remedy=f"Pass the column of image files, such as "
+            f"{option('image_column', 'file_name')}.",
+        )
+    for name, kind in (options["kinds"] or {}).items():
+        if kind not in ("bytes", "float", "int64"):
             raise OptionError(
-                "a table in memory has no folder that its paths of images are relative to",
-                option="images",
-                remedy=f"Pass {option('images', 'folder')}.",
+                f"the kind of column {name!r} is {kind!r}",
+                option="kinds",
+                value=kind,
+                expected="bytes, float or int64",
             )
-        return NamedImages(column, root, list(map(posixpath.dirname, names)))
+    delimiter = options["delimiter"]
+    if delimiter is not None and not _is_delimiter(delimiter):
+        raise OptionError(
+            option="delimiter", value=delimiter, expected="one character, such as ';'"
+        )
 
-    def _name_of(self, path: Location) -> str:
-        """A table's name, relative to the folder that is read."""
-        return path.relative_to(self.path) or path.name
 
-
-def _described(images: PlaceLike | None, folder: Location | None, table: Location) -> str | None:
+def _describe_images(
+    images: PlaceLike | None, folder: Location | None, table: Location
+) -> str | None:
     """The folder of the images for the manifest, independent of where both are."""
     if images == "." or folder is None:
         return None if folder is None else "."
@@ -488,7 +487,7 @@ def _is_delimiter(value: object) -> bool:
     return value not in '"\r\n\0' and not "\ud800" <= value <= "\udfff"
 
 
-def _find_tables(folder: Location) -> list[Location]:
+def _list_tables(folder: Location) -> list[Location]:
     """The tables in a folder, by name."""
     return [
         folder / entry.name
@@ -501,9 +500,9 @@ def _find_tables(folder: Location) -> list[Location]:
 
 def _find_metadata(folder: Location) -> Location | None:
     """The metadata table in a folder, if any."""
-    found = [folder / name for name in METADATA_COLUMNS if is_file(folder / name)]
-    if len(found) > 1:
+    paths = [folder / name for name in METADATA_COLUMNS if is_file(folder / name)]
+    if len(paths) > 1:
         raise SourceError(
-            f"several tables: {join_names(path.name for path in found)}; expected one", path=folder
+            f"several tables: {join_names(path.name for path in paths)}; expected one", path=folder
         )
-    return found[0] if found else None
+    return paths[0] if paths else None

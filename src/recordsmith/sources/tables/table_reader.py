@@ -22,11 +22,11 @@ from recordsmith.sources.files.images import has_image_name, image_features, rea
 from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.source import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
+from recordsmith.sources.tables.categories import CategoryColumn
 from recordsmith.sources.tables.csv_rows import CsvRows
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
 from recordsmith.sources.tables.json_rows import JsonRows
 from recordsmith.sources.tables.named_images import image_path, text_of
-from recordsmith.sources.tables.row_columns import CategoryColumn
 from recordsmith.sources.tables.table_rows import EncodedTable, TableRows, encode_table
 from recordsmith.stores import Location
 
@@ -36,7 +36,7 @@ _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 def open_rows(
     paths: Sequence[Location],
-    wanted: Mapping[str, str],
+    required: Mapping[str, str],
     *,
     kinds: Mapping[str, Kind] | None = None,
     delimiter: str | None = None,
@@ -46,19 +46,19 @@ def open_rows(
 ) -> TableRows:
     """Open the files of a table, or a stream, with the reader for their format.
 
-    `wanted` has the columns that must exist, with the option that each is from; `kinds` those that
-    are not inferred; `image_column` is one of images in Arrow files.
+    `required` has the columns that must exist, with the option that each is from; `kinds` those
+    that are not inferred; `image_column` is one of images in Arrow files.
     """
     first, kinds = paths[0], kinds or {}
     if stream is not None or is_arrow_file(first):
-        return ArrowRows(paths, stream, kinds, wanted=wanted, image_column=image_column)
+        return ArrowRows(paths, stream, kinds, required=required, image_column=image_column)
     head = first.read(0, 64)
     name = first.name.lower().removesuffix(".gz")
     looks_like_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
     is_text_table = name.endswith((".csv", ".tsv", ".tab")) or delimiter is not None
     if name.endswith(_JSON_SUFFIXES) or (looks_like_json and not is_text_table):
-        return JsonRows(paths, kinds, wanted=wanted, encoding=encoding)
-    return CsvRows(paths, kinds, wanted=wanted, delimiter=delimiter, encoding=encoding)
+        return JsonRows(paths, kinds, required=required, encoding=encoding)
+    return CsvRows(paths, kinds, required=required, delimiter=delimiter, encoding=encoding)
 
 
 class TableFile(NamedTuple):

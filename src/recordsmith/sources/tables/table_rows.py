@@ -1,36 +1,34 @@
-"""The interface between tables and the readers of their formats, and what they share."""
+"""The interface between tables and the readers of their formats, and how rows are encoded.
+
+A reader yields rows in batches of columns; from there on, all formats are the same.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.errors import OptionError, Problems, SourceError
-from recordsmith.example import ColumnEncoder, Kind
+from recordsmith.example import ColumnEncoder, Kind, RaggedArray
 from recordsmith.sources.problems import Fault, join_problems
+from recordsmith.sources.tables.categories import CategoryColumn, category_texts
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.sources.tables.named_images import NamedImages
-from recordsmith.sources.tables.row_columns import CategoryColumn, category_texts
+from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.stores import Location
 
-LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
-EXACT = float(1 << 24)
-"""Up to this a 32-bit float holds every integer."""
-
-_EXACT_DOUBLE = float(1 << 53)
 _ROWS_AT_ONCE = 1 << 13  # more rows exceed the cache
 
 
 class TableRows(ABC):
     """The rows of the files of a table, in one format.
 
-    paths: of the files.
     unit: what numbers the rows of a file in messages: line or row.
     class_names: by column, where they are known.
     image: the column with encoded images, if there is one.
@@ -57,21 +55,17 @@ class TableRows(ABC):
     def notices(self) -> list[str]:
         """What was found, after all batches were surveyed."""
 
-    def arrow_schema(self, lost: LostDigits) -> str | None:
+    def arrow_schema(self, loss: PrecisionLoss) -> str | None:
         """The schema of an Arrow table, without columns that lost digits, as in `Manifest`."""
         return None
 
-    def check_columns(self, wanted: Mapping[str, str], known: Collection[str]) -> None:
-        """Check that columns exist; `wanted` has the option that each is from.
-
-        Raises:
-            OptionError: one does not.
-        """
-        for name, wanting in wanted.items():
+    def check_columns(self, required: Mapping[str, str], known: Collection[str]) -> None:
+        """Check that columns exist; `required` has the option that each is from."""
+        for name, option_name in required.items():
             if name not in known:
                 raise OptionError(
                     f"{self.paths[0]} has no column {name!r}",
-                    option=wanting,
+                    option=option_name,
                     value=name,
                     expected=f"one of {', '.join(known)}",
                 )
@@ -111,24 +105,21 @@ class RowBatch(ABC):
         """The values of a column in the rows without faults; empty if they have no such column."""
 
     @abstractmethod
-    def columns(
-        self, lost: LostDigits
-    ) -> tuple[Mapping[str, Any], Mapping[str, npt.ArrayLike], Mapping[int, Problems]]:
+    def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
         """The columns of the rows without faults, in the kinds that are known now.
 
-        Returns:
-            The columns and their validity as in `ColumnEncoder`, and the problems of rows that
-            cannot be stored.
+        Returns columns and validity as in `ColumnEncoder`, and the problems of rows that cannot be
+        stored.
         """
+
+    @abstractmethod
+    def exact(self, name: str, index: int) -> Any:
+        """A number of a column of floats, by its place among all of them, before it was rounded."""
 
     def category(self, name: str) -> list[str | None]:
-        """The value of each row that names its split, group, class or image; None without one.
-
-        Raises:
-            SourceError: a value is neither text nor an integer.
-        """
+        """The value of each row that names its split, group, class or image; None without one."""
         try:
-            found = category_texts(self.values(name))
+            texts = category_texts(self.values(name))
         except TypeError as error:
             problem, number = error.args
             raise SourceError(
@@ -138,26 +129,40 @@ class RowBatch(ABC):
                 remedy="Convert it to text or integers. A regression target needs no label column: "
                 "it is a feature.",
             ) from None
-        if self._good is None and found:
-            return found
+        if self._good is None and texts:
+            return texts
         spread: list[str | None] = [None] * len(self)
-        for number, value in enumerate(found):
-            spread[self._row(number)] = value
+        for number, text in enumerate(texts):
+            spread[self._row(number)] = text
         return spread
 
-    def encode(self, lost: LostDigits) -> tuple[Any, Int64Array, dict[int, Fault]]:
+    def encode(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
         """Encode the rows by the kinds that are known now.
 
-        Returns:
-            The payloads end to end, their offsets: int64, (rows + 1,), and why some rows cannot be
-            stored, by their number in the batch.
+        Returns the payloads end to end, their offsets, and why some rows cannot be stored, by
+        their number in the batch.
         """
-        columns, validity, problems = self.columns(lost)
+        columns, validity, problems = self.columns()
+        for name, column in columns.items():
+            columns[name] = self._check_floats(name, column, loss, problems)
         faults = self._faults | {
-            self._row(number): self.fault(self._row(number), join_problems(found), found)
-            for number, found in problems.items()
+            self._row(number): self.fault(self._row(number), join_problems(several), several)
+            for number, several in problems.items()
         }
-        return *_encode(columns, validity, self._good, len(self)), faults
+        if not columns:
+            return b"", np.zeros(len(self) + 1, np.int64), faults
+        encoder = ColumnEncoder(columns, validity)
+        pieces = [
+            encoder.encode(start, min(start + _ROWS_AT_ONCE, encoder.row_count))
+            for start in range(0, encoder.row_count, _ROWS_AT_ONCE)
+        ]
+        lengths = np.zeros(len(self), np.int64)
+        if pieces:
+            encoded = np.concatenate([np.diff(offsets) for _, offsets in pieces])
+            lengths[slice(None) if self._good is None else self._good] = encoded
+        data = [data for data, _ in pieces]
+        joined = data[0] if len(data) == 1 else np.concatenate(data or [np.empty(0, np.uint8)])
+        return joined, offsets_from_lengths(lengths), faults
 
     def fault(self, row: int, problem: str, problems: Problems | None = None) -> Fault:
         """Why a row cannot be stored."""
@@ -172,75 +177,31 @@ class RowBatch(ABC):
     def _row(self, number: int) -> int:
         return number if self._good is None else int(self._good[number])
 
+    def _check_floats(
+        self, name: str, column: Any, loss: PrecisionLoss, problems: dict[int, Problems]
+    ) -> Any:
+        """Look for numbers that do not fit a 32-bit float, or lose digits."""
+        is_ragged = isinstance(column, RaggedArray)
+        flat = column.values if is_ragged else column
+        if not isinstance(flat, np.ndarray) or flat.dtype != np.float64:
+            return column
+        values = flat.reshape(-1)
+        per_row = values.size // max(1, len(column))
+        splits = column.row_splits if is_ragged else np.arange(len(column) + 1) * per_row
 
-class LostDigits:
-    """Which numbers lost digits when they became 32-bit floats.
+        def row_of(index: int) -> int:
+            return int(np.searchsorted(splits, index, side="right")) - 1
 
-    inexact: the columns with any value that changed, also by less than a float holds digits.
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[str, tuple[int, str]] = {}
-        self.inexact: set[str] = set()
-
-    def extend(self, other: LostDigits) -> None:
-        """Add what another one has found."""
-        for column, (number, where) in other._found.items():
-            self._add(column, number, where)
-        self.inexact |= other.inexact
-
-    def check(
-        self,
-        column: str,
-        values: npt.NDArray[np.float64],
-        exact: Callable[[int], Any],
-        place: Callable[[int], str],
-    ) -> npt.NDArray[np.bool_] | None:
-        """Count the numbers of a column that lose digits.
-
-        Args:
-            values: (n,).
-            exact: the number at a place as int, float or Decimal, as doubles round large integers.
-            place: where such a number is, for the notice.
-
-        Returns:
-            Which numbers do not fit a 32-bit float; None if all do.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            stored = values.astype(np.float32)
-            large = np.flatnonzero((np.abs(values) > EXACT) & (np.abs(values) < np.inf))
-            if column not in self.inexact and ((stored != values) & (values == values)).any():  # noqa: PLR0124
-                self.inexact.add(column)
-        if not len(large):
-            return None
-        is_lost = stored[large] != values[large]
-        for at in np.flatnonzero(~is_lost & (np.abs(values[large]) >= _EXACT_DOUBLE)).tolist():
-            is_lost[at] = exact(int(large[at])) != float(stored[large[at]])
-        too_large = np.isinf(stored[large])
-        lost = large[is_lost & ~too_large]
-        if len(lost):
-            at = int(lost[0])
-            self._add(column, len(lost), f"{place(at)}: {exact(at)}")
-        if not too_large.any():
-            return None
-        mask = np.zeros(len(values), bool)
-        mask[large[too_large]] = True
-        return mask
-
-    def _add(self, column: str, number: int, where: str) -> None:
-        before, first = self._found.get(column, (0, where))
-        self._found[column] = before + number, first
-
-    def places(self) -> list[str]:
-        """The first such number of each column, with its place."""
-        return [f"{where} in {name!r}" for name, (_, where) in self._found.items()]
-
-    def notices(self) -> list[str]:
-        """A notice for each column with such numbers."""
-        return [
-            f"{number:,} {LOST_DIGITS}: column {name!r}, first {where}"
-            for name, (number, where) in self._found.items()
-        ]
+        too_large = loss.check(
+            name, values, partial(self.exact, name), lambda index: self.place(row_of(index))
+        )
+        if too_large is None:
+            return column
+        for index in np.flatnonzero(too_large).tolist():
+            problem = f"column {name!r}: {self.exact(name, index)} does not fit a 32-bit float"
+            problems.setdefault(row_of(index), Problems()).add(problem)
+        filled = np.where(too_large, 0, values)
+        return RaggedArray(filled, splits) if is_ragged else filled.reshape(column.shape)
 
 
 class EncodedTable(NamedTuple):
@@ -254,7 +215,7 @@ class EncodedTable(NamedTuple):
     counts: list[int]
     lines: array[int]
     notices: list[str]
-    lost: LostDigits
+    loss: PrecisionLoss
 
 
 def encode_table(
@@ -276,7 +237,7 @@ def encode_table(
     while True:
         for _, column in chosen:
             column.clear()
-        encoded, counts, lost = EncodedRows(), [0] * len(table.paths), LostDigits()
+        encoded, counts, loss = EncodedRows(), [0] * len(table.paths), PrecisionLoss()
         lines = array("q")
         is_encoding = True
         for number in range(len(table.paths)):
@@ -285,14 +246,12 @@ def encode_table(
                     is_encoding = False
                 if not is_encoding:
                     continue
-                data, offsets, faults = batch.encode(lost)
-                invalid = faults.keys()
+                data, offsets, faults = batch.encode(loss)
+                invalid = frozenset(faults)
                 for name, column in chosen:
                     values = batch.category(name)
-                    if invalid:
-                        values = [
-                            None if row in invalid else value for row, value in enumerate(values)
-                        ]
+                    for row in invalid:
+                        values[row] = None
                     column.extend(values, number)
                     if name == required and None in values:
                         problem = f"split column {name!r} is empty"
@@ -307,30 +266,7 @@ def encode_table(
                     lines.extend(batch.lines)
         if is_encoding:
             encoded.finish()
-            notices = [*table.notices(), *lost.notices()]
-            return EncodedTable(encoded, counts, lines, notices, lost)
+            notices = [*table.notices(), *loss.notices()]
+            return EncodedTable(encoded, counts, lines, notices, loss)
         table.notices()  # raises what is wrong with the kinds
         is_settled = True
-
-
-def _encode(
-    columns: Mapping[str, Any],
-    validity: Mapping[str, npt.ArrayLike],
-    good: Int64Array | None,
-    count: int,
-) -> tuple[Any, Int64Array]:
-    """Encode the columns of the rows that can be stored, with empty payloads for the others."""
-    encoder = ColumnEncoder(columns, validity)
-    if not columns:
-        return b"", np.zeros(count + 1, np.int64)
-    pieces = [
-        encoder.encode(start, min(start + _ROWS_AT_ONCE, encoder.row_count))
-        for start in range(0, encoder.row_count, _ROWS_AT_ONCE)
-    ]
-    lengths = np.zeros(count, np.int64)
-    if pieces:
-        found = np.concatenate([np.diff(offsets) for _, offsets in pieces])
-        lengths[slice(None) if good is None else good] = found
-    return np.concatenate(
-        [data for data, _ in pieces] or [np.empty(0, np.uint8)]
-    ), offsets_from_lengths(lengths)

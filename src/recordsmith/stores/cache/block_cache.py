@@ -13,197 +13,112 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stores.local.cache_file import (
-    BLOCK_BYTES,
-    PART_BYTES,
-    CacheFile,
-    ObjectId,
-)
+from recordsmith.stopping import renew_in_children
+from recordsmith.stores.local.block_files import BLOCK_BYTES, PAGE_BYTES, BlockFiles, ObjectId
 
 _QUEUE_BYTES = 64 << 20
-_FEW_PARTS = 4
 _KNOWN_VERSIONS = 1 << 17
-_REFUSED_SECONDS = 30 * 60
-_NOTED_PARTS = 1 << 22  # the number of a part, so that a claimed size takes no memory
-_NUMBERED_BYTES = PART_BYTES << 32  # parts are numbered in 32 bits
-_CHECK_SECONDS = 5.0
+_FULL_SECONDS = 60.0
+"""So long nothing is stored after there was no room: looking for some reads the whole folder."""
+
+_IDLE_SECONDS = 5.0
 _EXIT_SECONDS = 2.0
 
 
-class _Blocks(NamedTuple):
-    """Blocks of one part of an object, to be written."""
+class _Pages(NamedTuple):
+    """Neighbouring pages of one block, to be written."""
 
-    of: ObjectId
-    part: int
-    first: int
+    object_id: ObjectId
+    start: int
     data: bytes
 
 
 class BlockCache:
     """A cache folder. Thread-safe, also after a fork.
 
-    Blocks are written in the background. If they cannot be written, a warning is shown once, and
+    Pages are written in the background. If they cannot be written, a warning is shown once, and
     nothing more is cached by this process.
     """
 
-    def __init__(self, folder: str, most_bytes: int | None, *, keeps_limit: bool) -> None:
-        """Open it, as `CacheFile`."""
+    def __init__(self, folder: str, max_bytes: int | None, *, keeps_limit: bool) -> None:
+        """Open it, as `BlockFiles`."""
         self.folder = folder
-        self._most_bytes = most_bytes
-        self._versions: dict[int, int] = {}
-        self._reset()
-        self._open(keeps_limit=keeps_limit)
-        _caches.add(self)
-
-    def _reset(self) -> None:
-        """Forget threads, locks and the open file, which belong to the process before a fork."""
-        self._is_open = False
-        self._file: CacheFile | None = None
+        self._versions: dict[str, str] = {}
         self._is_off = False
-        self._refused: dict[ObjectId, bytearray] = {}  # by part: whether there was no room for it
-        self._refused_since = 0.0
-        self._queue: deque[_Blocks] = deque()
+        self.files: BlockFiles | None = None
+        """The files with the blocks; None if they cannot be read."""
+        self.renew_lock()
+        self.set_limit(max_bytes, keeps_limit=keeps_limit)
+        renew_in_children(self)
+
+    def renew_lock(self) -> None:
+        """Forget the thread and what it was to write."""
+        self._full_until = 0.0
+        self._queue: deque[_Pages] = deque()
         self._queued_bytes = 0
         self._is_writing = False
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
+        if self.files is not None:
+            self.files.renew_lock()
 
-    def _open(self, *, keeps_limit: bool) -> None:
+    def set_limit(self, max_bytes: int | None, *, keeps_limit: bool = False) -> None:
+        """Open the folder, and change its limit."""
+        if self.files is not None and (keeps_limit or max_bytes in (None, self.files.max_bytes)):
+            return
         try:
-            self._file = CacheFile(self.folder, self._most_bytes, keeps_limit=keeps_limit)
+            self.files = BlockFiles(self.folder, max_bytes, keeps_limit=keeps_limit)
         except FileAccessError as error:
             self._turn_off(str(error))
         else:
-            if not self._file.is_writable:
+            self._full_until = 0.0
+            if not self.files.is_writable:
                 self._turn_off("the folder cannot be written")
-        self._is_open = True
-
-    @property
-    def file(self) -> CacheFile | None:
-        """The file with the blocks; None if it cannot be read."""
-        if not self._is_open:
-            with self._changed:
-                if not self._is_open:
-                    self._open(keeps_limit=True)
-        return self._file
-
-    def set_limit(self, most_bytes: int) -> None:
-        """Change the limit of the folder."""
-        if self._file is not None and self._file.has_limit(most_bytes):
-            return
-        self._most_bytes = most_bytes
-        with self._changed:
-            self._open(keeps_limit=False)
-            self._refused = {}
 
     def id_of(self, name: str, version: str) -> ObjectId:
         """Return what the blocks of a version of an object are cached under, and use it."""
         text = name.encode("utf-8", "surrogateescape")
-        of = ObjectId(_hash(text), _hash(text + b"\0" + version.encode()))
+        object_id = ObjectId(_hash(text), _hash(text + b"\0" + version.encode()))
         if len(self._versions) >= _KNOWN_VERSIONS:
             self._versions.clear()
-        self._versions[of.name] = of.version
-        return of
+        self._versions[object_id.name] = object_id.version
+        return object_id
 
-    def _is_used(self, name: int, version: int) -> bool | None:
+    def _is_used(self, name: str, version: str) -> bool | None:
         used = self._versions.get(name)
         return None if used is None else used == version
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def refuses(self, of: ObjectId, start: int, stop: int) -> bool:
-        """Return whether a range cannot be cached: there was no room for it a while ago.
-
-        To look for it again would cost more than a cache far smaller than its data saves.
-        """
-        if stop > _NUMBERED_BYTES:
-            return True
-        refused = self._refused.get(of)
-        if refused is None or stop <= start:
-            return False
-        if abs(time.time() - self._refused_since) > _REFUSED_SECONDS:
-            self._refused = {}
-            return False
-        first, last = start // PART_BYTES, (stop - 1) // PART_BYTES
-        if last - first >= _FEW_PARTS:
-            return False
-        return refused[first : last + 1].count(1) == last + 1 - first
-
-    def _refuse(self, of: ObjectId, part: int) -> None:
-        """Note that there was no room for a part."""
-        if part >= _NOTED_PARTS:
-            return
-        if not self._refused:
-            self._refused_since = time.time()
-        elif len(self._refused) >= _KNOWN_VERSIONS:
-            self._refused = {}
-        refused = self._refused.setdefault(of, bytearray())
-        if part >= len(refused):
-            refused.extend(bytes(part + 1 - len(refused)))
-        refused[part] = 1
-
-    def round_out(
-        self, of: ObjectId, start: int, stop: int
-    ) -> tuple[int, int, frozenset[int] | None]:
-        """Widen a range to whole blocks at the ends that will be stored.
-
-        A block is stored when all of it was read, and is read only once if it is.
-
-        Returns:
-            The range, and which of its parts will be stored; None if all may be.
-        """
-        file = self.file
-        if file is None or self._is_off or stop <= start or stop > _NUMBERED_BYTES:
-            return start, stop, frozenset()
-        first, last = start // PART_BYTES, (stop - 1) // PART_BYTES
-        if last - first < _FEW_PARTS:
-            wanted = range(first, last + 1)
-            parts = frozenset(part for part in wanted if file.admits(of, part, self._is_used))
-            for part in wanted:
-                if part not in parts:
-                    self._refuse(of, part)
-        else:
-            parts = None
-        if parts is None or first in parts:
-            start -= start % BLOCK_BYTES
-        if parts is None or last in parts:
-            stop += -stop % BLOCK_BYTES
-        return start, stop, parts
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is stored now."""
+        return self._is_off or self.files is None or time.monotonic() < self._full_until
 
     def write_later(
-        self,
-        of: ObjectId,
-        start: int,
-        data: bytes | memoryview,
-        *,
-        is_end: bool,
-        parts: frozenset[int] | None = None,
+        self, object_id: ObjectId, start: int, data: bytes | memoryview, *, is_end: bool
     ) -> None:
-        """Store the whole blocks of some bytes of an object in the background.
+        """Store the whole pages of some bytes of an object in the background.
 
         They are dropped if many wait to be written.
 
         Args:
             is_end: whether the object is known to end with these bytes.
-            parts: only these parts; None for all.
         """
-        at = start + -start % BLOCK_BYTES
+        position = start + -start % PAGE_BYTES
         stop = start + len(data)
-        stop -= 0 if is_end else stop % BLOCK_BYTES
-        if at >= stop or self._is_off or self.file is None:
+        stop -= 0 if is_end else stop % PAGE_BYTES
+        if position >= stop or self.is_full:
             return
         with memoryview(data) as view, self._changed:
-            while at < stop:
-                part = at // PART_BYTES
-                end = min(stop, (part + 1) * PART_BYTES)
-                if parts is None or part in parts:
-                    if self._queued_bytes + end - at > _QUEUE_BYTES:
-                        break
-                    blocks = bytes(view[at - start : end - start])
-                    first = at % PART_BYTES // BLOCK_BYTES
-                    self._queue.append(_Blocks(of, part, first, blocks))
-                    self._queued_bytes += end - at
-                at = end
+            while position < stop:
+                end = min(stop, position - position % BLOCK_BYTES + BLOCK_BYTES)
+                if self._queued_bytes + end - position > _QUEUE_BYTES:
+                    break
+                pages = bytes(view[position - start : end - start])
+                self._queue.append(_Pages(object_id, position, pages))
+                self._queued_bytes += len(pages)
+                position = end
             if self._queue and self._thread is None:
                 self._thread = threading.Thread(
                     target=_write, args=(weakref.ref(self),), name="recordsmith-cache", daemon=True
@@ -218,37 +133,37 @@ class BlockCache:
                 lambda: not self._queue and not self._is_writing, timeout=seconds
             )
 
-    def _next(self) -> _Blocks | None:
-        """Wait for blocks to write; None if there are none for a while."""
+    def write_next(self) -> bool:
+        """Wait for pages and write them; return False if there are none for a while."""
         with self._changed:
-            if self._is_writing:
+            if not self._changed.wait_for(lambda: bool(self._queue), timeout=_IDLE_SECONDS):
+                self._thread = None
+                return False
+            object_id, start, data = self._queue.popleft()
+            self._queued_bytes -= len(data)
+            self._is_writing = True
+        try:
+            self._write(object_id, start, data)
+        finally:
+            with self._changed:
                 self._is_writing = False
                 self._changed.notify_all()
-            if not self._changed.wait_for(lambda: bool(self._queue), timeout=_CHECK_SECONDS):
-                self._thread = None
-                return None
-            blocks = self._queue.popleft()
-            self._queued_bytes -= len(blocks.data)
-            self._is_writing = True
-            return blocks
+        return True
 
-    def _store(self, blocks: _Blocks) -> None:
-        file = self.file
-        if file is None or self._is_off:
+    def _write(self, object_id: ObjectId, start: int, data: bytes) -> None:
+        if self.files is None or self.is_full:
             return
-        of, part, first, data = blocks
+        number, first = start // BLOCK_BYTES, start % BLOCK_BYTES // PAGE_BYTES
+        view = memoryview(data)
+        pages = [
+            (first + place // PAGE_BYTES, view[place : place + PAGE_BYTES])
+            for place in range(0, len(data), PAGE_BYTES)
+        ]
         try:
-            file.write(of, part, first, memoryview(data), self._is_used)
+            if not self.files.write(object_id, number, pages, self._is_used):
+                self._full_until = time.monotonic() + _FULL_SECONDS
         except OSError as error:
             self._turn_off(f"cannot write {self.folder}: {error.strerror or error}")
-
-    def _check(self) -> None:
-        file = self.file
-        if file is not None:
-            try:
-                file.check_exists()
-            except OSError as error:
-                self._turn_off(f"{self.folder}: {error.strerror or error}")
 
     def _turn_off(self, reason: str) -> None:
         """Stop writing; what is cached is still read."""
@@ -262,60 +177,51 @@ class BlockCache:
 
 
 def _write(reference: weakref.ref[BlockCache]) -> None:
-    """Write blocks until there are none for a while: the body of the thread."""
-    checked = time.monotonic()
+    """Write pages until there are none for a while: the body of the thread."""
     while (cache := reference()) is not None:
-        blocks = cache._next()  # noqa: SLF001 - the thread must not keep its cache alive
-        if blocks is None:
-            return
         try:
-            cache._store(blocks)  # noqa: SLF001
-            if time.monotonic() > checked + _CHECK_SECONDS:
-                cache._check()  # noqa: SLF001
-                checked = time.monotonic()
+            if not cache.write_next():
+                return
         except RuntimeWarning:  # the user's filter makes errors of warnings
             continue
         finally:
-            del cache
+            del cache  # the thread must not keep its cache alive
 
 
-_opened: weakref.WeakValueDictionary[str, BlockCache] = weakref.WeakValueDictionary()
-_caches: weakref.WeakSet[BlockCache] = weakref.WeakSet()
-_lock = threading.Lock()
+class _OpenCaches:
+    """The cache folders that this process has open, one `BlockCache` for each."""
+
+    def __init__(self) -> None:
+        self._by_path: weakref.WeakValueDictionary[str, BlockCache] = weakref.WeakValueDictionary()
+        self.renew_lock()
+        renew_in_children(self)
+
+    def renew_lock(self) -> None:
+        self._lock = threading.Lock()
+
+    def open(self, folder: str, max_bytes: int | None, *, keeps_limit: bool) -> BlockCache:
+        path = os.path.abspath(os.path.expanduser(folder))
+        with self._lock:
+            cache = self._by_path.get(path)
+            if cache is None:
+                cache = self._by_path[path] = BlockCache(path, max_bytes, keeps_limit=keeps_limit)
+            else:
+                cache.set_limit(max_bytes, keeps_limit=keeps_limit)
+        return cache
+
+    def flush(self) -> None:
+        for cache in list(self._by_path.values()):
+            cache.flush(_EXIT_SECONDS)
 
 
-def open_cache(folder: str, most_bytes: int | None, *, keeps_limit: bool = False) -> BlockCache:
-    """Open a cache folder; there is one `BlockCache` for it in a process.
-
-    Raises:
-        OptionError: as `CacheFile`.
-    """
-    path = os.path.abspath(os.path.expanduser(folder))
-    with _lock:
-        cache = _opened.get(path)
-        if cache is None:
-            cache = _opened[path] = BlockCache(path, most_bytes, keeps_limit=keeps_limit)
-        elif most_bytes is not None and not keeps_limit:
-            cache.set_limit(most_bytes)
-    return cache
+open_caches = _OpenCaches()
+atexit.register(open_caches.flush)
 
 
-def _hash(text: bytes) -> int:
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
+def open_cache(folder: str, max_bytes: int | None, *, keeps_limit: bool = False) -> BlockCache:
+    """Open a cache folder; there is one `BlockCache` for it in a process."""
+    return open_caches.open(folder, max_bytes, keeps_limit=keeps_limit)
 
 
-def _flush_all() -> None:
-    for cache in list(_caches):
-        cache.flush(_EXIT_SECONDS)
-
-
-def _reset_all() -> None:
-    global _lock  # noqa: PLW0603 - a thread of the parent may hold it
-    _lock = threading.Lock()
-    for cache in list(_caches):
-        cache._reset()  # noqa: SLF001
-
-
-atexit.register(_flush_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_all)
+def _hash(text: bytes) -> str:
+    return blake2b(text, digest_size=8).hexdigest()

@@ -10,8 +10,8 @@ from typing import Any
 
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores.local import LocalStore
-from recordsmith.stores.local.cache_file import (
-    CacheFile,
+from recordsmith.stores.local.block_files import (
+    BlockFiles,
     check_folder,
     check_private,
     disk_bytes,
@@ -84,11 +84,10 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
     indexes = [info for info in store.list(f"{INDEX_FOLDER}/") if _INDEX.fullmatch(info.key)]
     limit, stats = None, None
     if has_blocks(path):
-        file = CacheFile(path)
+        files = BlockFiles(path)
         if clear:
-            file.clear()
-        limit, stats = file.most_bytes, file.stats()
-        file.close()
+            files.clear()
+        limit, stats = files.max_bytes, files.stats()
     if clear:
         for info in indexes:
             store.delete(info.key)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from recordsmith.errors import FileAccessError
+from recordsmith.stopping import call_with_timeout
 from recordsmith.stores.folders.writer import (
     BEGUN_NOTE,
     EXPORT_NOTE,
@@ -23,7 +24,6 @@ from recordsmith.stores.folders.writer import (
 )
 from recordsmith.stores.location import Location
 from recordsmith.stores.object_writer import ObjectWriter
-from recordsmith.stores.parallel_reads import result_soon
 from recordsmith.stores.small_objects import NOTE_BYTES, read_existing
 
 
@@ -165,6 +165,6 @@ def direct_folder(
             if isinstance(error, Exception):
                 writer.remove()
             else:
-                result_soon(writer.remove)
+                call_with_timeout(writer.remove)
         raise
     writer.discard()  # closes temporary files

@@ -270,9 +270,6 @@ def _undo_moves(staging: Path, folder: Path) -> None:
 
     Only entries that the job itself moved in, identified by inode, are moved out, so that a foreign
     or outdated note does not affect other files.
-
-    Raises:
-        OptionError: entries that the job moved away cannot be restored.
     """
     moves = staging / _MOVES
     if not os.path.lexists(moves):

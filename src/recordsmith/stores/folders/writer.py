@@ -48,11 +48,7 @@ class FolderWriter(ABC):
 
     @abstractmethod
     def take(self, name: str, attempt: str) -> None:
-        """Add an object that another process has written, in this attempt.
-
-        Raises:
-            FileAccessError: this process does not see it.
-        """
+        """Add an object that another process has written, in this attempt."""
 
     def temporary_file(self) -> IO[bytes]:
         """Open a temporary file, in memory while it is small, until the end of the writer."""
@@ -113,11 +109,7 @@ def earlier_entries(folder: Location, note: str = EXPORT_NOTE) -> list[str]:
 
 
 def plain_name(name: Any) -> str:
-    """Validate the name of an entry of a folder.
-
-    Raises:
-        ValueError: the name is a path to elsewhere.
-    """
+    """Validate the name of an entry of a folder."""
     if not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", ".."):
         raise ValueError(f"{name!r:.60} is not the name of an entry")
     return name

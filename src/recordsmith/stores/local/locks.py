@@ -38,10 +38,6 @@ def locked(folder: Path, named: object, *, is_shared: bool = False) -> Iterator[
 
     Yields:
         Whether the folder is locked: False if the file system does not support locks.
-
-    Raises:
-        FileAccessError: another process holds the lock, or the lock file cannot be written.
-        OptionError: the lock file is a link or a folder.
     """
     path = folder / LOCK_NAME
     descriptor, is_locked = _hold(path, named, shared=is_shared)
@@ -87,11 +83,7 @@ def _hold(path: Path, named: object, *, shared: bool) -> tuple[int, bool]:
 
 
 def lock_file(descriptor: int, *, shared: bool, wait: bool = False) -> bool:
-    """Lock an open file; return False if the file system does not support locks.
-
-    Raises:
-        BlockingIOError: another process holds it.
-    """
+    """Lock an open file; return False if the file system does not support locks."""
     if fcntl is None:
         return False
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX

@@ -24,11 +24,7 @@ _ALIGNMENT = 4096  # of offsets, lengths and memory: enough for O_DIRECT on all 
 
 
 def open_regular(path: str | Path, flags: int, mode: int = 0o666) -> int:
-    """Open a regular file and return its descriptor; a new one gets the mode.
-
-    Raises:
-        OSError: it is not a regular file; or is a symbolic link, with O_NOFOLLOW.
-    """
+    """Open a regular file and return its descriptor; a new one gets the mode."""
     if flags & os.O_NOFOLLOW and os.path.islink(path):
         raise OSError(errno.EINVAL, "it is a symbolic link, not a regular file")
     descriptor = os.open(path, flags | os.O_NONBLOCK, mode)
@@ -49,11 +45,7 @@ class LocalReader(ObjectReader, io.FileIO):
     _path = ""
 
     def __init__(self, path: str, *, follows_links: bool = True) -> None:
-        """Open a file; without following links, only a regular one.
-
-        Raises:
-            FileAccessError: it is missing, forbidden, or a folder.
-        """
+        """Open a file; without following links, only a regular one."""
         self._path = path
         opener = None if follows_links else open_without_links
         with accessing(path):

@@ -33,9 +33,6 @@ class ScratchFile(LocalReader):
         Args:
             pieces: the first content, end to end.
             folder: where the file is; None means the folder for temporary files.
-
-        Raises:
-            FileAccessError: the folder is not writable, or the disk is full.
         """
         self._path = "a temporary file"
         self._folder = folder
@@ -81,10 +78,7 @@ class ScratchFolder:
     """A folder for temporary files, which is removed when this object is garbage-collected."""
 
     def __init__(self) -> None:
-        """
-        Raises:
-            FileAccessError: no folder for temporary files is writable.
-        """
+        """"""
         try:
             self.path = tempfile.mkdtemp(prefix="recordsmith-")
         except OSError as error:

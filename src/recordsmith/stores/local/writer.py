@@ -120,11 +120,7 @@ def _create_temporary(path: Path) -> tuple[Path, int]:
 
 
 def rename(old: Path, new: Path) -> None:
-    """Give a file another name, and replace a file or link of that name.
-
-    Raises:
-        OptionError: a folder has that name.
-    """
+    """Give a file another name, and replace a file or link of that name."""
     with accessing(new, "write"):
         try:
             os.replace(old, new)

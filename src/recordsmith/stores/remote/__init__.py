@@ -6,7 +6,7 @@ while it is read is noticed by its ETag.
 
 from recordsmith.stores.remote.fsspec_store import FsspecStore
 from recordsmith.stores.remote.object_store import ObjectStore
-from recordsmith.stores.remote.settings import PassedOptions, read_settings
+from recordsmith.stores.remote.store_options import PassedOptions, read_settings
 from recordsmith.stores.remote.urls import locate_url
 from recordsmith.stores.remote.web_store import WebStore
 

@@ -38,12 +38,7 @@ _PREFIXES = {"s3": ("aws_",), "gs": ("google_",), "az": ("azure_", "azure_storag
 
 
 def with_credentials(url: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return options with credentials, and whether there are none.
-
-    Raises:
-        OptionError: a profile of AWS does not exist, or cannot be used without boto3; or half of
-            its key is missing.
-    """
+    """Return options with credentials, and whether there are none."""
     cloud = _CLOUDS.get(url.partition("://")[0])
     if cloud == "s3":
         _check_key_pair(options)

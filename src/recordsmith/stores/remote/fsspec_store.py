@@ -27,7 +27,7 @@ from recordsmith.stores.checks import (
     missing_error,
 )
 from recordsmith.stores.object_writer import Data, ObjectWriter, WholeWriter, pieces_of
-from recordsmith.stores.remote.settings import PassedOptions
+from recordsmith.stores.remote.store_options import PassedOptions
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 _ATTEMPTS = 4
@@ -321,11 +321,7 @@ class FsspecStore(Store):
                 raise
 
     def _remove_empty_folders(self, path: str) -> None:
-        """Remove a folder of empty folders, which is in the way of a file.
-
-        Raises:
-            OptionError: it has files.
-        """
+        """Remove a folder of empty folders, which is in the way of a file."""
         if _is_arrow(self._files) or any(files for *_, files in self._files.walk(path)):
             raise folder_error(path)  # pyarrow removes folders with all that is in them
         for folder, *_ in reversed([*self._files.walk(path)]):
@@ -379,11 +375,7 @@ class FsspecStore(Store):
 
     @contextmanager
     def _translating(self, key: str, operation: str = "read") -> Iterator[None]:
-        """Translate the errors of a file system.
-
-        Raises:
-            FileAccessError: it failed.
-        """
+        """Translate the errors of a file system."""
         try:
             with self._in_turn():
                 yield

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from recordsmith.errors import FileAccessError
+from recordsmith.stopping import SHORT_SECONDS, call_with_timeout
 from recordsmith.stores.checks import exists_error
 from recordsmith.stores.object_writer import WholeWriter, version_of
-from recordsmith.stores.parallel_reads import SOON_SECONDS, result_soon
 from recordsmith.stores.store import Store
 
 PART_BYTES = 8 << 20
@@ -146,7 +146,9 @@ class Upload:
             with suppress(FileAccessError):  # the reason for aborting is of more use
                 # not in this thread: if its job is stopping, its calls are not made
                 is_busy = self._lock.locked()  # by an interrupted call, which may not return soon
-                result_soon(self._call, abort, seconds=SOON_SECONDS if is_busy else _ABORT_SECONDS)
+                call_with_timeout(
+                    self._call, abort, seconds=SHORT_SECONDS if is_busy else _ABORT_SECONDS
+                )
 
     def _locked(self, function: Callable[..., Any], *arguments: Any) -> None:
         with self._lock:

@@ -11,7 +11,7 @@ from recordsmith.errors import OptionError
 from recordsmith.stores.checks import check_key
 from recordsmith.stores.remote.fsspec_store import FsspecStore
 from recordsmith.stores.remote.object_store import ObjectStore
-from recordsmith.stores.remote.settings import PassedOptions
+from recordsmith.stores.remote.store_options import PassedOptions
 from recordsmith.stores.remote.web_store import WebStore
 from recordsmith.stores.store import Store
 

@@ -16,7 +16,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image.geometry.fit import Placement
 from recordsmith.loading.features import BatchRows, ColumnRequest, ImageFeature, ImageFilling
-from recordsmith.loading.features.random_numbers import RandomNumbers
+from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.loading.memory import empty
 
 

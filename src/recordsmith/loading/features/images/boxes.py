@@ -28,8 +28,8 @@ from recordsmith.loading.features.feature import (
     ImageFilling,
     PixelFeature,
 )
-from recordsmith.loading.features.images.followed_image import check_leader, images_in, leading
-from recordsmith.loading.features.values.padded import TooLong, check_room, pad, too_long
+from recordsmith.loading.features.images.mask import check_leader, images_in, leading
+from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
 from recordsmith.loading.number_options import is_whole
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]

@@ -32,6 +32,7 @@ from recordsmith.loading.features.feature import (
     Feature,
     ImageFeature,
     ImageFilling,
+    RandomNumbers,
 )
 from recordsmith.loading.features.images.frames import (
     LARGEST_SIDE,
@@ -41,7 +42,6 @@ from recordsmith.loading.features.images.frames import (
     place_all,
 )
 from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
-from recordsmith.loading.features.random_numbers import RandomNumbers
 from recordsmith.loading.memory import empty
 from recordsmith.loading.number_options import whole_number
 

@@ -10,7 +10,14 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    option,
+    suggest_names,
+)
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
@@ -22,13 +29,49 @@ from recordsmith.loading.features.feature import (
     ColumnRequest,
     Feature,
     Filling,
+    ImageFeature,
     ImageFilling,
     PixelFeature,
 )
-from recordsmith.loading.features.images.followed_image import check_leader, images_in, leading
 from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
 from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
 from recordsmith.loading.number_options import is_whole, whole_number
+
+
+def images_in(features: Mapping[str, Feature]) -> dict[str, ImageFeature]:
+    """Return the features that make images, by name."""
+    return {
+        name: feature for name, feature in features.items() if isinstance(feature, ImageFeature)
+    }
+
+
+def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:
+    """Raise OptionError if the images that the feature `name` follows are missing or ambiguous."""
+    images = images_in(features)
+    if of is not None and of not in images:
+        hint = suggest_names(of, images, "the loader has no Image")
+        raise OptionError(
+            f"feature {name!r}: {of!r} is not an Image or Patches; {hint}",
+            option="of",
+            value=of,
+        )
+    if of is None and len(images) > 1:
+        raise OptionError(
+            f"feature {name!r} could follow {' or '.join(map(repr, images))}",
+            option="of",
+            remedy=f"Pass {' or '.join(option('of', image) for image in images)}.",
+        )
+
+
+def leading(of: str | None, rows: BatchRows) -> ImageFilling | None:
+    """Return the images to follow, already begun; None without images."""
+    images = {
+        name: filling
+        for name, filling in rows.fillings.items()
+        if isinstance(filling, ImageFilling)
+    }
+    return next(iter(images.values()), None) if of is None else images[of]
+
 
 _LARGEST_STORED = 65_535
 

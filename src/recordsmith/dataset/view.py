@@ -1,0 +1,319 @@
+"""`View`: what a dataset reads: its records, their columns, and what is known of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recordsmith.arrow import schema_from_text
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
+from recordsmith.dataset.selection import ChosenPositions, PositionArray
+from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.shares import draws_of_splits, share_counts
+from recordsmith.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    NotAnExampleError,
+    OptionError,
+    option,
+    suggest_names,
+)
+from recordsmith.example import (
+    FeatureRequest,
+    FeatureSchema,
+    FeatureSpec,
+    Schema,
+    SchemaSurvey,
+)
+from recordsmith.stores import Location
+from recordsmith.where import Where
+from recordsmith.words import first_of
+
+_NAMED_PATHS = 3
+
+
+class DatasetSource(NamedTuple):
+    """What was opened: places, and splits; None for all."""
+
+    places: tuple[Location, ...]
+    splits: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        split = "" if self.splits is None else f", split {'+'.join(self.splits)}"
+        return first_of([str(place) for place in self.places], _NAMED_PATHS) + split
+
+
+@dataclass
+class View:
+    """What a dataset reads. Other packages use it; a Dataset documents it for users.
+
+    schema: of exactly these records, if it is known.
+    outer_schema: the schema that columns are read with, if it is known: of these records, or of
+        those that they were selected from.
+    split_schemas: the splits of the manifest, with their schemas if they are known.
+    source: what was opened; None for all files of the dataset.
+    arrow_schema, formats: as in `Manifest`.
+    columns: the selected features; None for all.
+    chosen: how the records were chosen, for `repr`.
+    """
+
+    records: SelectedRecords
+    schema: Schema | None = None
+    outer_schema: Schema | None = None
+    class_names: ClassNames | None = None
+    split_schemas: Mapping[str, Schema | None] = field(default_factory=dict)
+    source: DatasetSource | None = None
+    arrow_schema: str | None = None
+    formats: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+    chosen: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> DatasetSource:
+        """The paths and splits that were opened, or all files of the dataset."""
+        files = tuple(shard.location for shard in self.records.all_shards)
+        return self.source or DatasetSource(files)
+
+    # -- selection -----------------------------------------------------------------------------
+
+    def of(self, records: SelectedRecords, how: str | None = None) -> View:
+        """Return a view of other records of the same shards; `how` they were chosen."""
+        chosen = self.chosen if how is None else (*self.chosen, how)
+        schema = self.schema if records is self.records else None
+        return replace(self, records=records, schema=schema, chosen=chosen)
+
+    def matching(self, where: Where) -> View:
+        """Return a view of the records that match, which are found at first use."""
+        known = self.outer_schema
+        if known is not None:
+            where.check(known)
+        # a record that is not selected here may have the features
+        must_find = known is None and self.records.is_everything_known
+        find = partial(_matching, self.records, where, must_find=must_find)
+        return self.of(self.records.select(find), f"filter: {where}")
+
+    def drawn(self, shares: Mapping[str, float], seed: int, name: str) -> View:
+        """Return a view of one of the random parts with these shares."""
+        return self.of(self.records.select(partial(_drawn, self.records, shares, seed, name)))
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        shards = self.records.all_shards
+        return tuple(dict.fromkeys(shard.split for shard in shards) | dict(self.split_schemas))
+
+    def of_split(self, name: str) -> View:
+        """Return a view of one split."""
+        shards = self.records.all_shards
+        if {shard.split for shard in shards} <= {name}:
+            return self
+        if not self.records.is_everything_known:
+            return self.of(self.records.select(partial(_of_split, self.records, name)))
+        schema = self.split_schemas.get(name)
+        return replace(
+            self,
+            records=joined_shards([shard for shard in shards if shard.split == name]),
+            schema=schema,
+            outer_schema=schema,
+            split_schemas={name: schema},
+            source=None if self.source is None else self.source._replace(splits=(name,)),
+            columns=None,
+            chosen=(),
+        )
+
+    def of_shard(self, shard: Shard) -> View:
+        """Return a view of all records of a shard, with the columns of this view."""
+        return replace(
+            self,
+            records=joined_shards([shard]),
+            schema=None,
+            outer_schema=self.column_schema,
+            split_schemas={},
+            source=None,
+            formats={},
+            chosen=(),
+        )
+
+    # -- schema --------------------------------------------------------------------------------
+
+    def read_schema(self) -> Schema:
+        """Return the schema of these records, from the manifest or from one pass over them."""
+        if self.schema is None:
+            survey = SchemaSurvey()
+            for located in self.records.blocks():
+                block = located.block
+                with located.located():
+                    survey.update(block.buffer, block.starts, block.lengths)
+            self.schema = survey.finish()
+            self.outer_schema = self.outer_schema or self.schema
+        return self.schema
+
+    @property
+    def column_schema(self) -> Schema:
+        """The schema that columns are read with."""
+        return self.outer_schema or self.read_schema()
+
+    def preview_schema(self, record_count: int) -> tuple[Schema, bool]:
+        """Return the known schema, or that of the first undamaged records; and if it covers all."""
+        if self.schema is not None and self.schema.is_complete:
+            return self.schema, True
+        is_all = record_count >= len(self.records)
+        try:
+            first = self if is_all else self.of(self.records.cut(slice(record_count)))
+            schema = first.read_schema()
+        except DataError:
+            survey = SchemaSurvey()
+            for record in self._readable(record_count):
+                with suppress(DataError):
+                    start, length = np.zeros(1, np.int64), np.array([len(record)])
+                    SchemaSurvey().update(record, start, length)  # raises before damage is counted
+                    survey.update(record, start, length)
+            return survey.finish(), False
+        return schema, is_all and schema.is_complete
+
+    def _readable(self, record_count: int) -> Iterator[bytes]:
+        """Yield the first records, without damaged ones."""
+        position = 0
+        with suppress(DataError):
+            for located in self.records.cut(slice(record_count)).blocks():
+                for record in located.block.records():
+                    yield record
+                    position += 1
+        for after in range(position, min(record_count, len(self.records))):
+            with suppress(DataError, OptionError):  # compressed shards have no random access
+                yield self.records.read_record(after)
+
+    def arrow_types(self, restore_types: bool | None = None) -> Any:
+        """Return the pyarrow.Schema of the types to restore; None to restore none."""
+        if restore_types is False or (restore_types is None and self.arrow_schema is None):
+            return None
+        if self.arrow_schema is None:
+            raise OptionError(
+                "the manifest has no Arrow types: the dataset was not packed from an Arrow "
+                "table, or was edited since",
+                option="restore_types",
+                value=True,
+            )
+        try:
+            return schema_from_text(self.arrow_schema)
+        except ValueError as error:
+            raise CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                str(error),
+                remedy=f"Read it with {option('restore_types', False)}.",
+            ) from None
+
+    # -- features ------------------------------------------------------------------------------
+
+    def specs(
+        self, keys: FeatureRequest | None, *, fills_missing: bool = False
+    ) -> dict[str, FeatureSpec]:
+        """Complete the FeatureSpecs of features with kinds and shapes from the schema.
+
+        Args:
+            fills_missing: whether a feature that some records lack can have a fixed shape.
+        """
+        given: Mapping[str, FeatureSpec | None]
+        if isinstance(keys, Mapping):
+            given = keys
+        elif isinstance(keys, str):
+            raise OptionError(option="keys", value=keys, expected="a list of names")
+        elif keys is None:
+            schema = self.column_schema
+            if schema.payload not in ("Example", "mixed", "none"):
+                raise NotAnExampleError(self.read_schema().payload, "Examples")
+            schema.check_complete("select the features that you need")
+            features = schema.features.items()
+            given = dict.fromkeys(key for key, feature in features if feature.kind != "none")
+        else:
+            given = dict.fromkeys(keys)
+        return {
+            key: self._spec(key, spec or FeatureSpec(), fills_missing)
+            for key, spec in given.items()
+        }
+
+    def _spec(self, key: str, spec: FeatureSpec, fills_missing: bool) -> FeatureSpec:
+        if spec.shape is not None and spec.kind is not None:
+            return spec
+        schema = self.column_schema
+        known = schema.features.get(key)
+        if known is not None:
+            return _complete(key, spec, known, fills_missing)
+        schema.check_complete(
+            f"{key!r} is not listed in the schema, so pass a FeatureSpec with kind and shape"
+        )
+        if spec.default is None:
+            self.check_keys([key])
+        return spec
+
+    def check_keys(self, keys: Iterable[str]) -> None:
+        """Raise an OptionError for a feature that no record has."""
+        schema = self.column_schema
+        if "features" not in schema.sections and len(self.records):
+            raise NotAnExampleError(self.read_schema().payload, "Examples")
+        for key in keys:
+            if key not in schema.features and schema.is_complete:
+                none = "records have no features" if len(self.records) else "the dataset is empty"
+                hint = suggest_names(key, schema.features, none)
+                raise OptionError(
+                    f"no record has a feature {key!r}; {hint}", option="keys", value=key
+                )
+
+
+def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> ChosenPositions:
+    """Read all records in the order of the files; return the positions of those that match."""
+    positions, order = records.positions, None
+    if not positions.is_ascending:
+        order = positions.all().argsort(kind="stable")
+        records = records.select(PositionArray(positions.at(order)))
+    pieces, start = [np.empty(0, np.int64)], 0
+    for located in records.blocks():
+        block = located.block
+        with located.located():
+            rows = np.flatnonzero(where.matches(replace(block, position=0)))
+        pieces.append(rows + start)
+        start += len(block)
+    if must_find:
+        where.check_features_found()
+    places = np.concatenate(pieces)
+    if order is not None:
+        places = np.sort(order[places])
+    return PositionArray(positions.at(places), where=str(where))
+
+
+def _drawn(
+    records: SelectedRecords, shares: Mapping[str, float], seed: int, name: str
+) -> ChosenPositions:
+    count = len(records)
+    draw = draws_of_splits(count, share_counts(count, shares), seed)[name]
+    return PositionArray(records.positions.at(np.flatnonzero(draw.keeps(0, count))))
+
+
+def _of_split(records: SelectedRecords, split: str) -> ChosenPositions:
+    """The positions of records in shards of one split."""
+    return PositionArray(records.positions.all()[records.are_in_split(split)])
+
+
+def _complete(
+    key: str, spec: FeatureSpec, known: FeatureSchema, fills_missing: bool
+) -> FeatureSpec:
+    if spec.kind is None and known.kind in ("mixed", "none"):
+        detail = "different kinds in different records" if known.kind == "mixed" else "no values"
+        raise OptionError(
+            f"feature {key!r} has {detail}",
+            option="keys",
+            value=key,
+            remedy="Pass a FeatureSpec with a kind to read it.",
+        )
+    shape = spec.shape
+    if shape is None:
+        shape = known.shape_if_present if fills_missing else known.shape
+        shape = "ragged" if shape is None else shape
+    kind = spec.kind or known.kind
+    return FeatureSpec(kind, shape, spec.default)  # type: ignore[arg-type]

@@ -1,0 +1,180 @@
+"""Features of byte strings: as stored, as text, or as arrays of one shape."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.loading.features.feature import ColumnRequest, ValueFeature
+from recordsmith.loading.features.numbers import row_of
+
+
+@dataclass(frozen=True)
+class Bytes(ValueFeature):
+    """Byte strings: a BytesArray, (batch, *shape), or a RaggedArray of byte strings.
+
+    Attributes:
+        key: the key of the feature in the records.
+        shape: of the values of a record: () for one, (n,) for n, "ragged" for any number.
+        default: the value for records without the feature; without it, a ragged row is empty.
+    """
+
+    key: str
+    shape: tuple[int, ...] | Literal["ragged"] = ()
+    _: KW_ONLY
+    default: Any = None
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(("bytes",), self.shape, self.default)}
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        return {name: columns[self.key]}
+
+
+@dataclass(frozen=True)
+class Raw(ValueFeature):
+    """Arrays stored as bytes, as `ndarray.tobytes` returns them: (batch, *shape).
+
+    Attributes:
+        key: the key of the feature in the records; its value is one byte string.
+        shape: of the array of a record, in C order.
+        dtype: of its numbers, such as "uint8" or "float32"; little-endian unless it is explicitly
+            big-endian, such as ">f4".
+    """
+
+    key: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __post_init__(self) -> None:
+        try:
+            is_number = np.dtype(self.dtype).kind in "biufc"
+        except TypeError:
+            is_number = False
+        if not is_number or self.dtype is None:
+            raise OptionError(
+                option="dtype", value=self.dtype, expected="a numeric dtype such as 'float32'"
+            )
+        if not isinstance(self.shape, tuple) or not all(
+            isinstance(side, (int, np.integer)) and side >= 0 for side in self.shape
+        ):
+            raise OptionError(
+                option="shape", value=self.shape, expected="a tuple of lengths such as () or (3, 4)"
+            )
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(("bytes",), ())}
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        column = columns[self.key]
+        assert isinstance(column, BytesArray)
+        stored = np.dtype(self.dtype)
+        if stored.byteorder != ">":
+            stored = stored.newbyteorder("<")
+        size = math.prod(self.shape) * stored.itemsize
+        lengths = column.lengths
+        if (lengths != size).any():
+            row = int(np.argmax(lengths != size))
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"feature {self.key!r} has the wrong size",
+                found=_bytes(int(lengths[row])),
+                expected=f"{_bytes(size)} for shape {self.shape} of {np.dtype(self.dtype).name}",
+                feature=self.key,
+                record=row,
+            )
+        numbers = _in_place(column.packed().buffer, stored).reshape(len(column), *self.shape)
+        return {name: numbers}
+
+
+def _in_place(memory: npt.NDArray[np.uint8], stored: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the numbers in native byte order, without a copy if possible."""
+    if stored.kind == "b":
+        return memory.astype(np.bool_)
+    if memory.ctypes.data % stored.alignment:  # unaligned arrays break C code
+        memory = memory.copy()
+    native: npt.NDArray[Any] = memory.view(stored).astype(stored.newbyteorder("="), copy=False)
+    return native
+
+
+def _bytes(count: int) -> str:
+    return "1 byte" if count == 1 else f"{count} bytes"
+
+
+@dataclass(frozen=True)
+class Text(ValueFeature):
+    """Text: an ndarray of str objects, (batch, *shape); of lists of str, (batch,), if ragged.
+
+    Attributes:
+        key: the key of the feature in the records.
+        shape, default: as of `Bytes`.
+        errors: how invalid UTF-8 is handled, as in `bytes.decode`: "strict" for an error,
+            "replace", "ignore", "surrogateescape", "backslashreplace".
+    """
+
+    key: str
+    shape: tuple[int, ...] | Literal["ragged"] = ()
+    _: KW_ONLY
+    default: Any = None
+    errors: str = "strict"
+
+    def __post_init__(self) -> None:
+        try:
+            codecs.lookup_error(self.errors)
+        except (LookupError, TypeError):
+            raise OptionError(
+                option="errors",
+                value=self.errors,
+                expected="'strict', 'replace', 'ignore' or another error handler of bytes.decode",
+            ) from None
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(("bytes",), self.shape, self.default)}
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        column = columns[self.key]
+        texts = self._decoded(column)
+        if isinstance(column, RaggedArray):
+            rows = np.empty(len(column), object)
+            for row, (start, stop) in enumerate(pairwise(column.row_splits.tolist())):
+                rows[row] = texts[start:stop]
+            return {name: rows}
+        array = np.empty(len(texts), object)
+        array[:] = texts
+        return {name: array.reshape(column.shape)}
+
+    def _decoded(self, column: Column) -> list[str]:
+        """Return all texts of a column, end to end."""
+        values = column.values if isinstance(column, RaggedArray) else column.reshape(-1)
+        assert isinstance(values, BytesArray)
+        texts = []
+        for value in values.tolist():
+            try:
+                texts.append(value.decode("utf-8", self.errors))
+            except UnicodeDecodeError as error:
+                raise CorruptDataError(
+                    Defect.FEATURE_VALUE,
+                    f"feature {self.key!r} is not UTF-8: byte {error.start} is "
+                    f"0x{value[error.start]:02x} ({error.reason})",
+                    found=f"{value!r:.80}",
+                    remedy=f"Load it as Bytes, or pass {option('errors', 'replace')}.",
+                    feature=self.key,
+                    record=row_of(column, len(texts)),
+                ) from None
+        return texts

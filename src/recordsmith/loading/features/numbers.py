@@ -1,0 +1,387 @@
+"""Features of numbers: of a fixed shape, padded to one length, or ragged; positions, presence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
+from numbers import Real
+from typing import Any, Literal, get_args, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.example import Column, Kind, RaggedArray
+from recordsmith.image.storing.image_options import check_word
+from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ValueFeature
+from recordsmith.loading.number_options import is_whole
+
+
+@dataclass(frozen=True)
+class _Numbers(ValueFeature):
+    """The same number of values from each record."""
+
+    key: str
+    _: KW_ONLY
+    dtype: str | None = None
+    default: Any = None
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+        if self.dtype is not None and self.default is not None:
+            is_number = np.asarray(self.default).dtype.kind in "biuf"  # others are rejected later
+            if is_number and not can_hold(number_type(self.dtype), self.default):
+                raise OptionError(
+                    option="default",
+                    value=self.default,
+                    expected=f"a number that {self.dtype} can hold",
+                )
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        return {name: as_dtype(self.key, columns[self.key], self.dtype)}
+
+
+@dataclass(frozen=True)
+class Tensor(_Numbers):
+    """An array of numbers from each record: int64 or float32, (batch, *shape).
+
+    Attributes:
+        key: the key of the feature in the records.
+        shape: of the values of a record, in C order: (13,), (3, 4).
+        dtype: of the batch, such as "float16" or "int32". Default: as stored. A number that the
+            dtype cannot hold is an error, but floats may lose precision in a narrower float type,
+            such as "float16" or "bfloat16" (which needs the package ml_dtypes).
+        default: the value for records without the feature.
+    """
+
+    shape: tuple[int, ...]
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(NUMBERS, self.shape, self.default)}
+
+
+@dataclass(frozen=True)
+class Scalar(_Numbers):
+    """One number from each record: int64 or float32, (batch,). Attributes as of `Tensor`."""
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(NUMBERS, (), self.default)}
+
+
+def number_type(dtype: Any) -> np.dtype[Any]:
+    """Return the numeric dtype that `dtype` names.
+
+    Raises:
+        OptionError: it is not a numeric dtype.
+    """
+    if dtype == "bfloat16":
+        with suppress(ImportError):
+            import_module("ml_dtypes")  # makes the name known to NumPy
+    with suppress(TypeError):
+        found: np.dtype[Any] = np.dtype(dtype)
+        if dtype is not None and (found.kind in "biuf" or found.name == "bfloat16"):
+            return found
+    remedy = "Install ml_dtypes for bfloat16." if dtype == "bfloat16" else ""
+    raise OptionError(
+        option="dtype", value=dtype, expected="a numeric dtype such as 'float32'", remedy=remedy
+    )
+
+
+def check_dtype(dtype: object) -> None:
+    """Raise OptionError unless it is None or names a numeric dtype."""
+    if dtype is not None:
+        number_type(dtype)
+
+
+@overload
+def as_dtype(key: str, column: RaggedArray, dtype: str | None) -> RaggedArray: ...
+@overload
+def as_dtype(key: str, column: Any, dtype: str | None) -> Any: ...
+def as_dtype(key: str, column: Any, dtype: str | None) -> Any:
+    """Convert a column to another dtype; return the same column if it has that dtype.
+
+    Raises:
+        CorruptDataError: feature-value-mismatch: the dtype cannot hold a number; `record` is its
+            row.
+    """
+    if dtype is None:
+        return column
+    numbers: Any = column.values if isinstance(column, RaggedArray) else column
+    # NumPy's own dtypes skip the checks, which would cost time for each batch
+    converted = _converted(numbers, number_type(dtype) if dtype == "bfloat16" else np.dtype(dtype))
+    if isinstance(converted, int):
+        number = numbers.reshape(-1)[converted].item()
+        raise CorruptDataError(
+            Defect.FEATURE_VALUE,
+            f"feature {key!r} has a number that {dtype} cannot hold",
+            found=repr(number),
+            remedy=f"Pass another {option('dtype')}, or leave it out.",
+            feature=key,
+            record=row_of(column, converted),
+        )
+    if isinstance(column, RaggedArray):
+        return RaggedArray(converted, column.row_splits)
+    return converted
+
+
+def row_of(column: Any, value: int) -> int:
+    """Return the row that has value number `value` of a column."""
+    if isinstance(column, RaggedArray):
+        return int(np.searchsorted(column.row_splits, value, side="right")) - 1
+    shape: tuple[int, ...] = column.shape
+    return value // math.prod(shape[1:])
+
+
+def can_hold(dtype: np.dtype[Any], numbers: Any) -> bool:
+    """Whether `as_dtype` can convert numbers to a dtype."""
+    array = np.asarray(numbers)  # of objects, if one is too large for any dtype
+    return array.dtype.kind in "biuf" and not isinstance(_converted(array, dtype), int)
+
+
+def _converted(numbers: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | int:
+    """Return the numbers in another dtype, or the index of the first one that it cannot hold.
+
+    A float may lose precision in a narrower float type, but not become infinite.
+    """
+    kind, stored = dtype.kind, numbers.dtype
+    fits: npt.NDArray[np.bool_] | None = None  # None: all do
+    if kind == "b" and stored.kind != "b":
+        fits = (numbers == 0) | (numbers == 1)
+    elif kind in "iu" and not np.can_cast(stored, dtype):
+        fits = _is_within(numbers, dtype)
+        if stored.kind == "f":
+            fits &= np.trunc(numbers) == numbers
+    if fits is not None and not fits.all():
+        return int(np.argmin(fits))
+    with np.errstate(over="ignore"):
+        converted: npt.NDArray[Any] = numbers.astype(dtype, copy=False)
+    if kind in "fV":  # bfloat16 is of kind V
+        if stored.kind in "iu":
+            fits = _is_exact(numbers, converted)
+        elif dtype.itemsize < stored.itemsize:
+            fits = np.isfinite(converted)
+            if not fits.all():
+                fits |= ~np.isfinite(numbers)
+    return converted if fits is None or fits.all() else int(np.argmin(fits))
+
+
+def _is_within(numbers: npt.NDArray[Any], integers: np.dtype[Any]) -> npt.NDArray[np.bool_]:
+    """Return which numbers are within the range of an integer type."""
+    least, largest = np.iinfo(integers).min, np.iinfo(integers).max
+    if numbers.dtype.kind == "f":  # these limits are powers of two, which floats hold
+        return (numbers >= float(least)) & (numbers < float(largest + 1))
+    return (numbers >= least) & (numbers <= largest)
+
+
+def _is_exact(integers: npt.NDArray[Any], floats: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
+    """Return which integers equal the floats they were converted to; None if all do."""
+    digits = 8 if floats.dtype.kind == "V" else np.finfo(floats.dtype).nmant + 1
+    most = 1 << digits
+    if np.all((integers >= -most) & (integers <= most)):
+        return None
+    wide = floats.astype(np.float64) if floats.dtype.itemsize < 8 else floats
+    is_within = _is_within(wide, integers.dtype)
+    is_exact: npt.NDArray[np.bool_] = (
+        np.where(is_within, wide, 0).astype(integers.dtype) == integers
+    )
+    return is_within & is_exact
+
+
+TooLong = Literal["error", "cut"]
+"""For a row that is too long: raise an error, or keep its first values."""
+
+
+@dataclass(frozen=True)
+class Padded(ValueFeature):
+    """Any number of values from each record, padded: int64 or float32, (batch, length).
+
+    Adds `<name>_lengths`, int64, (batch,): the number of values of each record, 0 for records
+    without the feature.
+
+    Attributes:
+        key: the key of the feature in the records.
+        length: of all rows. Default: that of the longest row of the batch.
+        fill: the padding.
+        dtype: as of `Tensor`.
+        too_long: for a row longer than `length`: an `error`, or `cut` the rest.
+    """
+
+    key: str
+    length: int | None = None
+    _: KW_ONLY
+    fill: float = 0
+    dtype: str | None = None
+    too_long: TooLong = "error"
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+        check_room(self.length, self.too_long)
+        if not _stored_kinds(self.dtype, self.fill):
+            raise OptionError(
+                option="fill",
+                value=self.fill,
+                expected=f"a number that {self.dtype or 'float32'} can hold",
+            )
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(_stored_kinds(self.dtype, self.fill), "ragged")}
+
+    def outputs(self, name: str) -> tuple[str, ...]:
+        return name, f"{name}_lengths"
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        column = columns[self.key]
+        assert isinstance(column, RaggedArray)
+        lengths, width = column.lengths, self.length
+        if width is not None and self.too_long == "error" and (lengths > width).any():
+            row = int(np.argmax(lengths > width))
+            values = "1 value" if lengths[row] == 1 else f"{lengths[row]} values"
+            problem = f"feature {self.key!r} has too many values"
+            raise too_long(self.key, problem, values, width, row)
+        column = as_dtype(self.key, column, self.dtype)
+        padded, kept = pad(column.values, lengths, width, self.fill)
+        return dict(zip(self.outputs(name), (padded, kept), strict=True))
+
+
+def pad(
+    values: Any, lengths: Int64Array, width: int | None, fill: float
+) -> tuple[npt.NDArray[Any], Int64Array]:
+    """Pad or cut rows to one length.
+
+    Args:
+        values: (value_count, ...), all rows end to end.
+        lengths: int64, (rows,): how many values each row has.
+        width: of all rows; None for that of the longest.
+
+    Returns:
+        (rows, width, ...), of the values' dtype, and int64, (rows,): the number of values kept.
+    """
+    if width is None:
+        width = int(lengths.max(initial=0))
+    padded = np.full((len(lengths), width, *values.shape[1:]), fill, values.dtype)
+    kept = np.minimum(lengths, width)
+    if (kept < lengths).any():
+        starts = np.cumsum(lengths) - lengths
+        values = values[np.arange(len(values)) - np.repeat(starts, lengths) < width]
+    padded[np.arange(width) < kept[:, np.newaxis]] = values
+    return padded, kept
+
+
+def _stored_kinds(dtype: str | None, fill: object) -> tuple[Kind, ...]:
+    """Return the kinds of features that can be padded with this number."""
+    if not isinstance(fill, Real):
+        return ()
+    if dtype is not None:
+        return NUMBERS if can_hold(number_type(dtype), fill) else ()
+    stored = {"int64": "int64", "float": "float32"}
+    return tuple(kind for kind in NUMBERS if can_hold(np.dtype(stored[kind]), fill))
+
+
+def check_room(length: object, policy: object) -> None:
+    """Check `length` and `too_long` of a padded feature.
+
+    Raises:
+        OptionError: they are invalid or conflict.
+    """
+    if length is not None and not (is_whole(length) and length >= 0):
+        raise OptionError(
+            option="length",
+            value=length,
+            expected="an integer of at least 0, or None for the longest row of a batch",
+        )
+    check_word("too_long", policy, get_args(TooLong))
+    if length is None and policy == "cut":
+        raise OptionError(
+            f"{option('too_long', 'cut')} needs {option('length')}",
+            option="length",
+            remedy=f"Pass {option('length')}.",
+        )
+
+
+def too_long(key: str, problem: str, found: str, width: int, row: int) -> DataError:
+    """Return the error of a row that is too long."""
+    return CorruptDataError(
+        Defect.FEATURE_SHAPE,
+        problem,
+        found=found,
+        expected=f"at most {width}",
+        remedy=f"Pass {option('too_long', 'cut')} to keep the first ones.",
+        feature=key,
+        record=row,
+    )
+
+
+@dataclass(frozen=True)
+class Ragged(ValueFeature):
+    """Any number of values from each record: a RaggedArray of int64 or float32.
+
+    A record without the feature has an empty row.
+
+    Attributes:
+        key: the key of the feature in the records.
+        dtype: as of `Tensor`.
+    """
+
+    key: str
+    _: KW_ONLY
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(NUMBERS, "ragged")}
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        return {name: as_dtype(self.key, columns[self.key], self.dtype)}
+
+
+@dataclass(frozen=True)
+class Present(ValueFeature):
+    """Whether each record has a feature: bool, (batch,).
+
+    True also for an empty list and for a feature without a kind. Next to a feature with a default,
+    it shows where the default is: `{"age": Scalar("age", default=0), "has_age": Present("age")}`.
+
+    Attributes:
+        key: the key of the feature in the records.
+    """
+
+    key: str
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {}
+
+    def presence_of(self) -> tuple[str, ...]:
+        return (self.key,)
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        return {name: columns[self.key]}
+
+
+@dataclass(frozen=True)
+class Position(ValueFeature):
+    """The position of each record in the loader's dataset: int64, (batch,).
+
+    `dataset[position]` is the record, in whatever order it was loaded.
+    """
+
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {}
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        return {name: positions.copy()}

@@ -1,1 +1,0 @@
-"""Features of numbers, text and bytes."""

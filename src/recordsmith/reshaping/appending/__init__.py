@@ -1,1 +1,0 @@
-"""`append`: add records to a dataset."""

@@ -1,1 +1,0 @@
-"""`edit`: drop, rename, add and recode features."""

@@ -1,1 +1,0 @@
-"""The input shards of a job and their records."""

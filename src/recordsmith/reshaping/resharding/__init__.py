@@ -1,1 +1,0 @@
-"""`reshard`: select, order and copy records to new shards."""

@@ -1,1 +1,0 @@
-"""`salvage`: recover intact records from damaged shards."""

@@ -1,0 +1,241 @@
+"""Columns of CSV cells: whether they are integers, numbers or text, and their values.
+
+All cells of a column decide. Codes such as 007, phone numbers with a + and integers beyond int64
+are text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.arrow.columns import as_numpy
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.buffers import Int64Array
+from recordsmith.example import BytesArray, Kind
+
+_LIMIT = 2**63
+_INTEGER = r"-?(?:0|[1-9][0-9]{0,18})"
+_FLOAT = (
+    r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+"
+    r"|[+-]?(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
+)
+
+
+class CellColumn:
+    """A column, over all files.
+
+    is_left_out: whether it has neither a name nor values, as where every line ends with a comma.
+    first_text: the first cell that made a column of numbers text, with its place.
+    """
+
+    def __init__(self, name: str, declared: Kind | None, *, is_named: bool) -> None:
+        self.name = name
+        self.is_named = is_named
+        self.empty_count = 0
+        self.first_text = ""
+        self._is_declared = declared is not None
+        self._kind = declared
+        self._is_filled = False
+        self._row_count = 0
+        self._surveyed: tuple[Any, Any] = (None, None)  # cells, as numbers
+
+    @property
+    def kind(self) -> Kind:
+        return self._kind or "bytes"
+
+    @property
+    def is_left_out(self) -> bool:
+        return not self.is_named and not self._is_filled
+
+    def update(self, cells: Any, place: Callable[[int], str]) -> bool:
+        """Consider more cells; return whether they change how earlier ones are stored."""
+        has_earlier = self._row_count > 0
+        self._row_count += len(cells)
+        empty_count = len(cells) - int(np.count_nonzero(_lengths(cells)))
+        self.empty_count += empty_count
+        if empty_count == len(cells):
+            return False
+        before, was_left_out = self._kind, self.is_left_out
+        self._is_filled = True
+        if self._kind != "bytes" and not self._is_declared:
+            self._kind = self._kind_with(cells, place)
+        return has_earlier and (self._kind != before or was_left_out)
+
+    def _kind_with(self, cells: Any, place: Callable[[int], str]) -> Kind | None:
+        """The kind of the column with more cells."""
+        numbers = _as_numbers(cells)
+        if numbers is not None:
+            self._surveyed = (cells, numbers)
+            if numbers.null_count == len(numbers):
+                return self._kind
+            return "float" if _is_float(numbers) or self._kind == "float" else "int64"
+        kinds = {self._kind}
+        for number, cell in enumerate(cells.to_pylist()):
+            kind = cell_kind(cell)
+            if kind == "bytes":
+                if kinds != {None}:
+                    self.first_text = f"{place(number)}: {cell:.40}"
+                return "bytes"
+            kinds.add(kind)
+        return "float" if "float" in kinds else "int64"
+
+    def numbers(self, cells: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_], dict[int, str]]:
+        """Convert cells to int64 or float64.
+
+        Also returns which rows have a number, and why some cells cannot be stored.
+        """
+        from pyarrow import compute
+
+        as_float = self.kind == "float"
+        surveyed, numbers = self._surveyed
+        self._surveyed = (None, None)
+        if surveyed is not cells or (as_float and not _is_float(numbers)):
+            numbers = _as_numbers(cells, as_float=as_float)
+        if numbers is None or (_is_float(numbers) and not as_float):
+            return self._convert_one_by_one(cells)
+        if _is_float(numbers):
+            infinite = cells.filter(compute.is_inf(numbers))
+            if len(infinite) and not _all_match(infinite, "[^0-9]*"):
+                return self._convert_one_by_one(cells)
+        valid = as_numpy(numbers.is_valid())
+        values = as_numpy(numbers)
+        values = values if valid.all() else np.where(valid, values, 0)
+        return values, valid, {}
+
+    def _convert_one_by_one(
+        self, cells: Any
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_], dict[int, str]]:
+        """Convert cells of which some cannot be stored."""
+        valid = np.zeros(len(cells), bool)
+        values = np.zeros(len(cells), np.int64 if self.kind == "int64" else np.float64)
+        problems: dict[int, str] = {}
+        for row, cell in enumerate(cells.to_pylist()):
+            if not cell or cell.isspace():
+                continue
+            try:
+                if self._is_declared:
+                    _check_number(cell, self.kind)
+                values[row] = int(cell) if self.kind == "int64" else _to_float(cell)
+                valid[row] = True
+            except ValueError as error:
+                problems[row] = str(error)
+        return values, valid, problems
+
+
+def cell_kind(cell: str) -> Kind | None:
+    """The kind of a single cell; None if it is blank."""
+    bare = cell.strip(" \t")
+    if not bare:
+        return None
+    if re.fullmatch(_INTEGER, bare) and -_LIMIT <= int(bare) < _LIMIT:
+        return "int64"
+    return "float" if re.fullmatch(_FLOAT, bare) else "bytes"
+
+
+def exact_number(cell: str) -> int | float:
+    """A cell as an exact integer if it is one."""
+    try:
+        return int(cell)
+    except ValueError:
+        return float(cell)
+
+
+def cell_memory(cells: Any) -> BytesArray:
+    """The text of the cells, in the memory of their pyarrow.StringArray."""
+    if not len(cells):
+        return BytesArray(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    data = cells.buffers()[2]
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return BytesArray(content, _offsets(cells).astype(np.int64))
+
+
+def _check_number(cell: str, kind: Kind) -> None:
+    """Check a cell of a column with a declared kind."""
+    bare = cell.strip()
+    digits = bare.lstrip("+-")
+    is_integer = digits.isascii() and digits.isdigit()
+    if kind == "int64" and not is_integer:
+        raise ValueError(f"{cell!r:.40} is not an integer")
+    if kind == "int64" and not -_LIMIT <= int(bare[:30]) < _LIMIT:
+        raise ValueError(f"{cell} does not fit int64; expected the kind bytes")
+    if not is_integer and not re.fullmatch(_FLOAT, bare):
+        raise ValueError(f"{cell!r:.40} is not a number")
+
+
+def _to_float(cell: str) -> float:
+    number = float(cell)
+    if math.isinf(number) and re.search("[0-9]", cell):
+        raise ValueError(f"{cell:.40} does not fit a 32-bit float")
+    return number
+
+
+def _as_numbers(cells: Any, *, as_float: bool = False) -> Any:
+    """Cells as an array of int64 or float64, null for blank ones; None if one is neither."""
+    from pyarrow import compute
+
+    numbers = _convert(cells, as_float=as_float)
+    if numbers is None:
+        bare = compute.ascii_trim(cells, " \t")
+        numbers = None if bare.equals(cells) else _convert(bare, as_float=as_float)
+    return numbers
+
+
+def _convert(cells: Any, *, as_float: bool) -> Any:
+    """As `_as_numbers`, of cells without blanks around them.
+
+    pyarrow also takes what is text here, such as 007 and 0x10: these forms differ when they are
+    written again, or have no point.
+    """
+    from pyarrow import compute
+
+    pa = import_pyarrow()
+    is_filled = _lengths(cells) > 0
+    if not is_filled.all():
+        # neither pa.scalar nor pa.array, which import pandas where it is installed
+        valid = pa.py_buffer(np.packbits(is_filled, bitorder="little"))
+        buffers = pa.py_buffer(_offsets(cells)), cells.buffers()[2], valid
+        cells = pa.StringArray.from_buffers(len(cells), *buffers)
+    if not as_float:
+        with suppress(pa.ArrowInvalid):
+            integers = cells.cast(pa.int64())
+            unusual = cells.filter(compute.not_equal(integers.cast(pa.string()), cells))
+            if _all_match(unusual, _INTEGER):
+                return integers
+    try:
+        floats = cells.cast(pa.float64())
+        unusual = cells.filter(compute.invert(compute.match_substring(cells, ".")))
+        is_integer = compute.match_substring_regex(unusual, f"^(?:{_INTEGER})$")
+        unusual.filter(is_integer).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    return floats if _all_match(unusual, f"{_INTEGER}|{_FLOAT}") else None
+
+
+def _all_match(cells: Any, pattern: str) -> bool:
+    """Whether a pattern matches the whole of each cell."""
+    from pyarrow import compute
+
+    matches = compute.match_substring_regex(cells, f"^(?:{pattern})$")
+    return bool(compute.all(matches, min_count=0).as_py())
+
+
+def _offsets(cells: Any) -> npt.NDArray[np.int32]:
+    """Where each cell begins in the memory of a pyarrow.StringArray."""
+    if not len(cells):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(cells.buffers()[1], np.int32)[cells.offset :][: len(cells) + 1]
+
+
+def _lengths(cells: Any) -> Int64Array:
+    return np.diff(_offsets(cells)).astype(np.int64)
+
+
+def _is_float(numbers: Any) -> bool:
+    return bool(import_pyarrow().types.is_floating(numbers.type))

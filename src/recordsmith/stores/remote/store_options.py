@@ -1,0 +1,212 @@
+"""Options of stores: those that are passed, those of the process, and which of them are wrong.
+
+Variables have the options of a process, which its worker processes inherit; the command line sets
+them. No error shows the value of an option, which may be secret.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from recordsmith.errors import OptionError, option
+from recordsmith.words import parse_size
+
+STORE_OPTIONS = "RECORDSMITH_STORE_OPTIONS"
+CACHE = "RECORDSMITH_CACHE"
+CACHE_BYTES = "RECORDSMITH_CACHE_BYTES"
+
+DEFAULT_CACHE_BYTES = 10 << 30
+_MAX_BYTES = (1 << 63) - 1
+
+_GROUPS = ("client_options", "retry_config", "config")
+_ENDPOINTS = re.compile(r"(aws_|azure_|azure_storage_|google_)?(endpoint(_url)?|base_url)")
+_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_ADDRESS = re.compile(r"[a-z0-9]+://[^/]")
+
+_UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid|Invalid key: (\w+)")
+_UNPARSED = re.compile(r'failed to parse "([^"]*)"')
+_WRONG_TYPE = re.compile(r"'(\w+)' object")
+_CLIENT_NAMES = {
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type",
+    "default_headers", "http1_only", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host",
+    "proxy_url", "read_timeout", "timeout", "user_agent",
+}  # fmt: skip
+
+
+class Settings(NamedTuple):
+    """The values of the variables of this process."""
+
+    store_options: Mapping[str, Any]
+    cache: str | None
+    cache_bytes: int
+
+
+def read_settings() -> Settings:
+    """Read the variables."""
+    size = os.environ.get(CACHE_BYTES) or str(DEFAULT_CACHE_BYTES)
+    size_bytes = parse_size(size) or 0
+    if not 0 < size_bytes <= _MAX_BYTES:
+        raise OptionError(
+            f"the variable {CACHE_BYTES} is invalid",
+            value=size,
+            expected="a size such as 256MB or 1GiB",
+        )
+    options = os.environ.get(STORE_OPTIONS)
+    return Settings(
+        parse_store_options(options, f"the variable {STORE_OPTIONS} is invalid") if options else {},
+        os.environ.get(CACHE) or None,
+        size_bytes,
+    )
+
+
+def parse_store_options(text: str, problem: str = "") -> dict[str, Any]:
+    """Parse the options of stores, which may be secret, so no error shows them."""
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError):
+        options = None
+    if not isinstance(options, dict):
+        raise OptionError(
+            problem,
+            option="store_options",
+            expected='a JSON object such as {"region": "eu-west-1"} or '
+            '{"s3://bucket": {"region": "eu-west-1"}}',
+        )
+    return options
+
+
+def options_for(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a URL; those below a URL apply to what begins with it."""
+    return _options_below(options, _names_for(url, options))
+
+
+class PassedOptions(NamedTuple):
+    """The options of a store that its user passed, without those of the process.
+
+    names: the URLs below which options of the process apply to the store; None: no options of the
+        process do.
+    """
+
+    options: Mapping[str, Any]
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, url: str, options: Mapping[str, Any]) -> PassedOptions:
+        """Make it from the options that were passed with a URL; raises as `options_for`."""
+        names = _names_for(url, read_settings().store_options)
+        return cls(options_for(url, options), names)
+
+    def complete(self) -> dict[str, Any]:
+        """Return all options, with those that this process has."""
+        if self.names is None:
+            return dict(self.options)
+        of_process = _options_below(read_settings().store_options, self.names)
+        return {**of_process, **self.options}
+
+
+def _names_for(url: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of options that are URLs with which another URL begins."""
+    if not all(isinstance(name, str) for name in options):
+        raise OptionError(option="store_options", expected="names that are texts")
+    folders = {
+        name: name if name.endswith("/") else f"{name}/" for name in options if "://" in name
+    }
+    return tuple(sorted(name for name, folder in folders.items() if f"{url}/".startswith(folder)))
+
+
+def _options_below(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the options that are below no URL or below these; longer URLs override."""
+    for prefix, below in options.items():
+        if "://" in prefix and not isinstance(below, Mapping):
+            raise OptionError(
+                f"the options of {prefix} are a {type(below).__name__}",
+                option="store_options",
+                expected="an object",
+            )
+    found = {name: value for name, value in options.items() if "://" not in name}
+    for name in names:
+        found |= options.get(name, {})
+    return found
+
+
+# -- invalid options -------------------------------------------------------------------------------
+
+
+def check_groups(options: Mapping[str, Any]) -> None:
+    """Check where options are."""
+    for name in _GROUPS:
+        if not isinstance(options.get(name, {}), Mapping):
+            raise _invalid(name, "a dict of options")
+    for name in sorted(_CLIENT_NAMES & {*options}):
+        raise OptionError(
+            f"the option {name} of {option('store_options')} belongs to 'client_options'",
+            option="store_options",
+            remedy=f"Pass {{'client_options': {{'{name}': …}}}}.",
+        )
+
+
+def check_endpoint(url: str, options: Mapping[str, Any]) -> str:
+    """Return the address of the server."""
+    name, address = "", url
+    if url.startswith(("s3://", "s3a://")):
+        for variable in _ENDPOINT_VARIABLES:
+            if value := os.environ.get(variable):
+                name, address = f"the variable {variable}", value
+                break
+    for one, value in {**options.get("config", {}), **options}.items():
+        if value is not None and _ENDPOINTS.fullmatch(one.lower()):
+            name, address = f"the option {one} of {option('store_options')}", value
+    if not (isinstance(address, str) and _ADDRESS.match(address)):
+        raise OptionError(
+            f"{name} is not an address", option="store_options",
+            expected="a URL such as http://127.0.0.1:9000",
+        )  # fmt: skip
+    return address
+
+
+def store_options_error(url: str, options: Mapping[str, Any], error: BaseException) -> OptionError:
+    """Return the error for options that the library refuses.
+
+    Its text can have values, so only names of options are taken from it.
+    """
+    text = str(error)
+    leaves = dict(_leaves(options))
+    if (found := _UNKNOWN.search(text)) and (name := found[1] or found[2]) in leaves:
+        return OptionError(
+            f"the option {name} of {option('store_options')} is unknown for {url}",
+            option="store_options",
+            remedy="The options are those of obstore.store.from_url.",
+        )
+    names: list[str] = []
+    if found := _UNPARSED.search(text):
+        names = [name for name, value in leaves.items() if str(value) == found[1]]
+    elif found := _WRONG_TYPE.search(text):
+        names = [name for name, value in leaves.items() if type(value).__name__ == found[1]]
+    if len(names) == 1:
+        return _invalid(names[0], "a value as obstore.store.from_url takes it")
+    return OptionError(
+        f"{url} cannot be opened with these options ({type(error).__name__})",
+        option="store_options",
+        value=sorted(options),
+        remedy="Check their names and values: they are those of obstore.store.from_url.",
+    )
+
+
+def _invalid(name: str, expected: str) -> OptionError:
+    return OptionError(
+        f"the option {name} of {option('store_options')} is invalid",
+        option="store_options",
+        expected=expected,
+    )
+
+
+def _leaves(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in options.items():
+        if name in _GROUPS and isinstance(value, Mapping):
+            yield from value.items()
+        else:
+            yield name, value
