@@ -180,12 +180,6 @@ def test_invalid_options_of_splits(
     assert not (tmp_path / "out").exists()
 
 
-def test_wrong_nesting(run, images: Path, tmp_path: Path) -> None:
-    outcome = run("pack", images / "cat", tmp_path / "out", "--format", "folder")
-    assert outcome.code == 1
-    assert str(images / "cat") in outcome.err
-
-
 # -- sources, images, keys, plans --------------------------------------------------------------
 
 
@@ -334,20 +328,6 @@ def test_the_first_of_many_problems_are_listed(
     assert outcome.document["error"] == "SourceError"
     assert outcome.document["message"].splitlines()[0] in outcome.err
     assert not (tmp_path / "out").exists()
-
-
-def test_images_of_a_table_in_another_folder(run, images: Path, tmp_path: Path) -> None:
-    table = tmp_path / "tables" / "rows.csv"
-    table.parent.mkdir()
-    table.write_bytes("file;name\ncat/0.jpg;Mäxchen\n".encode("cp1252"))
-    options = ("--image-column", "file", "--encoding", "cp1252")
-    assert run("pack", table, tmp_path / "out", *options).code == 1
-    outcome = run("pack", table, tmp_path / "out", *options, "--images", images)
-    assert outcome.code == 0
-    assert rs.open(tmp_path / "out")[0]["image/filename"] == [b"cat/0.jpg"]
-    assert rs.open(tmp_path / "out")[0]["name"] == ["Mäxchen".encode()]
-    outcome = run("pack", table, tmp_path / "o", "--images", images)
-    assert outcome.code == 2
 
 
 def test_options_that_messages_mention_exist(run) -> None:
