@@ -19,10 +19,10 @@ LOCAL = ("stores.local.", "stores.folders.staging.")
 ALLOWED: dict[str, tuple[str, set[str]]] = {
     "__main__": ("silences standard error", {"open", "os.close", "os.dup", "os.open"}),
     "cli": ("replaces closed standard streams", {"open"}),
-    "cli.execution": ("discards output", {"open", "os.open"}),
     "cli.console": ("keeps standard output for JSON", {"open", "os.dup"}),
+    "cli.execution": ("replaces closed standard streams", {"open", "os.open"}),
     "dataset.frames": ("names a type", {"mmap.mmap"}),
-    "engines.worker": ("keeps standard output for results", {"os.dup", "os.fdopen"}),
+    "engines.processes": ("keeps standard output for results", {"os.dup", "os.fdopen"}),
     "examining.verification.block_memory": (
         "memory in huge pages, not of a file",
         {"mmap.MADV_HUGEPAGE", "mmap.mmap"},

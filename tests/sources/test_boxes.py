@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.boxes.boxes import (
-    AnnotatedBox,
+from recordsmith.sources.boxes.annotation import AnnotatedObject
+from recordsmith.sources.boxes.placing import (
     BoxReader,
     Frame,
     box_features,
@@ -37,8 +37,8 @@ class _Reader(BoxReader):
 
     def boxes(self, *corners: Any, name: str = "cat", frame: Frame | None = None) -> list[Any]:
         frame = frame or self.make_frame(40, 20, "a.xml")
-        boxes = [AnnotatedBox(f"a.xml, line {n}", name, c) for n, c in enumerate(corners, 1)]
-        placed = self.place(boxes, frame, CLASSES)
+        boxes = [AnnotatedObject(f"line {n}", name, c) for n, c in enumerate(corners, 1)]
+        placed = self.place(boxes, frame, CLASSES, "a.xml")
         return [tuple(round(v, 9) for v in item.box) for item in placed]
 
 
@@ -75,7 +75,7 @@ def test_bad_boxes_stop(tmp_path: Path, name: str) -> None:
     with pytest.raises(rs.SourceError) as caught:
         reader.finish("a.jpg")
     (problem,) = caught.value.problems
-    assert problem.startswith("a.xml, line 2: ")
+    assert problem.startswith("a.xml, line 2 (cat): ")
     assert fault in problem
     assert problem in str(caught.value)
     assert "boxes='clip'" in str(caught.value)
@@ -91,7 +91,7 @@ def test_bad_boxes_are_dropped(tmp_path: Path, name: str) -> None:
     ((what, where),) = reader.notes
     assert "dropped" in what
     assert "box" in what
-    assert where.startswith("a.xml, line 1: ")
+    assert where.startswith("a.xml, line 1 (cat): ")
     assert fault in where
 
 
@@ -285,8 +285,8 @@ def test_unknown_policy() -> None:
 def test_features_have_a_list_for_each_key(tmp_path: Path) -> None:
     assert all(values == [] for values in box_features([]).values())
     reader = _Reader("stop", tmp_path)
-    box = AnnotatedBox("a.xml, line 1", "Dog", (4, 5, 10, 10))
-    placed = reader.place([box], Frame(40, 20), CLASSES)
+    box = AnnotatedObject("line 1", "Dog", (4, 5, 10, 10))
+    placed = reader.place([box], Frame(40, 20), CLASSES, "a.xml")
     assert box_features(placed) == {
         "image/object/bbox/ymin": [0.25],
         "image/object/bbox/xmin": [0.1],

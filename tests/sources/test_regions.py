@@ -98,9 +98,9 @@ def test_a_polygon_costs_what_its_image_costs(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(regions, "_CROSSINGS_AT_ONCE", 7)
     monkeypatch.setattr(regions, "_EDGES_AT_ONCE", 11)
     assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
-    monkeypatch.setattr(regions, "_MOST_CROSSINGS", 400 * WIDTH)
+    monkeypatch.setattr(regions, "MAX_CROSSINGS", 400 * WIDTH)
     assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
-    monkeypatch.setattr(regions, "_MOST_CROSSINGS", 400 * WIDTH - 1)
+    monkeypatch.setattr(regions, "MAX_CROSSINGS", 400 * WIDTH - 1)
     with pytest.raises(RegionError, match=r"more than 5,199 times"):
         rasterize([zigzag], HEIGHT, WIDTH)
 

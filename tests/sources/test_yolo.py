@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.sources import Source, Yolo
-from recordsmith.sources.boxes.yolo_lists import (
+from recordsmith.sources.boxes.yolo_files import (
     _without_comment,
-    read_darknet_data,
-    read_data_yaml,
+    read_data_file,
     read_names,
 )
 from recordsmith.stores import as_location
@@ -386,7 +385,7 @@ NAMES = {
 def test_names_in_data_yaml(tmp_path: Path, text: str) -> None:
     around = "# words\n%YAML: 1\n\ndownload: |\n  import x\n  y = [\nroboflow:\n  a: {b: c}\n"
     path = write(tmp_path / "d.yaml", f'{around}train: x\nnames: {text}\n"nc": 2 # two\nd: [\n')
-    data = read_data_yaml(as_location(path), "d.yaml")
+    data = read_data_file(as_location(path), "d.yaml")
     assert data is not None
     expected = NAMES[text]
     assert data.names == (expected if isinstance(expected, dict) else dict(enumerate(expected)))
@@ -417,17 +416,17 @@ def test_names_in_data_yaml(tmp_path: Path, text: str) -> None:
 def test_unsupported_yaml(tmp_path: Path, text: str, line: int) -> None:
     path = write(tmp_path / "d.yaml", text)
     with pytest.raises(rs.SourceError, match=r"d.yaml") as caught:
-        read_data_yaml(as_location(path), "d.yaml")
+        read_data_file(as_location(path), "d.yaml")
     assert (caught.value.path, caught.value.line) == ("d.yaml", line)
 
 
 def test_files_of_another_type(tmp_path: Path) -> None:
     path = str(write(tmp_path / "x", "a: b\nnames: [x]\n"))
-    assert read_data_yaml(as_location(path), "x") is None
-    assert read_darknet_data(as_location(path), "x") is None
+    assert read_data_file(as_location(path), "x.yaml") is None
+    assert read_data_file(as_location(path), "x.data") is None
     write(tmp_path / "x", "names = x.names\n")
-    with raises(rs.SourceError, path="x", match=r"train = train\.txt"):
-        read_darknet_data(as_location(path), "x")
+    with raises(rs.SourceError, path="x.data", match=r"train = train\.txt"):
+        read_data_file(as_location(path), "x.data")
 
 
 def test_names_files(tmp_path: Path) -> None:
@@ -491,7 +490,7 @@ def test_no_classes_means_no_objects(tmp_path: Path) -> None:
 
 def test_document_markers_are_ignored(tmp_path: Path) -> None:
     path = write(tmp_path / "data.yaml", "---\ntrain: x\nnames: [a, b]\n...\n")
-    data = read_data_yaml(as_location(path), "data.yaml")
+    data = read_data_file(as_location(path), "data.yaml")
     assert data is not None
     assert data.names == {0: "a", 1: "b"}
 
@@ -511,12 +510,12 @@ def test_invalid_class_numbers(tmp_path: Path, number: str) -> None:
     for names in (f"{{{number}: a}}", f"\n  {number}: a"):
         path.write_text(f"train: a\nnames: {names}\n")
         with pytest.raises(rs.SourceError):
-            read_data_yaml(as_location(path), "data.yaml")
+            read_data_file(as_location(path), "data.yaml")
     path.write_text(f"train: a\nnc: {number}\nnames: [a]\n")
-    data = read_data_yaml(as_location(path), "data.yaml")
+    data = read_data_file(as_location(path), "data.yaml")
     assert data is not None
     assert data.class_count is None
     path.write_text(f"train = a\nnames = b\nclasses = {number}\n")
-    data = read_darknet_data(as_location(path), "obj.data")
+    data = read_data_file(as_location(path), "obj.data")
     assert data is not None
     assert data.class_count is None

@@ -196,7 +196,7 @@ def test_lists_without_end(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 PROGRAM = """
 import sys, time
 import recordsmith as rs
-from recordsmith.stopping import submit_request
+from recordsmith.threads import submit_request
 
 class SlowOutput:  # which the interpreter flushes while it ends
     closed = False

@@ -58,8 +58,8 @@ from recordsmith.errors import (
     SourceError,
 )
 from recordsmith.example import Schema
-from recordsmith.stopping import call_with_timeout
 from recordsmith.stores import FolderEntry, Location, folder_error, write_atomically
+from recordsmith.threads import call_with_timeout
 from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.work import Work, holding_signals
 

@@ -37,8 +37,8 @@ from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
-from recordsmith.stopping import wait_for
 from recordsmith.stores import Location
+from recordsmith.threads import wait_for
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work
 

@@ -30,16 +30,11 @@ from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import detection as boxes
-from recordsmith.sources.boxes.coco import Coco
-from recordsmith.sources.boxes.csv_boxes import CsvBoxes
-from recordsmith.sources.boxes.cvat import Cvat
-from recordsmith.sources.boxes.labelme import LabelMe
-from recordsmith.sources.boxes.voc import Voc
-from recordsmith.sources.boxes.yolo import Yolo
+from recordsmith.sources.boxes.source import SOURCES as BOX_SOURCES
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
-from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
+from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
@@ -143,12 +138,7 @@ FORMATS: Mapping[str, _Format] = MappingProxyType(
                 *("class_pattern", "colours"),
             ),
         ),
-        "voc": _Format(Voc, ("label_map", "boxes")),
-        "coco": _Format(Coco, ("annotations", "images", "label_map", "boxes", "object_masks")),
-        "yolo": _Format(Yolo, ("label_map", "boxes", "object_masks")),
-        "labelme": _Format(LabelMe, ("label_map", "boxes", "object_masks")),
-        "cvat": _Format(Cvat, ("annotations", "images", "label_map", "boxes", "object_masks")),
-        "csv-boxes": _Format(CsvBoxes, ("annotations", "images", "label_map", "boxes")),
+        **{name: _Format(made, made.option_names) for name, made in BOX_SOURCES.items()},
         "table": _Format(
             Table,
             (
@@ -521,20 +511,14 @@ def _read_file(path: Location) -> LayoutCandidate:
         what = "a pattern of files"
         return LayoutCandidate("shards", what, Confidence.MARKED, noun="records")
     plain = name.removesuffix(".gz")
-    if plain.endswith((".csv", ".tsv")) and boxes.is_box_csv(path.read(0, HEAD_BYTES)):
-        return LayoutCandidate("csv-boxes", "a CSV file of boxes", Confidence.MARKED)
+    if (candidate := boxes.candidate_of_file(path)) is not None:
+        return candidate
     if plain.endswith(TABLE_SUFFIXES):
         ending = plain.rpartition(".")[2].upper()
         reading = LayoutCandidate("table", f"a {ending} file", Confidence.MARKED, noun="rows")
         return tables.of_file(reading, path)
     if _is_archive(name):
         return LayoutCandidate("webdataset", "a tar file", Confidence.MARKED, noun="samples")
-    if name.endswith(".json"):
-        return LayoutCandidate("coco", "a JSON file", Confidence.MARKED)
-    if name.endswith(".xml") and boxes.is_cvat(path.read(0, HEAD_BYTES)):
-        return LayoutCandidate("cvat", "an XML file of CVAT", Confidence.MARKED)
-    if name.endswith((".yaml", ".yml", ".data")):
-        return LayoutCandidate("yolo", "a YOLO dataset description", Confidence.MARKED)
     if is_array_name(path.name):
         return LayoutCandidate("arrays", "a file of arrays", Confidence.MARKED)
     if any(ending in name for ending in RECORD_SUFFIXES):

@@ -20,7 +20,7 @@ from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import option
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS
-from recordsmith.stopping import renew_in_children
+from recordsmith.threads import renew_in_children
 
 MOST_BYTES = 1 << 30
 """The limit for all threads of a process together."""

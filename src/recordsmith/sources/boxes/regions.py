@@ -19,8 +19,8 @@ _FIRST_CHARACTER = 48
 _LONGEST_RUN_BITS = 60
 _GRID = 5  # grid points along one pixel
 _MIDDLE = _GRID // 2  # the chain changes a column between its grid points 2 and 3
-_FARTHEST = 1_000_000  # pixels; the grid of pycocotools overflows where coordinates are larger
-_MOST_CROSSINGS = 1 << 23  # of one object
+MAX_COORDINATE = 1_000_000  # pixels; the grid of pycocotools overflows where coordinates are larger
+MAX_CROSSINGS = 1 << 23  # of one object
 _CROSSINGS_AT_ONCE = 1 << 18
 _EDGES_AT_ONCE = 1 << 16
 _FEW_PARTS = 16  # are faster one by one
@@ -56,7 +56,7 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
         )
     mask = np.zeros((height, width), np.uint8)
     step = _PARTS_AT_ONCE if len(segmentation) > _FEW_PARTS else 1
-    left = _MOST_CROSSINGS
+    left = MAX_CROSSINGS
     for start in range(0, len(segmentation), step):
         parts = map(_points, segmentation[start : start + step])
         polygons = [points for points in parts if len(points) > 2]  # two have a box, but no inside
@@ -74,10 +74,11 @@ def _points(polygon: Any) -> npt.NDArray[np.float64]:
         raise RegionError(
             f"invalid polygon {str(polygon)[:60]}; expected at least two points x1, y1, x2, y2"
         )
-    if (farthest := max(values.min(), values.max(), key=abs)) > _FARTHEST or farthest < -_FARTHEST:
+    farthest = max(values.min(), values.max(), key=abs)
+    if abs(farthest) > MAX_COORDINATE:
         raise RegionError(
-            f"polygon coordinate {farthest:g} out of range; expected {-_FARTHEST:,} to "
-            f"{_FARTHEST:,}"
+            f"polygon coordinate {farthest:g} out of range; expected {-MAX_COORDINATE:,} to "
+            f"{MAX_COORDINATE:,}"
         )
     return values.reshape(-1, 2)
 
@@ -168,7 +169,7 @@ def _edge_crossings(
     ends = counts.cumsum()
     total = int(ends[-1])
     if total > most:
-        raise RegionError(f"the outline crosses pixel columns more than {_MOST_CROSSINGS:,} times")
+        raise RegionError(f"the outline crosses pixel columns more than {MAX_CROSSINGS:,} times")
     dx, dy = x2 - x, y2 - y
     is_steep = np.abs(dx) < np.abs(dy)
     # chains are made from the smaller coordinate on, so that both directions give the same points

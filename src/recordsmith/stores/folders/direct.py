@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stopping import call_with_timeout
 from recordsmith.stores.folders.writer import (
     BEGUN_NOTE,
     EXPORT_NOTE,
@@ -25,6 +24,7 @@ from recordsmith.stores.folders.writer import (
 from recordsmith.stores.location import Location
 from recordsmith.stores.object_writer import ObjectWriter
 from recordsmith.stores.small_objects import NOTE_BYTES, read_existing
+from recordsmith.threads import call_with_timeout
 
 
 class DirectFolderWriter(FolderWriter):

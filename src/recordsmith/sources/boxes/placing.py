@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind
@@ -32,13 +32,11 @@ from recordsmith.image import (
     orient_box,
     swaps_sides,
 )
+from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_problems
 from recordsmith.sources.source import Note
-
-Corners: TypeAlias = tuple[float, float, float, float]
-"""xmin, ymin, xmax, ymax, in the units of a frame."""
 
 BoxPolicy = Literal["stop", "clip", "drop"]
 """What happens to an invalid box: its sample fails, it is fixed if possible, or it is dropped."""
@@ -76,32 +74,10 @@ _WRONG_SIZE = Flaw(
 )
 
 
-class AnnotatedBox(NamedTuple):
-    """One object from an annotation.
-
-    place: file and line or number: "a.xml, line 17".
-    name: its class.
-    corners: xmin, ymin, xmax, ymax in the units of the frame; NaN for an invalid number.
-    segmentation: its outline, see `rasterize`, or a function that returns it; "box" if it is the
-        box.
-    extra: other data of its source.
-    fault: why it cannot be read at all.
-    dropped: the note for an object that is dropped because of its fault.
-    """
-
-    place: str
-    name: str
-    corners: Corners = (0, 0, 0, 0)
-    segmentation: Any = None
-    extra: Any = None
-    fault: str = ""
-    dropped: Flaw = DROPPED
-
-
 class PlacedBox(NamedTuple):
     """An object with a valid box. `box` is relative to the stored image."""
 
-    source: AnnotatedBox
+    source: AnnotatedObject
     label: int
     box: Box
 
@@ -183,30 +159,37 @@ class BoxReader:
         return Frame(1, 1, orientation if is_upright else UPRIGHT, is_relative=True)
 
     def place(
-        self, boxes: Iterable[AnnotatedBox], frame: Frame, classes: Classes
+        self, objects: Iterable[AnnotatedObject], frame: Frame, classes: Classes, file: str
     ) -> list[PlacedBox]:
-        """The valid and fixed boxes; others are noted or become problems."""
+        """The valid and fixed boxes; others are noted or become problems with their file."""
         placed = []
-        for box in boxes:
-            if box.fault:
-                self._reject(box, [Flaw(box.fault, box.dropped.check)], box.dropped)
+        for item in objects:
+            label, name = None, item.name
+            if item.fault:
+                dropped = UNKNOWN_CLASSES_DROPPED if name is None else DROPPED
+                self._reject(item.place_in(file), [Flaw(item.fault, dropped.check)], dropped)
                 continue
-            label = classes.label_of(box.name)
+            if not name or "\n" in name:
+                fault = Flaw(f"invalid class name {name!r}", Check.UNKNOWN_CLASS)
+                self._reject(f"{file}, {item.where}", [fault], UNKNOWN_CLASSES_DROPPED)
+                continue
+            label = classes.label_of(name)
             if label is None:
-                unknown = Flaw(classes.unknown(box.name), Check.UNKNOWN_CLASS)
-                self._reject(box, [unknown], UNKNOWN_CLASSES_DROPPED, frame)
+                unknown = Flaw(classes.unknown(name), Check.UNKNOWN_CLASS)
+                shares = _shares(item.corners, frame)
+                self._reject(item.place_in(file), [unknown], UNKNOWN_CLASSES_DROPPED, shares)
                 if self._policy != "stop":
                     continue
-            corners = _within(box.corners, frame)
+            corners = _within(item.corners, frame)
             if corners is None:
-                corners = self._fixed(box, frame)
+                corners = self._fixed(item.corners, item.place_in(file), frame)
             if label is not None and corners is not None:
-                placed.append(PlacedBox(box, label, _stored(corners, frame)))
+                placed.append(PlacedBox(item, label, _stored(corners, frame)))
         return placed
 
     def reject(self, place: str, fault: str, what: Flaw = DROPPED) -> None:
         """Add the problem of an unreadable object, or drop it with the note `what`."""
-        self._reject(AnnotatedBox(place, ""), [Flaw(fault, what.check)], what)
+        self._reject(place, [Flaw(fault, what.check)], what)
 
     def finish(self, name: str) -> None:
         """Raise the collected problems of the sample; `name` is its file.
@@ -227,33 +210,32 @@ class BoxReader:
             f"{self.problems.count:,} problems: {found}", self.problems, path=name, remedy=remedy
         )
 
-    def _fixed(self, box: AnnotatedBox, frame: Frame) -> Corners | None:
+    def _fixed(self, corners: Corners, place: str, frame: Frame) -> Corners | None:
         """An invalid box fixed, if the policy is to clip and that is possible."""
-        faults = _faults(box.corners, frame)
-        if self._policy != "clip" or not all(map(math.isfinite, box.corners)):
-            self._reject(box, faults, DROPPED, frame)
+        faults = _faults(corners, frame)
+        if self._policy != "clip" or not all(map(math.isfinite, corners)):
+            self._reject(place, faults, DROPPED, _shares(corners, frame))
             return None
-        xs, ys = sorted(box.corners[::2]), sorted(box.corners[1::2])
+        xs, ys = sorted(corners[::2]), sorted(corners[1::2])
         ordered = (xs[0], ys[0], xs[1], ys[1])
         clipped = _clipped(ordered, frame)
         if clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
-            self._reject(box, faults, DROPPED, frame)
+            self._reject(place, faults, DROPPED, _shares(corners, frame))
             return None
-        where = f"{box.place}: {'; '.join(faults)}"
-        if ordered != box.corners:
+        where = f"{place}: {'; '.join(faults)}"
+        if ordered != corners:
             self.note(_REORDERED, where)
         if _within(ordered, frame) is None:
             self.note(_CLIPPED, where)
         return clipped
 
     def _reject(
-        self, box: AnnotatedBox, faults: Sequence[Flaw], what: str, frame: Frame | None = None
+        self, place: str, faults: Sequence[Flaw], what: str, box: FlawBox | None = None
     ) -> None:
         if self._policy == "stop":
-            drawn = None if frame is None else _shares(box.corners, frame)
-            self.problems.extend(fault.at(box.place, drawn) for fault in faults)
+            self.problems.extend(fault.at(place, box) for fault in faults)
         else:
-            self.note(what, f"{box.place}: {'; '.join(faults)}")
+            self.note(what, f"{place}: {'; '.join(faults)}")
 
 
 def box_features(placed: Sequence[PlacedBox]) -> dict[str, Any]:
@@ -264,16 +246,8 @@ def box_features(placed: Sequence[PlacedBox]) -> dict[str, Any]:
         YMAX: [item.box[2] for item in placed],
         XMAX: [item.box[3] for item in placed],
         OBJECT_LABEL: [item.label for item in placed],
-        OBJECT_TEXT: [item.source.name.encode("utf-8", "surrogateescape") for item in placed],
+        OBJECT_TEXT: [str(item.source.name).encode("utf-8", "surrogateescape") for item in placed],
     }
-
-
-def number(text: object) -> float:
-    """A number from an annotation; NaN if it is invalid."""
-    try:
-        return float(text)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _within(corners: Corners, frame: Frame) -> Corners | None:

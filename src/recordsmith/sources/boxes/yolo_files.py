@@ -1,4 +1,4 @@
-"""Parse the text files of YOLO datasets: `data.yaml`, `obj.data`, lists of names.
+"""Parses the text files of YOLO datasets: `data.yaml`, `obj.data`, lists of names.
 
 Only the YAML that occurs in a `data.yaml` is supported: top-level keys whose values are scalars,
 lists in brackets or with dashes, or mappings from numbers to names. Other keys may have any value;
@@ -18,10 +18,7 @@ from recordsmith.stores import Location
 _SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
 _KEY = re.compile(r"""(?P<key>[A-Za-z_][\w-]*|"[^"]*"|'[^']*')\s*:(?:\s+|$)(?P<value>.*)""")
 _QUOTE_OR_HASH = re.compile(r"""["'#]""")
-_STRINGS = {
-    '"': re.compile(r"""[^"\\]*(?:\\.[^"\\]*)*\""""),
-    "'": re.compile(r"[^']*'"),
-}
+_STRINGS = {'"': re.compile(r"""[^"\\]*(?:\\.[^"\\]*)*\""""), "'": re.compile(r"[^']*'")}
 """Opening quote -> the rest of a string."""
 
 _TOKEN = re.compile(
@@ -36,14 +33,18 @@ class DataFile(NamedTuple):
 
     splits: split -> folders or lists of images.
     names: class number, from 0 -> name; empty if they are in `names_file`.
+    base: the folder that paths are relative to; bases: where it may be, relative to the root.
     """
 
+    name: str
+    is_yaml: bool
     splits: dict[str, list[str]]
     names: dict[int, str]
     base: str = ""
     names_file: str = ""
     class_count: int | None = None
     has_keypoints: bool = False
+    bases: list[str] = []  # noqa: RUF012 - replaced, never changed
 
 
 def read_names(location: Location) -> dict[int, str]:
@@ -51,13 +52,19 @@ def read_names(location: Location) -> dict[int, str]:
     return {number - 1: name for number, name in read_lines(location)}
 
 
-def read_darknet_data(location: Location, name: str) -> DataFile | None:
-    """Read `obj.data`: lines of `key = value`. None if the file is of another type.
+def read_data_file(location: Location, name: str) -> DataFile | None:
+    """Read `data.yaml` or `obj.data`; None for a file of another type.
 
     Raises:
-        SourceError: the file names no list of images.
+        SourceError: the value of a needed key is missing or unsupported; `line` is where.
         FileAccessError: the file cannot be read.
     """
+    is_darknet = name.lower().endswith(".data")
+    return _read_darknet(location, name) if is_darknet else _read_yaml(location, name)
+
+
+def _read_darknet(location: Location, name: str) -> DataFile | None:
+    """Lines of `key = value`."""
     values = {}
     for _, line in read_lines(location):
         key, mark, value = line.partition("=")
@@ -68,17 +75,11 @@ def read_darknet_data(location: Location, name: str) -> DataFile | None:
     splits = {key: [values[key]] for key in _SPLIT_KEYS if values.get(key)}
     if not splits:
         raise SourceError("no list of images; expected a line train = train.txt", path=name)
-    count = values.get("classes", "")
-    return DataFile(splits, {}, "", values["names"], int(count) if is_label(count) else None, False)
+    count = _count(values.get("classes", ""))
+    return DataFile(name, False, splits, {}, names_file=values["names"], class_count=count)
 
 
-def read_data_yaml(location: Location, name: str) -> DataFile | None:
-    """Read `data.yaml`. None if the file is of another type.
-
-    Raises:
-        SourceError: the value of a needed key is unsupported; `line` is where.
-        FileAccessError: the file cannot be read.
-    """
+def _read_yaml(location: Location, name: str) -> DataFile | None:
     blocks = _blocks(read_text(location))
     if "names" not in blocks or not blocks.keys() & set(_SPLIT_KEYS):
         return None
@@ -92,21 +93,22 @@ def read_data_yaml(location: Location, name: str) -> DataFile | None:
             raise _unclear(name, blocks[key][0][0], f"{key} is a mapping; expected a path or list")
         if value:
             splits[key] = value if isinstance(value, list) else [value]
-    names = values["names"]
+    names, base = values["names"], values.get("path", "")
     if isinstance(names, str):
         raise _unclear(name, blocks["names"][0][0], f"names is {names!r}; expected a list")
-    if isinstance(names, list):
-        names = dict(enumerate(names))
-    count = blocks.get("nc", [(0, "")])[0][1]
-    base = values.get("path", "")
     return DataFile(
+        name,
+        True,
         splits,
-        names,
+        dict(enumerate(names)) if isinstance(names, list) else names,
         base if isinstance(base, str) else "",
-        "",
-        int(count) if is_label(count) else None,
-        "kpt_shape" in blocks,
+        class_count=_count(blocks.get("nc", [(0, "")])[0][1]),
+        has_keypoints="kpt_shape" in blocks,
     )
+
+
+def _count(text: str) -> int | None:
+    return int(text) if is_label(text) else None
 
 
 def _blocks(text: str) -> dict[str, Lines]:
@@ -158,11 +160,7 @@ def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
         return [_scalar(line.lstrip()[1:].strip(), at, name) for at, line in rest]
     names: dict[int, str] = {}
     for at, line in rest:
-        key, mark, value = line.strip().partition(":")
-        if not mark or not is_label(key.strip("\"' ")) or not value.strip():
-            raise _unclear(
-                name, at, f"invalid entry {line.strip()!r}; expected a line such as 0: person"
-            )
+        key, _, value = line.strip().partition(":")
         _add(names, key, _scalar(value.strip(), at, name), at, name)
     return names
 
@@ -172,44 +170,45 @@ def _flow(text: str, line: int, name: str) -> list[str] | dict[int, str]:
     tokens: list[tuple[str, str]] = []
     at = 0
     text = text.rstrip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            break
+    while (match := _TOKEN.match(text, at)) is not None:
         kind = str(match.lastgroup)
         tokens.append((kind, _plain(kind, match[kind])))
         at = match.end()
-    here = line + text.count("\n", 0, at)
     closing = {"[": "]", "{": "}"}[text[0]]
     if at < len(text) or tokens[-1] != ("mark", closing):
         found = f"unexpected {text[at:].strip()[:40]!r}" if at < len(text) else "unclosed bracket"
-        raise _unclear(name, here, f"{found}; expected {closing!r} at the end")
-    inner = tokens[1:-1]
-    if inner and inner[-1] == ("mark", ","):
-        inner.pop()
-    groups: list[list[tuple[str, str]]] = [[]] if inner else []
-    for token in inner:
+        raise _unclear(
+            name, line + text.count("\n", 0, at), f"{found}; expected {closing!r} at the end"
+        )
+    groups: list[list[tuple[str, str]]] = [[]]
+    for token in tokens[1:-1]:
         if token == ("mark", ","):
             groups.append([])
         else:
             groups[-1].append(token)
+    if not groups[-1]:
+        groups.pop()  # nothing, or a comma at the end
     if closing == "]":
         if any(len(group) != 1 or group[0][0] == "mark" for group in groups):
             raise _unclear(name, line, "invalid list; expected only names")
         return [group[0][1] for group in groups]
     names: dict[int, str] = {}
     for group in groups:
-        if len(group) != 3 or group[1] != ("mark", ":") or not is_label(group[0][1]):
+        if len(group) != 3 or group[1] != ("mark", ":"):
             raise _unclear(name, line, "invalid mapping; expected entries such as 0: person")
         _add(names, group[0][1], group[2][1], line, name)
     return names
 
 
 def _add(names: dict[int, str], key: str, value: str, line: int, name: str) -> None:
-    number = int(key.strip("\"' "))
-    if number in names:
-        raise _unclear(name, line, f"class number {number} occurs twice")
-    names[number] = value
+    """Add the name of a class."""
+    key = key.strip("\"' ")
+    if not is_label(key) or not value:
+        entry = f"{key}: {value}"
+        raise _unclear(name, line, f"invalid entry {entry!r}; expected one such as 0: person")
+    if int(key) in names:
+        raise _unclear(name, line, f"class number {key} occurs twice")
+    names[int(key)] = value
 
 
 def _scalar(text: str, line: int, name: str) -> str:
@@ -224,7 +223,7 @@ def _plain(kind: str, text: str) -> str:
     if kind == "single":
         return text[1:-1].replace("''", "'")
     if kind == "double":
-        return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text[1:-1])
+        return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])
     return text.strip()
 
 
