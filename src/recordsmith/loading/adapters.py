@@ -40,12 +40,7 @@ def check_loader(loader: object) -> None:
 
 
 def check_rank(loader: Loader, here: Rank, how: str = "Loader(..., **this_rank())") -> None:
-    """Raise OptionError unless the loader has the rank of this process.
-
-    Args:
-        here: the rank of this process.
-        how: code that creates such a loader.
-    """
+    """Raise OptionError unless the loader has the rank of this process."""
     if (loader.rank, loader.world_size) != (here["rank"], here["world_size"]):
         raise OptionError(
             f"the loader reads for rank {loader.rank} of {loader.world_size}, but this process is "
