@@ -1,6 +1,4 @@
-"""`FolderWriter`, which writes the objects of a new folder, and what it is without renaming: objects
-under their final names, and a note last.
-"""
+"""`FolderWriter`, which writes a new folder; without renaming, a note comes last."""
 
 from __future__ import annotations
 
