@@ -92,7 +92,7 @@ def test_a_missing_shard(run, packed: Path) -> None:
     (packed / "train-00001-of-00002.tfrecord").unlink()
     outcome = run("verify", packed)
     assert outcome.code == 1
-    assert "missing-shard" in outcome.out
+    assert "missing-shard (1): A shard" in outcome.out  # the explanation
     document = run("verify", packed, "--json").document
     assert document["expected"] == 9 > document["records"]
     assert f": {document['records']} intact of 9 records " in outcome.out
@@ -144,12 +144,6 @@ def test_titles_of_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
     assert title_of(["."]) == tmp_path.name
     assert title_of(["./a", "b"]) == "./a and 1 more"
-
-
-def test_defects_are_explained(run, packed: Path) -> None:
-    (packed / "train-00001-of-00002.tfrecord").unlink()
-    outcome = run("verify", packed)
-    assert "missing-shard (1): A shard" in outcome.out
 
 
 def test_other_libraries_print_nothing(run_process, tmp_path: Path) -> None:
