@@ -24,7 +24,7 @@ from recordsmith.packing.keys import KeyScheme
 from recordsmith.sources import Content, Note
 
 
-class Preparation:
+class SampleEncoder:
     """Converts the content of samples to payloads. Thread-safe.
 
     kinds: the kinds of features that cannot be inferred from values, by canonical key.

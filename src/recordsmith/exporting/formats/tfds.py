@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,77 +27,76 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, SchemaSurvey, encode_example
 from recordsmith.example.keys import DEPTH, DTYPE, IMAGE, MASK, MASK_DTYPE
 from recordsmith.example.schema import SchemaCounts
-from recordsmith.exporting.export_writer import Divisible, ExportWriter
-from recordsmith.exporting.images import read_image, read_mask
-from recordsmith.exporting.record_shards import RecordFiles, name_files
-from recordsmith.exporting.values import get_bytes
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import ExampleFiles, WrittenFile
+from recordsmith.exporting.images import get_bytes, read_image, read_mask
 from recordsmith.wire import RecordWriter
 
 _NO_SPLIT_NAME = re.compile(r"[^\w-]")
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 
 
-class TfdsFiles(Divisible):
+class TfdsFiles(ExampleFiles, format="tfds"):
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
-    def __init__(self, shard_size_bytes: int | None = None) -> None:
-        self._shard_size_bytes = shard_size_bytes
+    is_sized = True
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         out.rename_split = _split_name
-        known = read_known(dataset)
+        known = _read_known(dataset)
         self._name = "dataset" if known is None else known.name
         self._converter = RecordConverter(dataset.class_names, known)
         self._images = TfdsImages(self._converter)
         self._survey = SchemaSurvey()
-        named = name_files(dataset, self._shard_size_bytes, out, self.part_names)
-        self._splits = {
-            split: _Shards(out, names, count) for split, (names, count) in named.items()
-        }
+        self._sizes: Counter[str] = Counter()  # of the records of each split
 
-    def add(self, example: Features, split: str, position: int) -> None:
+    def formats_of(self, dataset: Dataset) -> Mapping[str, Any]:
+        known = _read_known(dataset)
+        return {} if known is None else {"tfds": known.to_json()}
+
+    def file_names(self, split: str, count: int) -> Sequence[str]:
+        return TfdsSplit(split, (0,) * count).file_names(self._name)
+
+    def open(self, name: str, split: str) -> None:
+        self._file, self._split = name, split
+        self._writer = RecordWriter(self._out.open(name))
+
+    def add(self, example: Features) -> None:
         record = self._converter.convert(self._with_encoded_images(example))
         self._images.add(record)
         payload = encode_example(record)
         size = np.array([len(payload)], np.int64)
         self._survey.update(payload, np.zeros(1, np.int64), size)
-        self._splits[split].add(payload)
+        self._writer.write(payload)
+        self._sizes[self._split] += len(payload)
 
-    def part_names(self, split: str, count: int) -> Sequence[str]:
-        return TfdsSplit(split, (0,) * count).file_names(self._name)
+    def close(self) -> None:
+        self._out.close(self._file)
 
-    def finish(self) -> None:
-        for shards in self._splits.values():
-            shards.finish()
+    def result(self) -> tuple[Any, ...]:
+        return self._survey.counts().to_json(), self._images.to_json(), self._sizes
 
-    def result(self) -> dict[str, Any]:
-        return {
-            "schema": self._survey.counts().to_json(),
-            "images": self._images.to_json(),
-            "splits": {
-                split: [shards.lengths, shards.size_bytes] for split, shards in self._splits.items()
-            },
-        }
-
-    def describe(self, results: Iterable[Any]) -> None:
+    def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
         counts = SchemaSurvey().counts()
         images = TfdsImages(self._converter)
-        splits: dict[str, TfdsSplit] = {}
         sizes: Counter[str] = Counter()
-        for result in results:
-            counts.merge(SchemaCounts.from_json(result["schema"]))
-            images.merge(result["images"])
-            for split, (lengths, size_bytes) in result["splits"].items():
-                known = splits.get(split) or TfdsSplit(self._out.split_name(split), ())
-                splits[split] = replace(known, shard_lengths=(*known.shard_lengths, *lengths))
-                sizes[split] += size_bytes
+        for schema, seen, written in results:
+            counts.merge(SchemaCounts.from_json(schema))
+            images.merge(seen)
+            sizes += written
+        lengths: dict[str, list[int]] = {}
+        for file in files:
+            lengths.setdefault(file.split, []).append(file.record_count)
         description, problems = describe_records(
             counts.schema(), self._converter, images, self._name
         )
         for problem in problems:
-            self._out.problems.add(problem)
-        described = [(of_split, sizes[split]) for split, of_split in splits.items()]
+            self._out.tally.problems.add(problem)
+        described = [
+            (TfdsSplit(self._out.split_name(split), tuple(of_split)), sizes[split])
+            for split, of_split in lengths.items()
+        ]
         for name, data in make_documents(description, described).items():
             self._out.write(name, data)
 
@@ -122,29 +120,7 @@ def _split_name(split: str) -> str:
     return "all_" if split == "all" else _NO_SPLIT_NAME.sub("_", split)
 
 
-class _Shards(RecordFiles):
-    """Writes the shards of one split.
-
-    size_bytes: of the records written so far.
-    """
-
-    def __init__(self, out: ExportWriter, names: Sequence[str], record_count: int) -> None:
-        super().__init__(names, record_count)
-        self.size_bytes = 0
-        self._out = out
-
-    def begin(self, name: str) -> None:
-        self._writer = RecordWriter(self._out.open(name))
-
-    def write(self, payload: bytes) -> None:
-        self._writer.write(payload)
-        self.size_bytes += len(payload)
-
-    def end(self, name: str) -> None:
-        self._out.close(name)
-
-
-def read_known(dataset: Dataset) -> TfdsDescription | None:
+def _read_known(dataset: Dataset) -> TfdsDescription | None:
     """How TFDS described the dataset, if it was packed from TFDS or is a folder of TFDS."""
     document = dataset.view.formats.get("tfds")
     if document is not None:

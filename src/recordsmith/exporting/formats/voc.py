@@ -34,24 +34,28 @@ from recordsmith.example.keys import (
     OBJECT_VIEW,
     SOURCE_ID,
 )
-from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import (
-    IMAGE_KEYS,
-    MASK_KEYS,
-    ExportedImage,
-    read_image,
-    read_mask,
-)
-from recordsmith.exporting.numbers import decimal, pixels
-from recordsmith.exporting.objects import (
+from recordsmith.exporting.boxes import (
     NO_BOXES,
     OBJECT_KEYS,
     LabelNames,
     Object,
+    decimal,
     has_objects,
+    pixels,
     read_objects,
 )
-from recordsmith.exporting.values import get_int, get_ints, get_texts
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import FolderExporter
+from recordsmith.exporting.images import (
+    IMAGE_KEYS,
+    MASK_KEYS,
+    ExportedImage,
+    get_int,
+    get_ints,
+    get_texts,
+    read_image,
+    read_mask,
+)
 from recordsmith.image import channel_count
 
 _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
@@ -69,7 +73,7 @@ _KEPT = (
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class VocFiles:
+class VocFiles(FolderExporter, format="voc"):
     """Writes images, XML files with their boxes, and masks."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -108,14 +112,14 @@ class VocFiles:
 
     def finish(self) -> None:
         if self._is_empty:
-            self._out.problems.add(NO_BOXES)
+            self._out.tally.problems.add(NO_BOXES)
         for name in self._lists:
             self._out.close(name)
         if self._has_boxes and self._classes.names:
             try:
                 names = class_names_of(self._classes.names)
             except OptionError as error:
-                self._out.problems.add(f"{LABEL_MAP_NAME} was not written: {error}")
+                self._out.tally.problems.add(f"{LABEL_MAP_NAME} was not written: {error}")
             else:
                 self._out.write(LABEL_MAP_NAME, label_map_to_bytes(names))
 

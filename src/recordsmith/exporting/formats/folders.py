@@ -15,19 +15,21 @@ from recordsmith.errors import SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import (
     IMAGE_KEYS,
     MASK_KEYS,
     ExportedImage,
+    get_int,
+    get_text,
     read_image,
     read_mask,
 )
-from recordsmith.exporting.values import get_int, get_text
 
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 
 
-class ClassFolders:
+class ClassFolders(FolderExporter, format="folder"):
     """Writes images, sorted by class."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -61,7 +63,7 @@ class ClassFolders:
         ]
         if moved:
             more = f", and {len(moved) - 3:,} more" if len(moved) > 3 else ""
-            self._out.problems.add(
+            self._out.tally.problems.add(
                 "class folders are numbered by name: " + "; ".join(moved[:3]) + more
             )
 
@@ -85,7 +87,7 @@ class ClassFolders:
             )
 
 
-class ImagePairFiles:
+class ImagePairFiles(FolderExporter, format="pairs"):
     """Writes images and their masks, which every example must have."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

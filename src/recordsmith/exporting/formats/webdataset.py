@@ -20,12 +20,11 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureValue
 from recordsmith.example.keys import (
     CLASS_LABEL,
@@ -40,39 +39,40 @@ from recordsmith.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
-from recordsmith.exporting.export_writer import Divisible, ExportWriter
-from recordsmith.exporting.images import ExportedImage, read_image, read_mask
-from recordsmith.exporting.numbers import shortest_float
-from recordsmith.exporting.values import get_bytes
+from recordsmith.exporting.boxes import shortest_float
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import ExampleFiles
+from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.webdataset import EMPTY_KINDS
 from recordsmith.sources.tables.json_values import text_or_base64
 from recordsmith.sources.tables.precision import EXACT
 
-SHARD_SIZE_BYTES = 256_000_000
 _FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))
 _FROM_RAW = frozenset((DEPTH, DTYPE))
 _FROM_MASK = frozenset((MASK, MASK_FORMAT))
 _LONGEST_SUFFIX = ".mask.jpeg2000"
-_MEMBER_BYTES = 1024  # a header, and about as much padding
 
 
-class WebDatasetShards(Divisible):
-    """Writes tar files of about the same size, or one as a task."""
+class WebDatasetShards(ExampleFiles, format="webdataset"):
+    """Writes tar files."""
 
-    def __init__(self, shard_size_bytes: int = SHARD_SIZE_BYTES) -> None:
-        if shard_size_bytes < 1:
-            raise OptionError(
-                option="shard_size_bytes", value=shard_size_bytes, expected="a positive integer"
-            )
-        self._shard_size_bytes = shard_size_bytes
+    suffix = ".tar"
+    is_sized = True
+    overhead_bytes = 2 * 1024  # a header for each of two members, and about as much padding
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        self._shards: dict[str, _Shard] = {}
 
-    def add(self, example: Features, split: str, position: int) -> None:
-        out = self._out
+    def file_names(self, split: str, count: int) -> Sequence[str]:
+        return [f"{split}-{number:06d}{self.suffix}" for number in range(count)]
+
+    def open(self, name: str, split: str) -> None:
+        self._name, self._split = name, split
+        file = self._out.open(name)
+        self._tar = tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+
+    def add(self, example: Features) -> None:
         members, used = self._images(example)
         rest: dict[str, FeatureValue | None] = {
             key: value for key, value in example.items() if key not in used
@@ -85,19 +85,15 @@ class WebDatasetShards(Divisible):
             del rest[CLASS_LABEL]
         if rest or not members:
             members.append((".json", _document(rest)))
-        name = out.name_key(example, out.file_of(split, ".tar"), _LONGEST_SUFFIX)
-        self._shard(split, sum(len(data) + _MEMBER_BYTES for _, data in members)).add(
-            [(name + suffix, data) for suffix, data in members]
-        )
+        name = self._out.name_key(example, self._split, _LONGEST_SUFFIX)
+        for suffix, data in members:
+            member = tarfile.TarInfo(name + suffix)  # no owner, time 0, mode 644
+            member.size = len(data)
+            self._tar.addfile(member, io.BytesIO(data))
 
-    def part_names(self, split: str, count: int) -> Sequence[str]:
-        return [_name(split, number) for number in range(count)]
-
-    def finish(self) -> None:
-        if self._out.part is not None:
-            self._shard(self._out.splits[0])
-        for shard in self._shards.values():
-            shard.close()
+    def close(self) -> None:
+        self._tar.close()
+        self._out.close(self._name)
 
     def _images(self, example: Features) -> tuple[list[tuple[str, bytes]], set[str]]:
         """The members for the image and its mask, and the feature keys that they replace."""
@@ -119,49 +115,6 @@ class WebDatasetShards(Divisible):
             if mask.data is not get_bytes(example, MASK):
                 used.add(MASK_DTYPE)
         return members, used
-
-    def _shard(self, split: str, size_bytes: int = 0) -> _Shard:
-        """The shard to which to add this number of bytes."""
-        shard = self._shards.get(split)
-        part = self._out.part
-        if shard is None or (
-            part is None and shard.size_bytes + size_bytes > self._shard_size_bytes
-        ):
-            if shard is not None:
-                shard.close()
-            number = 0 if shard is None else shard.number + 1
-            name = _name(self._out.split_name(split), number) if part is None else part.name
-            self._shards[split] = _Shard(self._out, name, number)
-        return self._shards[split]
-
-
-class _Shard:
-    """One tar file."""
-
-    def __init__(self, out: ExportWriter, name: str, number: int) -> None:
-        self.number = number
-        self._out = out
-        self._name = name
-        self._file: BinaryIO = out.open(name)
-        self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
-
-    @property
-    def size_bytes(self) -> int:
-        return self._tar.offset
-
-    def add(self, members: list[tuple[str, bytes]]) -> None:
-        for name, data in members:
-            member = tarfile.TarInfo(name)  # no owner, time 0, mode 644
-            member.size = len(data)
-            self._tar.addfile(member, io.BytesIO(data))
-
-    def close(self) -> None:
-        self._tar.close()
-        self._out.close(self._name)
-
-
-def _name(split: str, number: int) -> str:
-    return f"{split}-{number:06d}.tar"
 
 
 def _has_one(example: Features, key: str) -> bool:

@@ -21,8 +21,9 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
-from recordsmith.exporting.arrow_tables import ArrowTables
 from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
+from recordsmith.exporting.exporter import WrittenFile
+from recordsmith.exporting.formats.arrow import ParquetTables
 from recordsmith.exporting.image_columns import (
     check_names,
     convert_images,
@@ -36,13 +37,10 @@ _NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")
 _NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
 
 
-class HuggingFaceTables(ArrowTables):
+class HuggingFaceTables(ParquetTables, format="huggingface"):
     """Writes Parquet with the types of `datasets` in its metadata."""
 
-    restores_types = False
-
-    def __init__(self) -> None:
-        super().__init__("parquet")
+    has_types = False
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
@@ -76,16 +74,12 @@ class HuggingFaceTables(ArrowTables):
         metadata = {"huggingface": json.dumps({"info": {"features": types}})}
         self._schema = pa.schema(self._fields.values(), metadata)
 
-    def result(self) -> dict[str, Any]:
-        return {"files": {split: self._out.file_of(split, ".parquet") for split in self._tables}}
-
-    def describe(self, results: Iterable[Any]) -> None:
-        files: dict[str, list[str]] = {}
-        for result in results:
-            for split, file in result["files"].items():
-                files.setdefault(split, []).append(file)
-        if files:
-            self._out.write(_CARD, self._card(files).encode())
+    def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
+        names: dict[str, list[str]] = {}
+        for file in files:
+            names.setdefault(file.split, []).append(file.name)
+        if names:
+            self._out.write(_CARD, self._card(names).encode())
 
     def _card(self, files: Mapping[str, Sequence[str]]) -> str:
         """The metadata of the dataset: which files are which split."""
@@ -95,7 +89,7 @@ class HuggingFaceTables(ArrowTables):
             while name in names or name == "all":  # which means all splits
                 name += "_"
             if name != split:
-                self._out.changed_names.append(ChangedName(None, split, name))
+                self._out.tally.changed_names.append(ChangedName(None, split, name))
             names[name] = of_split[0]
             if len(of_split) > 1:
                 last = f"-of-{len(of_split):05d}.parquet"

@@ -28,23 +28,29 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import DataError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
-from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import (
-    IMAGE_KEYS,
-    MASK_KEYS,
-    ExportedImage,
-    read_image,
-    read_mask,
-)
-from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
-from recordsmith.exporting.objects import (
+from recordsmith.exporting.boxes import (
     NO_BOXES,
     OBJECT_KEYS,
     LabelNames,
     has_objects,
+    is_same,
+    pixel_extent,
+    pixels,
     read_objects,
+    shortest_float,
 )
-from recordsmith.exporting.values import get_floats, get_ints, get_text
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import FolderExporter
+from recordsmith.exporting.images import (
+    IMAGE_KEYS,
+    MASK_KEYS,
+    ExportedImage,
+    get_floats,
+    get_ints,
+    get_text,
+    read_image,
+    read_mask,
+)
 from recordsmith.image import decode_mask
 
 _KEPT = (
@@ -69,7 +75,7 @@ class _Split:
     """The number of annotations of each image without an id; ids are assigned at the end."""
 
 
-class CocoFiles:
+class CocoFiles(FolderExporter, format="coco"):
     """Writes images, and JSON files with their boxes."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -111,7 +117,7 @@ class CocoFiles:
 
     def finish(self) -> None:
         if self._is_empty:
-            self._out.problems.add(NO_BOXES)
+            self._out.tally.problems.add(NO_BOXES)
         categories = [
             {"id": label, "name": name} for label, name in sorted(self._classes.names.items())
         ]

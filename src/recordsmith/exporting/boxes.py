@@ -1,22 +1,29 @@
-"""Read the objects of an example (boxes with classes), and collect the classes.
+"""Objects of an example (boxes with classes), and decimal numbers that restore their edges.
 
-Features follow TensorFlow's object detection API; edges are relative to the stored image.
+Features follow TensorFlow's object detection API: edges are float32, relative to the stored image.
+Annotation files hold pixels (VOC, COCO) or centre and size (YOLO) as decimals. A reader computes
+`float32(number / size)` in float64 and rounds once. The numbers have the fewest digits with which
+that gives the original value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 
 from recordsmith.errors import SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
-from recordsmith.exporting.images import Warn
-from recordsmith.exporting.values import get_floats, get_ints, get_texts, has_values
+from recordsmith.exporting.images import Warn, get_floats, get_ints, get_texts, has_values
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
+_MAX_DIGITS = 20
+_FLOAT32 = struct.Struct("f")
 
 
 @dataclass
@@ -115,3 +122,82 @@ class LabelNames:
         self.names[label] = name
         self._largest = max(self._largest, label)
         self._labels.setdefault(name, label)
+
+
+def pixels(edge: float, size: int) -> float:
+    """The shortest `p` with `float32(p / size) == edge`; an int if possible."""
+    exact = edge * size
+    return _shortest(exact, lambda p: is_same(p / size, edge), exact)
+
+
+def pixel_extent(start: float, edge: float, size: int) -> float:
+    """The shortest `w` with `float32((start + w) / size) == edge`; `start` is in pixels.
+
+    It exists for every box that is not inverted.
+    """
+    exact = edge * size - start
+    fallback = exact
+    for candidate in _neighbours(exact):  # rounding may lose it if start >> w
+        if is_same((start + candidate) / size, edge):
+            fallback = candidate
+            break
+    return _shortest(exact, lambda w: is_same((start + w) / size, edge), fallback)
+
+
+def centre_and_extent(low: float, high: float) -> tuple[float, float]:
+    """Short `c`, `w` with `float32(c - w / 2) == low` and `float32(c + w / 2) == high`.
+
+    If no such numbers exist (one edge is less than 1e-8 of the other), returns the nearest ones.
+    """
+    for centre, extent in _centres_and_extents(low, high):
+        if is_same(centre - extent / 2, low) and is_same(centre + extent / 2, high):
+            return centre, extent
+    return (low + high) / 2, high - low
+
+
+def decimal(number: float) -> str:
+    """Format a number without an exponent; integers without a dot."""
+    if number == int(number):
+        return str(int(number))
+    return format(Decimal(repr(float(number))), "f")
+
+
+def shortest_float(value: np.float32) -> float:
+    """The float64 with the fewest digits that rounds to this float32."""
+    return float(str(value))
+
+
+def _shortest(exact: float, fits: Callable[[float], bool], fallback: float) -> float:
+    for digits in range(_MAX_DIGITS):
+        candidate = round(exact, digits)
+        if fits(candidate):
+            return int(candidate) if candidate.is_integer() else candidate
+    return fallback
+
+
+def _centres_and_extents(low: float, high: float) -> Iterator[tuple[float, float]]:
+    centre, extent = (low + high) / 2, high - low
+    for digits in range(1, _MAX_DIGITS):
+        wide = round(extent, digits)
+        for exact in (centre, low + wide / 2, high - wide / 2):
+            yield round(exact, digits), wide
+    for wide in _neighbours(extent):
+        for exact in (centre, low + wide / 2, high - wide / 2):
+            for near in _neighbours(exact):
+                yield near, wide
+
+
+def _neighbours(number: float) -> list[float]:
+    return [
+        number,
+        math.nextafter(number, -math.inf),
+        math.nextafter(number, math.inf),
+    ]
+
+
+def is_same(number: float, edge: float) -> bool:
+    """Whether both numbers round to the same float32."""
+    try:
+        return _FLOAT32.pack(number + 0.0) == _FLOAT32.pack(edge + 0.0)  # -0.0 is 0.0
+    except OverflowError:
+        return False

@@ -19,23 +19,26 @@ import numpy as np
 from recordsmith.dataset import Dataset, standard_name
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
-from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
-from recordsmith.exporting.numbers import centre_and_extent, decimal, is_same
-from recordsmith.exporting.objects import (
+from recordsmith.exporting.boxes import (
     NO_BOXES,
     OBJECT_KEYS,
     LabelNames,
+    centre_and_extent,
+    decimal,
     has_objects,
+    is_same,
     read_objects,
 )
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import FolderExporter
+from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
 
 _KEPT = IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID}
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _BATCH = 1024
 
 
-class YoloFiles:
+class YoloFiles(FolderExporter, format="yolo"):
     """Writes images, text files with their boxes, and `data.yaml`."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -67,10 +70,10 @@ class YoloFiles:
 
     def finish(self) -> None:
         if self._is_empty:
-            self._out.problems.add(NO_BOXES)
+            self._out.tally.problems.add(NO_BOXES)
         moved = [(label, number) for label, number in self._numbers.items() if number != label - 1]
         if moved and moved != [(label, label) for label in self._numbers]:
-            self._out.problems.add(
+            self._out.tally.problems.add(
                 "classes were renumbered from 0 without gaps: "
                 + ", ".join(f"{label} became {number}" for label, number in moved[:3])
                 + (f" and {len(moved) - 3:,} more" if len(moved) > 3 else "")
@@ -94,7 +97,7 @@ class YoloFiles:
             if key == "trainval" or (key is None and len(self._out.splits) == 1):
                 key = "train"
             if key is None:
-                self._out.problems.add(
+                self._out.tally.problems.add(
                     f"Ultralytics does not read the split {split!r}, only train, val and test"
                 )
             folders.setdefault(key or split, []).append(
