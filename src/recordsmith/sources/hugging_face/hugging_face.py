@@ -122,7 +122,7 @@ class HuggingFace:
         self._options = {
             "box_format": box_format,
             "boxes": None if boxes == "stop" else boxes,
-            "colours": None if self._colours is None else _colours_json(self._colours),
+            "colours": [[*map(int, c), int(n)] for c, n in (self._colours or {}).items()] or None,
             "kinds": self._kinds or None,
         }
         self._listing: Listing | None = None
@@ -444,11 +444,11 @@ def _table_of(pa: Any, columns: Mapping[str, Any], schema: Any) -> Any:
 def is_hub_dataset(given: object) -> bool:
     """Whether an object is a dataset of Hugging Face, or a dict of them by split."""
     if isinstance(given, Mapping):
-        return bool(given) and all(map(_is_one, given.values()))
-    return _is_one(given)
+        return bool(given) and all(map(_is_dataset, given.values()))
+    return _is_dataset(given)
 
 
-def _is_one(given: object) -> bool:
+def _is_dataset(given: object) -> bool:
     return all(hasattr(given, name) for name in ("features", "with_format", "iter"))
 
 
@@ -500,9 +500,8 @@ def _choose(
             )
     images = [c.name for c in columns if c.feature.get("_type") == "Image" and not c.is_list]
     chosen.mask = options["mask_column"]
-    chosen.image = _one(
-        [name for name in images if name != chosen.mask], _IMAGE_NAME, options, "image_column"
-    )
+    others = [name for name in images if name != chosen.mask]
+    chosen.image = _image_column(others, options["image_column"])
     if chosen.mask is None and _MASK_NAME in images and chosen.image not in (None, _MASK_NAME):
         chosen.mask = _MASK_NAME
     if chosen.mask is not None and (chosen.mask not in images or chosen.image is None):
@@ -523,8 +522,10 @@ def _choose(
             (chosen.list_class_names if column.is_list else chosen.class_names)[column.name] = names
     _choose_boxes(chosen, by_name, required=boxes)
     chosen.label = options["label_column"]
-    if chosen.label is None and chosen.class_names:
-        chosen.label = _one(list(chosen.class_names), _LABEL_NAME, {}, "label_column", many=True)
+    if chosen.label is None and _LABEL_NAME in chosen.class_names:
+        chosen.label = _LABEL_NAME
+    elif chosen.label is None and len(chosen.class_names) == 1:
+        (chosen.label,) = chosen.class_names
     listed = chosen.list_class_names
     kept = chosen.class_names_of_lists() if chosen.label is None else None
     lost = [name for name in chosen.class_names if name != chosen.label]
@@ -539,33 +540,25 @@ def _choose(
     return chosen
 
 
-def _one(
-    names: Sequence[str],
-    usual: str,
-    options: Mapping[str, str | None],
-    wanting: str,
-    *,
-    many: bool = False,
-) -> str | None:
+def _image_column(names: Sequence[str], given: str | None) -> str | None:
     """The column that an option names, the usual one, or the only one; None if there is none."""
-    given = options.get(wanting)
     if given is not None and given not in names:
         raise OptionError(
             f"column {given!r} has no images",
-            option=wanting,
+            option="image_column",
             value=given,
             expected=f"one of {join_names(names, 'or')}" if names else "a column of images",
         )
-    if given is not None or usual in names:
-        return given or usual
-    if len(names) > 1 and not many:
+    if given is not None or _IMAGE_NAME in names:
+        return given or _IMAGE_NAME
+    if len(names) > 1:
         raise OptionError(
             f"the columns {join_names(names)} have images",
-            option=wanting,
+            option="image_column",
             expected="the column to store as image/encoded",
-            remedy=f"Pass {option(wanting, names[0])}.",
+            remedy=f"Pass {option('image_column', names[0])}.",
         )
-    return names[0] if len(names) == 1 else None
+    return names[0] if names else None
 
 
 def _choose_boxes(chosen: _Chosen, columns: Mapping[str, FlatColumn], *, required: bool) -> None:
@@ -606,7 +599,3 @@ def _shape_notice(nested: NestedColumns, chosen: _Chosen) -> list[str]:
 
 def _part_name(split: str) -> str:
     return f"split {split}" if split else "the dataset"
-
-
-def _colours_json(colours: Mapping[Any, int]) -> list[list[int]]:
-    return [[*map(int, colour), int(number)] for colour, number in colours.items()]
