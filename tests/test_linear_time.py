@@ -174,7 +174,7 @@ def classes_that_are_unknown(_: Path) -> None:
 
 @case
 def classes_without_labels(_: Path) -> None:
-    from recordsmith.exporting.objects import LabelNames
+    from recordsmith.exporting.boxes import LabelNames
 
     classes = LabelNames.known(None)
     labels = [classes.of(None, f"{number}", print)[0] for number in range(150_000)]

@@ -431,7 +431,7 @@ def test_a_file_system_without_locks_is_reported(
         report = job(tmp_path / "in", tmp_path / job.__name__)
         assert sum("locks" in notice for notice in report.notices) == 1
         assert rs.verify(tmp_path / job.__name__).is_good
-    report = rs.export(tmp_path / "in", tmp_path / "npz", "npz")
+    report = rs.export(tmp_path / "in", tmp_path / "parquet", "parquet")
     assert sum("locks" in problem for problem in report.problems) == 1
     numbered.write_shard(tmp_path / "train.tfrecord", [7])
     out = tmp_path / "reshard"

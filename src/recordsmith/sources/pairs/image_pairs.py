@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import OptionError, option
-from recordsmith.sources.class_names import class_in_name, classes_in_names, compile_class_pattern
+from recordsmith.sources.classes import class_in_name, classes_in_names, compile_class_pattern
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.name_files import read_lines, read_text
 from recordsmith.sources.files.paths import check_folder, is_file, last_name, relative_place
