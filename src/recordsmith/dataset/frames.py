@@ -208,12 +208,7 @@ def gather_together(
 def open_frames(
     location: Location, *, may_map: bool, info: ObjectInfo | None = None
 ) -> FrameReader:
-    """Open a file for random access.
-
-    Args:
-        may_map: map the file into memory, if its store has such maps.
-        info: size and version of the file, if they are known.
-    """
+    """Open a file for random access."""
     if location.store.is_remote:
         info = location.info() if info is None else info
         _check_not_empty(location, info.size_bytes)
@@ -243,9 +238,6 @@ def walk(
 
     Small records are read completely, which is cheaper than mapping the file; of large records only
     the headers are read. Over a network, where each header is a request, more records are small.
-
-    Args:
-        report: called with the number of bytes processed so far.
     """
     size = reader.size_bytes
     small_bytes = _SMALL_REMOTE_BYTES if is_remote else _SMALL_BYTES
