@@ -107,12 +107,9 @@ def plan(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         task_bytes += len(json.dumps(task.to_json()))
         count += 1
     clock.note("tasks")
-    made_tasks: Any = made._tasks  # noqa: SLF001 - what only this program wants to know
-    samples = made_tasks._plan.samples  # noqa: SLF001
     return {
         "samples": arguments.samples,
         "shards": len(made.shards),
-        "spilled_mb": round(getattr(samples, "spilled_bytes", 0) / 1e6),
         "task_count": count,
         "task_bytes": task_bytes,
         **clock.steps,

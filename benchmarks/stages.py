@@ -68,7 +68,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
     from recordsmith.building import survey_written
     from recordsmith.dataset import ShardWriter
-    from recordsmith.packing.recipe import Recipe
+    from recordsmith.packing import Recipe, make_plan
     from recordsmith.sources.source import ignore_note
 
     steps = Steps()
@@ -76,8 +76,8 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     with steps.step("listing"):
         listing = source.list_samples()
     with steps.step("planning: shuffle, fingerprint"):
-        plan = recipe.plan(source, listing)
-    preparation = recipe.preparation(listing)
+        plan = make_plan(listing, recipe, source.describe())
+    encoder = recipe.encoder(listing)
     numbers = plan.shards[0].samples
     with ShardWriter(out) as writer:
         for start in range(0, len(numbers), _AT_ONCE):
@@ -86,7 +86,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
             with steps.step("reading and checking samples"):
                 contents = [listing.reader.read(sample, ignore_note) for sample in samples]
             with steps.step("encoding"):
-                payloads = [preparation.payload(content, ignore_note) for content in contents]
+                payloads = [encoder.payload(content, ignore_note) for content in contents]
             with steps.step("writing"):
                 for payload in payloads:
                     writer.write(payload)

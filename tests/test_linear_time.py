@@ -69,8 +69,8 @@ def export_names_that_differ_at_their_ends(_: Path) -> None:
 
 @case
 def coco_ids_that_share_a_hash(folder: Path) -> None:
-    from recordsmith.sources.boxes.coco_json import CocoFile
-    from recordsmith.stores import as_location
+    from recordsmith.errors import SourceError
+    from recordsmith.sources import Coco
 
     count = 100_000
     images = [{"id": colliding(number), "file_name": f"{number}"} for number in range(count)]
@@ -81,17 +81,18 @@ def coco_ids_that_share_a_hash(folder: Path) -> None:
     categories = [{"id": colliding(number), "name": f"{number}"} for number in range(count)]
     document = {"categories": categories, "images": images, "annotations": annotations}
     (folder / "a.json").write_text(json.dumps(document))
-    file = CocoFile(as_location(folder / "a.json"), "a.json")
-    assert len(file.images) == count
-    (item,) = file.reference_of(colliding(5))["annotations"]
-    assert item["category_id"] == colliding(5)
-    assert len(file.categories) < count == len(file.categories) + file.problems.count
+    with pytest.raises(SourceError) as caught:
+        Coco(folder).list_samples()
+    assert caught.value.problem_count == count - 1000
+    document["categories"] = categories[:1]
+    (folder / "a.json").write_text(json.dumps(document))
+    assert len(Coco(folder).list_samples().samples) == count
 
 
 @case
 def yolo_numbers_that_share_a_hash(folder: Path) -> None:
     from recordsmith.errors import SourceError
-    from recordsmith.sources.boxes.yolo_lists import read_data_yaml
+    from recordsmith.sources.boxes.yolo_files import read_data_file
     from recordsmith.stores import as_location
 
     lines = [f"  {colliding(number)}: x\n" for number in range(100_000)]
@@ -99,17 +100,17 @@ def yolo_numbers_that_share_a_hash(folder: Path) -> None:
     for names in ("names:\n" + "".join(lines), f"names: {{{','.join(lines)}}}"):
         path.write_text(f"train: a\n{names}")
         with pytest.raises(SourceError):
-            read_data_yaml(as_location(path), "data.yaml")
+            read_data_file(as_location(path), "data.yaml")
 
 
 @case
 def quotes_in_yaml_that_nothing_closes(folder: Path) -> None:
-    from recordsmith.sources.boxes.yolo_lists import read_data_yaml
+    from recordsmith.sources.boxes.yolo_files import read_data_file
     from recordsmith.stores import as_location
 
     path = folder / "data.yaml"
     path.write_text('train: a\nnames: [x]\nother: "' + '\\"' * 300_000 + "\n")
-    data = read_data_yaml(as_location(path), "data.yaml")
+    data = read_data_file(as_location(path), "data.yaml")
     assert data is not None
     assert data.names == {0: "x"}
 
@@ -140,16 +141,16 @@ def fill_bytes_in_a_jpeg_scan(_: Path) -> None:
 
 @case
 def text_of_an_xml_element(folder: Path) -> None:
-    from recordsmith.sources.boxes.voc_xml import read_voc_xml
+    from recordsmith.sources.boxes.annotation import AnnotationFile
+    from recordsmith.sources.boxes.formats.voc import parse
     from recordsmith.stores import as_location
 
     # the parser hands over pieces of a line; the first character makes each take four bytes
     text = "\U0001f600" + ("x" * 4097 + "\n") * 1_000 + "x"
     document = f"<annotation><filename>{text}</filename></annotation>"
     (folder / "a.xml").write_text(document, encoding="utf-8")
-    found = read_voc_xml(as_location(folder / "a.xml"), "a.xml")
-    assert found is not None
-    assert found.filename == text
+    (found,) = parse(AnnotationFile(as_location(folder / "a.xml"), "a.xml"))
+    assert found.file_name == text
 
 
 @case
@@ -173,7 +174,7 @@ def classes_that_are_unknown(_: Path) -> None:
 
 @case
 def classes_without_labels(_: Path) -> None:
-    from recordsmith.exporting.objects import LabelNames
+    from recordsmith.exporting.boxes import LabelNames
 
     classes = LabelNames.known(None)
     labels = [classes.of(None, f"{number}", print)[0] for number in range(150_000)]

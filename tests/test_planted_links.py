@@ -29,7 +29,7 @@ IN_A_DATASET = [
 ]
 IN_AN_EXPORT = [
     *(".export.partial", *(f".export.partial/{name}" for name in ("new", "old", "lock"))),
-    *(".export.partial/moves.json", ".export.json", "train.npz"),
+    *(".export.partial/moves.json", ".export.json", "train.parquet"),
     *("../.out.partial", "../.out.export.partial", "../.out.export.partial/new"),
     *("../.out.export.partial/lock",),
 ]
@@ -84,10 +84,10 @@ JOBS: dict[str, tuple[list[str], Callable[[Path], Any]]] = {
     "edit": (IN_A_DATASET, lambda root: rs.edit(root / "in", root / "out", drop=["name"])),
     "append": (IN_A_DATASET, lambda root: rs.append(root / "more.tfrecord", root / "dataset")),
     "salvage": (IN_A_DATASET, lambda root: rs.salvage(root / "in", root / "out")),
-    "export": (IN_AN_EXPORT, lambda root: rs.export(root / "in", root / "out", "npz")),
+    "export": (IN_AN_EXPORT, lambda root: rs.export(root / "in", root / "out", "parquet")),
     "export again": (
         IN_AN_EXPORT,
-        lambda root: rs.export(root / "in", root / "out", "npz", overwrite=True),
+        lambda root: rs.export(root / "in", root / "out", "parquet", overwrite=True),
     ),
     "index": (BY_INDEX, lambda root: rs.index(root / "out", overwrite=True)),
     "index for DALI": (
@@ -112,7 +112,7 @@ def template(
         (root / folder / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(numbered.class_names))
     numbered.write_shard(root / "more.tfrecord", [50, 51])
     (root / "precious" / "new").mkdir(parents=True)
-    for name in ("thesis", "new/thesis", "train.npz", "thesis.partial"):
+    for name in ("thesis", "new/thesis", "train.parquet", "thesis.partial"):
         (root / "precious" / name).write_text(f"years of work on {name}")
     return root
 

@@ -22,8 +22,9 @@ from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.example import MessageDecoder
 from recordsmith.packing import PackPlan
-from recordsmith.sources.boxes.voc_xml import read_voc_xml
-from recordsmith.sources.boxes.yolo_lists import read_data_yaml
+from recordsmith.sources.boxes.annotation import AnnotationFile
+from recordsmith.sources.boxes.formats.voc import parse
+from recordsmith.sources.boxes.yolo_files import read_data_file
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.stores import EXPORT_NOTE, as_folder, as_location
 from recordsmith.stores.folders.writer import earlier_entries
@@ -59,8 +60,8 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     ".recordsmith/publishing.json": lambda path, _: read_publish_note(
         as_folder(path.parent.parent)
     ),
-    "a.xml": lambda path, _: read_voc_xml(as_location(path), "a.xml"),
-    "data.yaml": lambda path, _: read_data_yaml(as_location(path), "data.yaml"),
+    "a.xml": lambda path, _: list(parse(AnnotationFile(as_location(path), "a.xml"))),
+    "data.yaml": lambda path, _: read_data_file(as_location(path), "data.yaml"),
 }
 
 

@@ -18,10 +18,11 @@ LOCAL = ("stores.local.", "stores.folders.staging.")
 
 ALLOWED: dict[str, tuple[str, set[str]]] = {
     "__main__": ("silences standard error", {"open", "os.close", "os.dup", "os.open"}),
-    "cli": ("replaces closed standard streams", {"open", "os.open"}),
+    "cli": ("replaces closed standard streams", {"open"}),
     "cli.console": ("keeps standard output for JSON", {"open", "os.dup"}),
+    "cli.execution": ("replaces closed standard streams", {"open", "os.open"}),
     "dataset.frames": ("names a type", {"mmap.mmap"}),
-    "engines.worker": ("keeps standard output for results", {"os.dup", "os.fdopen"}),
+    "engines.processes": ("keeps standard output for results", {"os.dup", "os.fdopen"}),
     "examining.verification.block_memory": (
         "memory in huge pages, not of a file",
         {"mmap.MADV_HUGEPAGE", "mmap.mmap"},
@@ -32,7 +33,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "stores.remote.fsspec_store": ("calls a file system of fsspec", {".rmdir"}),
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),
-    "torch.worker_iterations": (
+    "torch.workers": (
         "shares numbers between processes",
         {
             *("fcntl.lockf", "os.close", "os.fstat", "os.pread", "os.pwrite", "os.unlink"),

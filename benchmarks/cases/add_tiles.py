@@ -47,7 +47,7 @@ def _files(inputs: Inputs) -> list[Any]:
 
 
 def _add_tiles(inputs: Inputs, threads: int) -> Task:
-    from recordsmith.image.storing.tiles import add_tiles
+    from recordsmith.image.storing.lossless import add_tiles
 
     return _each(inputs, add_tiles, [path.read_bytes() for path in _files(inputs)], threads)
 

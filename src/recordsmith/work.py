@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TypeAlias, TypeVar
 
 from recordsmith.errors import OptionError
-from recordsmith.stopping import Stopped, stoppable_pool, wait_for
+from recordsmith.threads import Stopped, stoppable_pool, wait_for
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), from any thread, one call at a time."""

@@ -51,7 +51,7 @@ def test_failed_syncs(
     data = tmp_path / "in"
     numbered.packed(data, {"train": [3, 2]})
     (tmp_path / "empty").mkdir()
-    rs.export(data, tmp_path / "exported", "npz")
+    rs.export(data, tmp_path / "exported", "parquet")
     left, synced = [1 << 30], set()
     fsync = os.fsync
 

@@ -33,7 +33,7 @@ JOBS: dict[str, tuple[bool, Callable[[Path, Location], object]]] = {
     "append": (True, rs.append),
     "repair": (False, rs.salvage),
     "csv": (False, lambda data, out: rs.export(data, out, "csv")),
-    "npz": (True, lambda data, out: rs.export(data, out, "npz", overwrite=True)),
+    "parquet": (True, lambda data, out: rs.export(data, out, "parquet", overwrite=True)),
 }
 """Name -> whether there is an earlier result, and the job; each writes objects in parts."""
 
@@ -49,7 +49,7 @@ def test_failed_parts_leave_nothing(s3: S3, tmp_path: Path, name: str) -> None:
 
     def begin(folder: str) -> tuple[Location, dict[str, bytes]]:
         out = Location(store, folder)
-        if name == "npz":
+        if name == "parquet":
             rs.export(tmp_path, out, "csv")
         elif replaces:
             rs.pack(rs.Rows(rows[::-1]), out, shards=1, shuffle=False)

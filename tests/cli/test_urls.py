@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "sheet": (("sheet", "DATA", "OUT/sheet.png", "-n", "4"),),
     "diff": (("diff", "DATA", "DATA", "--json"),),
     "export images": (("export", "DATA", "OUT/new", "--format", "coco", "--json"),),
-    "export parts of a file": (("export", "DATA", "OUT/new", "--format", "npz", "--json"),),
+    "export parts of a file": (("export", "DATA", "OUT/new", "--format", "parquet", "--json"),),
     "detect": (("detect", "IMAGES", "--json"),),
     "lint": (("lint", "IMAGES", "--json", "--html", "OUT/lint.html"),),
     "forecast": (("forecast", "IMAGES", "--json"),),

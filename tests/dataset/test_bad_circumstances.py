@@ -201,7 +201,7 @@ def write(path):
     writer = lambda: rs.ShardWriter(path + "/b.tfrecord").close()
     index = lambda: rs.index(path + "/a.tfrecord")
     dali = lambda: rs.index(path + "/a.tfrecord", format="dali")
-    export = lambda: rs.export(path + "/a.tfrecord", path + "/out", "npz")
+    export = lambda: rs.export(path + "/a.tfrecord", path + "/out", "parquet")
     pack = lambda: rs.pack(rs.Rows([{"a": 1}]), path + "/packed")
     sheet = lambda: rs.sheet(path + "/a.tfrecord", path + "/sheet.png", count=1)
     return dict(writer=writer, index=index, dali=dali, export=export, pack=pack, sheet=sheet)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.cli.head import head
+from recordsmith.cli.records import head
 from recordsmith.dataset import MANIFEST_NAME, read_manifest, records_of
 from recordsmith.dataset.manifest import PublishNote, begun_location
 from recordsmith.dataset.shard_index import ShardIndex, index_locations, index_pieces, load_index

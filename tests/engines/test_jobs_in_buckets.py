@@ -68,7 +68,7 @@ def test_a_worker_without_credentials(folder: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", ["webdataset", "npz", "tfds"])
+@pytest.mark.parametrize("format", ["webdataset", "parquet", "tfds"])
 def test_export(folder: str, bucket: tuple[str, dict[str, Any]], format: str) -> None:
     """Tasks have no credentials, and what an attempt has not completed is not there."""
     tasks: list[Any] = []

@@ -74,7 +74,7 @@ def test_report_counts_files_and_records(
     assert report.splits == {"train": 3, "val": 2}
     assert report.file_count == len(written)
     assert report.size_bytes == sum(map(len, written.values()))
-    by_batch = [3, 5] if format in (*NEED_PYARROW, "npz") else [1, 2, 3, 4, 5]
+    by_batch = [3, 5] if format in NEED_PYARROW else [1, 2, 3, 4, 5]
     assert [done for done, _ in calls] == by_batch
     assert (report.problems, report.changed_names, report.skipped) == ([], [], [])
     document = report.to_json()
@@ -351,7 +351,7 @@ def test_folder_that_is_not_empty_is_rejected(records: Path, tmp_path: Path) -> 
     assert not (out / "train").exists()  # of the export before
 
 
-@pytest.mark.parametrize("format", ["voc", "coco", "npz"])
+@pytest.mark.parametrize("format", ["voc", "coco", "feather"])
 def test_an_earlier_export_is_replaced(
     records: Path, out: Location, tmp_path: Path, format: str, files: Any
 ) -> None:
@@ -368,7 +368,7 @@ def test_an_earlier_export_is_replaced(
     assert files(out) == files(tmp_path / "undisturbed") | mine
 
 
-@pytest.mark.parametrize("format", ["voc", "webdataset", "npz", "parquet"])
+@pytest.mark.parametrize("format", ["voc", "webdataset", "parquet"])
 def test_a_job_that_fails_leaves_nothing(
     records: Path, out: Location, format: str, files: Any
 ) -> None:
@@ -425,7 +425,7 @@ def test_spaces_around_names_do_not_lose_images_in_lists(
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
-        ("format", {"format": "zip"}, "one of folder, pairs"),
+        ("format", {"format": "zip"}, "one of array-record, coco"),
         ("skip_errors", {"skip_errors": "ignore"}, "True or False"),
         (
             "shard_size_bytes",
@@ -576,7 +576,7 @@ def test_killed_before_any_change_of_the_file_system(
             (out / "precious.txt").write_text("of somebody else")
 
     def export() -> ExportReport:
-        return rs.export(records, out, "npz", overwrite=stage == "earlier")
+        return rs.export(records, out, "parquet", overwrite=stage == "earlier")
 
     def visible() -> dict[str, bytes]:
         found = files(out) if out.exists() else {}
@@ -597,7 +597,7 @@ def test_killed_before_any_change_of_the_file_system(
         is_complete = visible() == wanted and not (out / ".export.partial" / "moves.json").exists()
         if fails:  # a run that fails: everything is as it was before, or is complete
             with pytest.raises(KeyboardInterrupt):
-                rs.export(records, out, "npz", overwrite=True, progress=_stop)
+                rs.export(records, out, "parquet", overwrite=True, progress=_stop)
             assert not (out / ".export.partial").exists()
             assert out.exists() or not before
             assert visible() == (wanted if is_complete else before), step
@@ -634,7 +634,7 @@ def test_only_the_same_job_replaces_what_a_job_killed_at_its_end_has_written(
 
     last = next(step for step in range(1, 1000) if not kill_before(step)) - 1
     for dataset, name, foreign in (
-        (records, "npz", None),
+        (records, "parquet", None),
         (records / "train*", "csv", None),
         (records, "csv", out / "mine"),
     ):
@@ -736,7 +736,7 @@ Told = Callable[[int, int], None]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", ["coco", "npz", "webdataset", "folder"])
+@pytest.mark.parametrize("format", ["coco", "webdataset", "folder"])
 def test_memory_does_not_grow_with_the_records(write: Any, tmp_path: Path, format: str) -> None:
     """Twenty-five megabytes of records; what Python holds at its highest stays far below."""
     import tracemalloc
@@ -748,8 +748,6 @@ def test_memory_does_not_grow_with_the_records(write: Any, tmp_path: Path, forma
         "image/width": 1000,
         "image/depth": 1,
     }
-    if format == "npz":
-        example.pop("image/depth")
     source = write(train=[example] * 25)
     rs.export(rs.open(source)[:2], tmp_path / "warm", format)
     tracemalloc.start()

@@ -10,22 +10,19 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.engines import Processes
-from recordsmith.exporting.export_writer import Divisible
-from recordsmith.exporting.formats import DIVISIBLE, FORMATS, make_exporter
-from recordsmith.exporting.webdataset import WebDatasetShards
+from recordsmith.exporting.export import DIVISIBLE, FORMATS
+from recordsmith.exporting.formats.webdataset import WebDatasetShards
 from recordsmith.stores import Location, as_folder
 from recordsmith.tasks import Task, run_task
 
@@ -101,25 +98,6 @@ def _read_tar(file: io.BytesIO) -> Iterator[tuple[str, bytes]]:
             yield member.name, content.read()
 
 
-def _read_npz(file: io.BytesIO) -> Iterator[tuple[Any, ...]]:
-    arrays = dict(np.load(file))
-    columns: dict[str, Any] = {}
-    for name, array in arrays.items():
-        key, dot, what = name.rpartition(".")
-        if not dot or what == "present":
-            columns[name] = array.tolist()
-            continue
-        if f"{key}.buffer" in arrays:
-            buffer = arrays[f"{key}.buffer"]
-            values = [buffer[a:b].tobytes() for a, b in pairwise(arrays[f"{key}.offsets"])]
-        else:
-            values = arrays[f"{key}.values"].tolist()
-        ends = arrays.get(f"{key}.row_splits")
-        columns[key] = values if ends is None else [values[a:b] for a, b in pairwise(ends)]
-    assert {"number", "many", "note", "note.present"} <= columns.keys()
-    yield from zip(*(columns[key] for key in sorted(columns)), strict=True)
-
-
 def _read_array_records(file: io.BytesIO) -> list[bytes]:
     module = pytest.importorskip("array_record.python.array_record_module")
     with tempfile.NamedTemporaryFile() as copy:
@@ -136,7 +114,6 @@ READERS: dict[str, Callable[[io.BytesIO], Iterable[Any]]] = {
     "webdataset": _read_tar,
     "tfds": rs.read_records,
     "array-record": _read_array_records,
-    "npz": _read_npz,
 }
 
 
@@ -207,7 +184,7 @@ def test_selections(rows: Path, tmp_path: Path, format: str, select: Any) -> Non
     compressed = tmp_path / "compressed"
     rs.reshard(rows, compressed, shards=SHARDS, compression="gzip")
     local, on_engine = export_both(select(whole), tmp_path, format)
-    if format in ("csv", "npz"):  # the schema of the whole has other lists
+    if format == "csv":  # the schema of the whole has other lists
         assert on_engine[0] == local[0]
     else:
         assert on_engine == local
@@ -238,16 +215,6 @@ def test_large_shards_become_several_files(
         ],
     }
     assert names == ends[format]
-
-
-def test_a_task_writes_one_tar_file_of_any_size(
-    images_in_shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("recordsmith.exporting.formats.SHARD_SIZE_BYTES", 1)
-    rs.export(images_in_shards, tmp_path / "out", "webdataset", engine=RepeatingEngine())
-    assert len([*(tmp_path / "out").glob("*.tar")]) == 2 * SHARDS
-    found = read(tmp_path / "out", "webdataset")
-    assert len([name for name, _ in found["train"] if name.endswith(".jpg")]) == 11
 
 
 def test_foreign_shards(write: Any, image: Any, tmp_path: Path) -> None:
@@ -337,12 +304,6 @@ def test_damaged_records(images_in_shards: Path, place: Location) -> None:
 # -- what cannot be divided ------------------------------------------------------------------------
 
 
-def test_formats_are_divisible_as_listed() -> None:
-    pytest.importorskip("array_record")
-    found = [name for name in FORMATS if isinstance(make_exporter(name), Divisible)]
-    assert sorted(found) == sorted(DIVISIBLE)
-
-
 @pytest.mark.parametrize("format", [name for name in FORMATS if name not in DIVISIBLE])
 def test_other_formats_are_refused(images_in_shards: Path, tmp_path: Path, format: str) -> None:
     with raises(rs.OptionError, option="engine", match="webdataset"):
@@ -374,7 +335,7 @@ def test_no_records(rows: Path, tmp_path: Path) -> None:
 def test_an_earlier_export_is_replaced(
     rows: Path, place: Location, tmp_path: Path, format: str
 ) -> None:
-    rs.export(rows, place, "npz")
+    rs.export(rows, place, "parquet")
     (place / "mine.txt").put(b"mine")
     before = contents(place)
     with raises(rs.OptionError, option="out", value=str(place)):
@@ -431,9 +392,9 @@ def test_an_attempt_at_work_while_the_job_fails(
     rows: Path, place: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_at_work, has_ended = Event(), Event()
-    usual, results = WebDatasetShards.finish, []
+    usual, results = WebDatasetShards.close, []
 
-    def finish(shards: WebDatasetShards) -> None:
+    def close(shards: WebDatasetShards) -> None:
         is_at_work.set()
         assert has_ended.wait(60)
         usual(shards)
@@ -446,7 +407,7 @@ def test_an_attempt_at_work_while_the_job_fails(
             raise KeyboardInterrupt
             yield
 
-    monkeypatch.setattr(WebDatasetShards, "finish", finish)
+    monkeypatch.setattr(WebDatasetShards, "close", close)
     engine = Failing()
     with pytest.raises(KeyboardInterrupt):
         rs.export(rows, place, "webdataset", engine=engine)
@@ -462,10 +423,10 @@ def test_a_machine_that_does_not_share_the_folder(rows: Path, tmp_path: Path) ->
         task.content["folder"]["folder"] = str(tmp_path / "elsewhere")
 
     with raises(rs.FileAccessError, errno=errno.ESTALE):
-        rs.export(rows, tmp_path / "out", "npz", engine=RepeatingEngine(before))
+        rs.export(rows, tmp_path / "out", "parquet", engine=RepeatingEngine(before))
     (tmp_path / "elsewhere").mkdir()
     with raises(rs.FileAccessError, errno=errno.ENOENT):
-        rs.export(rows, tmp_path / "out", "npz", engine=RepeatingEngine(before))
+        rs.export(rows, tmp_path / "out", "parquet", engine=RepeatingEngine(before))
     assert not (tmp_path / "out").exists()
 
 

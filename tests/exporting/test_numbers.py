@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recordsmith.exporting.numbers import (
+from recordsmith.exporting.boxes import (
     centre_and_extent,
     decimal,
     pixel_extent,

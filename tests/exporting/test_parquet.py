@@ -61,10 +61,10 @@ def test_columns_are_typed_by_the_schema(
 def test_rows_are_written_in_groups(
     tmp_path: Path, parquet: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recordsmith.exporting import arrow_tables
+    from recordsmith.exporting.formats import arrow
 
-    monkeypatch.setattr(arrow_tables, "_GROUP_ROWS", 4)
-    monkeypatch.setattr(arrow_tables, "_GROUP_BYTES", 1000)
+    monkeypatch.setattr(arrow, "_GROUP_ROWS", 4)
+    monkeypatch.setattr(arrow, "_GROUP_BYTES", 1000)
     sizes = [1, 1, 1, 1, 1, 600, 600, 1, 1]
     for n, size in enumerate(sizes):  # each shard is read at once
         with rs.ShardWriter(tmp_path / f"train-{n:05d}-of-00009.tfrecord") as writer:
@@ -219,14 +219,14 @@ def test_types_that_are_not_there_or_not_possible(write: Any, tmp_path: Path) ->
     with raises(rs.OptionError, option="restore_types", value=True):
         rs.export(records, tmp_path / "out", "csv", restore_types=True)
     with raises(rs.OptionError, option="restore_types", value=False):
-        rs.export(records, tmp_path / "out", "npz", restore_types=False)
+        rs.export(records, tmp_path / "out", "webdataset", restore_types=False)
 
 
 @pytest.mark.parametrize("format", ["parquet", "feather"])
 def test_what_polars_made_is_read_by_others(
     tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.exporting.arrow_tables._GROUP_ROWS", 100)
+    monkeypatch.setattr("recordsmith.exporting.formats.arrow._GROUP_ROWS", 100)
     pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
     names = ["a", "a name that is longer than twelve bytes"]
     frame = pl.DataFrame(

@@ -37,7 +37,7 @@ from recordsmith.image.formats.png import (
     transparent_colour,
 )
 from recordsmith.image.formats.probe import exif_orientation
-from recordsmith.image.masks.mask_header import probe_mask
+from recordsmith.image.masks.mask import probe_mask
 
 SMALL_PIXELS = 1 << 16
 

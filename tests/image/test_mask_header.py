@@ -10,7 +10,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.image.formats.png import palette_colours
-from recordsmith.image.masks.mask_header import MaskInfo, probe_mask
+from recordsmith.image.masks.mask import MaskInfo, probe_mask
 
 
 def _palette_image(colours: int) -> Image.Image:

@@ -24,7 +24,7 @@ from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, read_ima
 from recordsmith.image.formats.jpeg import jpeg_variant
 from recordsmith.image.kernel.cutting import cut_jpeg
 from recordsmith.image.kernel.tiling import with_interval
-from recordsmith.image.storing.tiles import add_tiles
+from recordsmith.image.storing.lossless import add_tiles
 
 from ..images import encode, noise, sampled_jpeg, segment
 from ..raising import raises

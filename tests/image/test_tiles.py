@@ -22,9 +22,8 @@ from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.jpeg import all_segments
 from recordsmith.image.kernel import tiling
-from recordsmith.image.storing.lossless import NotLosslessError, restart_interval
+from recordsmith.image.storing.lossless import NotLosslessError, add_tiles, restart_interval
 from recordsmith.image.storing.store import NOT_REWRITTEN, PROGRESSIVE, SHRUNK, TILED, TO_BASELINE
-from recordsmith.image.storing.tiles import add_tiles
 
 TILES = ImageOptions(tiles=True)
 SAMPLINGS = {"411": (4, 1), "420": (2, 2), "422": (2, 1), "440": (1, 2), "444": (1, 1)}

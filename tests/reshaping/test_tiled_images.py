@@ -16,9 +16,8 @@ import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.dataset import ShardWriter, read_manifest
 from recordsmith.errors import with_options
-from recordsmith.image.storing.lossless import restart_interval
+from recordsmith.image.storing.lossless import add_tiles, restart_interval
 from recordsmith.image.storing.store import NOT_REWRITTEN, PROGRESSIVE, TILED
-from recordsmith.image.storing.tiles import add_tiles
 from recordsmith.reshaping.tiled_images import UNREADABLE
 from recordsmith.stores import Location, as_folder
 from recordsmith.words import note_text

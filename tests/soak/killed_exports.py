@@ -23,7 +23,7 @@ import recordsmith as rs
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from killed_jobs import killed_before
 
-FORMATS = ("csv", "npz", "webdataset")
+FORMATS = ("csv", "parquet", "webdataset")
 BEGUN = ".export.begun.json"  # until the last change of all: what is next to it is complete
 
 

@@ -8,16 +8,13 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.boxes.boxes import (
-    AnnotatedBox,
+from recordsmith.sources.boxes.annotation import AnnotatedObject
+from recordsmith.sources.boxes.placing import (
     BoxReader,
     Frame,
-    box_features,
-    check_policy,
 )
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 
-from ..raising import raises
 from .annotated import image
 
 CLASSES = Classes({"cat": 1, "Dog": 2}, "the label map x.pbtxt")
@@ -37,8 +34,8 @@ class _Reader(BoxReader):
 
     def boxes(self, *corners: Any, name: str = "cat", frame: Frame | None = None) -> list[Any]:
         frame = frame or self.make_frame(40, 20, "a.xml")
-        boxes = [AnnotatedBox(f"a.xml, line {n}", name, c) for n, c in enumerate(corners, 1)]
-        placed = self.place(boxes, frame, CLASSES)
+        boxes = [AnnotatedObject(f"line {n}", name, c) for n, c in enumerate(corners, 1)]
+        placed = self.place(boxes, frame, CLASSES, "a.xml")
         return [tuple(round(v, 9) for v in item.box) for item in placed]
 
 
@@ -75,7 +72,7 @@ def test_bad_boxes_stop(tmp_path: Path, name: str) -> None:
     with pytest.raises(rs.SourceError) as caught:
         reader.finish("a.jpg")
     (problem,) = caught.value.problems
-    assert problem.startswith("a.xml, line 2: ")
+    assert problem.startswith("a.xml, line 2 (cat): ")
     assert fault in problem
     assert problem in str(caught.value)
     assert "boxes='clip'" in str(caught.value)
@@ -91,7 +88,7 @@ def test_bad_boxes_are_dropped(tmp_path: Path, name: str) -> None:
     ((what, where),) = reader.notes
     assert "dropped" in what
     assert "box" in what
-    assert where.startswith("a.xml, line 1: ")
+    assert where.startswith("a.xml, line 1 (cat): ")
     assert fault in where
 
 
@@ -222,12 +219,6 @@ def test_the_orientation_of_square_images_is_ambiguous(tmp_path: Path) -> None:
     assert "drawn on" in notes[0][0]
 
 
-def test_scaled_and_rotated(tmp_path: Path) -> None:
-    reader = _Reader("clip", tmp_path, 6)
-    assert reader.make_frame(100, 200, "a.xml") == Frame(100, 200, 6)
-    assert len(reader.notes) == 2
-
-
 def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     """Upright, 6 means: the stored top is on the right."""
     reader = _Reader("stop", tmp_path, 6)
@@ -274,24 +265,3 @@ def test_class_with_two_numbers_is_a_problem() -> None:
         classes_by_label({1: "a", 2: "b", 3: "a"}, None, "x.names")
     with pytest.raises(rs.SourceError, match=r"'a' .* -1"):
         classes_by_label({-1: "a"}, None, "x.names").names()
-
-
-def test_unknown_policy() -> None:
-    allowed = "'stop', 'clip' or 'drop'"
-    with raises(rs.OptionError, option="boxes", value="cut", expected=allowed):
-        check_policy("cut")
-
-
-def test_features_have_a_list_for_each_key(tmp_path: Path) -> None:
-    assert all(values == [] for values in box_features([]).values())
-    reader = _Reader("stop", tmp_path)
-    box = AnnotatedBox("a.xml, line 1", "Dog", (4, 5, 10, 10))
-    placed = reader.place([box], Frame(40, 20), CLASSES)
-    assert box_features(placed) == {
-        "image/object/bbox/ymin": [0.25],
-        "image/object/bbox/xmin": [0.1],
-        "image/object/bbox/ymax": [0.5],
-        "image/object/bbox/xmax": [0.25],
-        "image/object/class/label": [2],
-        "image/object/class/text": [b"Dog"],
-    }

@@ -116,9 +116,7 @@ JOBS = {
         source, out, image_options=rs.ImageOptions("png"), threads=1
     ),
     "lint": lambda source, out: out.put(str(rs.lint(source, threads=1).to_json()).encode()),
-    "forecast": lambda source, out: out.put(
-        str(rs.forecast(source, measure_speed=False, threads=1).to_json()).encode()
-    ),
+    "forecast": lambda source, out: out.put(str(rs.forecast(source, threads=1).to_json()).encode()),
 }
 
 

@@ -68,77 +68,12 @@ def test_unknown_errors_keep_the_message_of_the_system() -> None:
 
 
 def test_errors_are_converted_once() -> None:
-    with (
-        pytest.raises(FileAccessError) as caught,
-        accessing("outer", "write"),
-        accessing("inner"),
-    ):
+    with pytest.raises(FileAccessError) as caught, accessing("outer", "write"), accessing("inner"):
         raise OSError(errno.ENOENT, "")
     assert "inner" in str(caught.value)
     assert "outer" not in str(caught.value)
-
-
-def test_other_errors_pass() -> None:
     with pytest.raises(KeyError), accessing("place"):
         raise KeyError("another")
-
-
-def test_make_folder(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    store.make_folder("a/b")
-    store.make_folder("a/b")
-    assert (tmp_path / "a" / "b").is_dir()
-    (tmp_path / "file").touch()
-    with pytest.raises(FileAccessError) as caught:
-        store.make_folder("file")
-    assert caught.value.operation == "make folder"
-
-
-def test_write_atomically_replaces(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    stores.write_atomically(path, b"first")
-    stores.write_atomically(str(path), b"second")
-    assert path.read_bytes() == b"second"
-    assert os.listdir(tmp_path) == ["file"]
-
-
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_write_atomically_leaves_the_old_file_when_it_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "full")
-
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    monkeypatch.setattr(os, step, fail)
-    with pytest.raises(FileAccessError) as caught:
-        stores.write_atomically(path, b"new")
-    assert caught.value.errno == errno.ENOSPC
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file"]
-
-
-def test_write_atomically_by_many_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    texts = [bytes([number]) * 10_000 for number in range(20)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda text: stores.write_atomically(path, text), texts))
-    assert path.read_bytes() in texts
-    assert os.listdir(tmp_path) == ["file"]
-
-
-def test_move_and_delete(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    store.put("old", b"data")
-    store.move("old", "new")
-    assert os.listdir(tmp_path) == ["new"]
-    with pytest.raises(FileAccessError) as caught:
-        store.move("old", "new")
-    assert (caught.value.errno, caught.value.operation) == (errno.ENOENT, "write")
-    store.delete("new")
-    store.delete("new")
-    assert os.listdir(tmp_path) == []
 
 
 def test_exclusive_refuses_a_second_lock_and_releases_at_the_end(tmp_path: Path) -> None:
@@ -214,39 +149,6 @@ def test_cache_folder_follows_the_desktop_standard(
 def _cache(folder: Path) -> Path:
     _, cached = index_locations(folder / "x.tfrecord")
     return Path(cached).parents[2]
-
-
-def test_errors_of_writing_have_the_final_path(tmp_path: Path) -> None:
-    path = tmp_path / "missing" / "plan.json"
-    with pytest.raises(FileAccessError) as caught:
-        stores.write_atomically(path, b"x")
-    assert (caught.value.path, caught.value.operation) == (str(path), "write")
-
-
-def test_files_are_replaced_only_with_overwrite(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    stores.write_atomically(path, b"1", overwrite=False)
-    with pytest.raises(OptionError, match="exists") as caught:
-        stores.write_atomically(path, b"2", overwrite=False)
-    assert caught.value.option == "overwrite"
-    stores.write_atomically(path, b"3")
-    assert path.read_bytes() == b"3"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_the_output_is_checked_before_the_job(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    stores.as_location(path).check_target(overwrite=False)
-    path.write_bytes(b"")
-    stores.as_location(path).check_target(overwrite=True)
-    with raises(OptionError, option="overwrite", match="overwrite=True"):
-        stores.as_location(path).check_target(overwrite=False)
-    with pytest.raises(FileAccessError) as caught:
-        stores.as_location(tmp_path / "missing" / "x").check_target(overwrite=True)
-    assert (caught.value.operation, caught.value.errno) == ("write", errno.ENOENT)
-    for overwrite in (False, True):
-        with raises(OptionError, value=tmp_path, expected="the name of a file"):
-            stores.as_location(tmp_path).check_target(overwrite=overwrite)
 
 
 def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
@@ -529,7 +431,7 @@ def test_a_file_system_without_locks_is_reported(
         report = job(tmp_path / "in", tmp_path / job.__name__)
         assert sum("locks" in notice for notice in report.notices) == 1
         assert rs.verify(tmp_path / job.__name__).is_good
-    report = rs.export(tmp_path / "in", tmp_path / "npz", "npz")
+    report = rs.export(tmp_path / "in", tmp_path / "parquet", "parquet")
     assert sum("locks" in problem for problem in report.problems) == 1
     numbered.write_shard(tmp_path / "train.tfrecord", [7])
     out = tmp_path / "reshard"

@@ -17,9 +17,6 @@ from recordsmith.stores import (
     LocalStore,
     Location,
     as_folder,
-    read_document,
-    read_note,
-    write_atomically,
     write_folder,
 )
 
@@ -234,24 +231,6 @@ def test_descriptors_are_closed(tmp_path: Path, outside: Path) -> None:
         with pytest.raises(FileAccessError):
             LocalStore(outside, follows_links=False).read("file")
     assert len(os.listdir("/proc/self/fd")) == before
-
-
-@pytest.mark.parametrize("read", [read_document, read_note])
-def test_errors_of_closing_a_file_have_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], bytes]
-) -> None:
-    """Network file systems report an exceeded quota only when a file is closed."""
-    write_atomically(tmp_path / "x", b"data")
-    close = os.close
-
-    def refuse(descriptor: int) -> None:
-        close(descriptor)
-        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
-
-    with monkeypatch.context() as patched, pytest.raises(FileAccessError) as caught:
-        patched.setattr(os, "close", refuse)
-        read(tmp_path / "x")
-    assert (caught.value.errno, caught.value.path) == (errno.EDQUOT, str(tmp_path / "x"))
 
 
 @pytest.mark.parametrize("is_left", [False, True])

@@ -13,8 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordsmith.stores import Range
-from recordsmith.stores.parallel_reads import _AHEAD_BYTES, ReadAhead
-from recordsmith.stores.ranges import GAP_BYTES, REQUEST_BYTES, requests_for
+from recordsmith.stores.parallel_reads import (
+    _AHEAD_BYTES,
+    GAP_BYTES,
+    REQUEST_BYTES,
+    ReadAhead,
+    requests_for,
+)
 
 from .delayed import DelayedStore
 

@@ -20,9 +20,9 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import Sample
 from recordsmith.sources.samples_ahead import SamplesAhead
-from recordsmith.stopping import Stopped, stoppable_pool, wait_for
 from recordsmith.stores import Location
 from recordsmith.stores.remote import object_store
+from recordsmith.threads import Stopped, stoppable_pool, wait_for
 from recordsmith.work import Work
 
 from ..images import jpeg

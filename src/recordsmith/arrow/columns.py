@@ -161,11 +161,7 @@ def feature_kinds(schema: Any, problems: Problems, where: str = "") -> dict[str,
 
 
 def kind_of_type(arrow_type: Any, *, is_inner: bool = False) -> Kind:
-    """Return the kind of feature of an Arrow type.
-
-    Raises:
-        TypeError: it cannot be stored; the message says what to do.
-    """
+    """Return the kind of feature of an Arrow type."""
     pa = import_pyarrow()
     is_type = pa.types
     if is_type.is_dictionary(arrow_type):

@@ -8,11 +8,7 @@ from recordsmith.errors import MissingExtraError
 
 
 def import_pyarrow() -> Any:
-    """Return the module `pyarrow`.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Return the module `pyarrow`."""
     try:
         import pyarrow as pa
     except ImportError:

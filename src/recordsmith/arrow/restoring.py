@@ -41,14 +41,7 @@ def schema_as_text(schema: Any) -> str:
 
 
 def with_types(decoded: Any, types: Any, columns: Sequence[str] | None) -> tuple[Any, Any]:
-    """Return two schemas: in which columns are decoded, and with the types that they had.
-
-    Args:
-        decoded: pyarrow.Schema of the columns as they would be decoded without `types`.
-        types: pyarrow.Schema of the types that some columns had. A column that no record has is
-            added, as it had only nulls.
-        columns: the names of the columns, in order; None for all.
-    """
+    """Return two schemas: in which columns are decoded, and with the types that they had."""
     pa = import_pyarrow()
     if columns is None:
         columns = [*types.names, *(name for name in decoded.names if name not in types.names)]
@@ -125,11 +118,7 @@ def stored_type(arrow_type: Any) -> Any:
 
 
 def restore(array: Any, arrow_type: Any) -> Any:
-    """Convert an array of `stored_type(arrow_type)` to `arrow_type`, a `portable_type`.
-
-    Raises:
-        pyarrow.ArrowInvalid: a value does not fit.
-    """
+    """Convert an array of `stored_type(arrow_type)` to `arrow_type`, a `portable_type`."""
     pa = import_pyarrow()
     from pyarrow import compute
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -37,13 +37,14 @@ contents and `recordsmith verify FILE` finds what is damaged."""
 
 
 def demo(
-    out: Annotated[
-        str, typer.Argument(help="The folder for the demo.", metavar="[OUT]")
-    ] = "recordsmith-demo",
+    out: str = "recordsmith-demo",
 ) -> None:
     """Packs, verifies and inspects them, loads batches, and draws one batch as a preview.
 
     Example: `recordsmith demo`
+
+    Args:
+        out: the folder for the demo. [default: recordsmith-demo]
     """
     from recordsmith.stores import as_folder  # loads more than `--help` needs
 

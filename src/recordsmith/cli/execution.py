@@ -154,7 +154,7 @@ def _advice(advise: Callable[..., str], otherwise: str, command: str, *given: An
     """Return advice on a command that has ended; `otherwise` if its server does not respond."""
     if command not in _SUMMARIZED:
         return advise(command, *given)
-    from recordsmith.stopping import call_with_timeout  # loads more than --help needs
+    from recordsmith.threads import call_with_timeout  # loads more than --help needs
 
     advice = call_with_timeout(advise, command, *given)
     return otherwise if advice is None else advice

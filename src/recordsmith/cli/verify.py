@@ -66,13 +66,7 @@ def verify(
 def print_verify_report(
     report: VerifyReport, *, schema: str | None = None, paths: Sequence[str] = ()
 ) -> None:
-    """Print the defects, one per line, and explain them.
-
-    Args:
-        report: of a verification.
-        schema: the file of rules that the records were checked against.
-        paths: the verified paths, as typed.
-    """
+    """Print the defects, one per line, and explain them."""
     intact = console.count(report.record_count, "intact record")
     if report.expected_record_count not in (None, report.record_count):
         intact = f"{report.record_count:,} intact of {report.expected_record_count:,} records"

@@ -42,7 +42,7 @@ from recordsmith.dataset.shard_sequence import (
 from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
-from recordsmith.stopping import renew_in_children
+from recordsmith.threads import renew_in_children
 from recordsmith.wire import RecordBlock
 
 _FEW_PLACES = 1 << 10

@@ -36,8 +36,8 @@ from recordsmith.dataset.shard_index import (
     save_index,
 )
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
-from recordsmith.stopping import renew_in_children
 from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
+from recordsmith.threads import renew_in_children
 from recordsmith.wire import (
     FRAME_BYTES,
     HEAD_BYTES,

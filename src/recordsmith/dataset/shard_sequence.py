@@ -25,7 +25,7 @@ from recordsmith.dataset.frames import gather_together
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import DataError
 from recordsmith.example import BytesArray
-from recordsmith.stopping import renew_in_children
+from recordsmith.threads import renew_in_children
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work, thread_count
 

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import Generic, Protocol, TypeVar
 
-from recordsmith.stopping import stoppable_pool, wait_for
 from recordsmith.stores import Location
+from recordsmith.threads import stoppable_pool, wait_for
 from recordsmith.wire import RecordBlock
 from recordsmith.work import thread_count
 

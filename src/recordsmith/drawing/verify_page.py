@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePath
 
 from recordsmith.errors import DataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
@@ -136,22 +136,7 @@ def _errors(
 
 
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:
-    """Map each path to its name, with as many parent folders as needed to be unique."""
-    parts = {path: PurePath(path).parts for path in paths}
-    names: dict[str, str] = {}
-    waiting, kept = list(parts), 1
-    while waiting:
-        ends: dict[tuple[str, ...], list[str]] = {}
-        for path in waiting:
-            ends.setdefault(parts[path][-kept:], []).append(path)
-        waiting = []
-        for end, having in ends.items():
-            alike = [path for path in having if len(parts[path]) > kept]
-            if len(having) == 1:
-                (path,) = having
-                names[path] = str(PurePath(*end)) if end != parts[path] else path
-            else:
-                names |= {path: path for path in having if path not in alike}
-                waiting += alike
-        kept += 1
-    return names
+    """Map each path to its part below the folder that all have in common."""
+    listed = list(paths)
+    start = os.path.commonprefix(listed).rfind("/") + 1  # noqa: RUF071 - cut at a folder
+    return {path: path[start:] for path in listed}

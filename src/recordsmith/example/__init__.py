@@ -25,13 +25,12 @@ from recordsmith.example.columns import (
     valid_rows,
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
-from recordsmith.example.pieces import context_as_example, delimited
 from recordsmith.example.protobuf import MessageDecoder
 from recordsmith.example.ranking_list import RankingList, decode_ranking_list, inner_spans
 from recordsmith.example.raw_fields import RawField, decode_fields
 from recordsmith.example.rewriting import KeyAction, Rewriter
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
-from recordsmith.example.spans import InnerSpans, field_spans
+from recordsmith.example.spans import InnerSpans, context_as_example, delimited, field_spans
 from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
 
 __all__ = [

@@ -275,11 +275,7 @@ def too_many_axes(shape: tuple[int, ...], flat: str) -> str:
 def as_values(
     array: npt.NDArray[Any], declared: str | None
 ) -> npt.NDArray[np.int64] | npt.NDArray[np.float32]:
-    """Convert a numeric array to what a feature stores: flat int64 or float32.
-
-    Raises:
-        TypeError, OverflowError: the values are not numbers, or do not fit.
-    """
+    """Convert a numeric array to what a feature stores: flat int64 or float32."""
     if array.dtype.kind in "iub":
         if declared == "float":
             return np.ascontiguousarray(array, np.float32).reshape(-1)

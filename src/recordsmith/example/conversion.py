@@ -28,9 +28,6 @@ def as_column(column: Any) -> Column:
     """Convert an array of any library, or a sequence with a value or a list for each row.
 
     Lists of unequal length become a RaggedArray.
-
-    Raises:
-        TypeError, OverflowError, ValueError: a feature cannot store one of the values.
     """
     if isinstance(column, (BytesArray, RaggedArray)):
         return column

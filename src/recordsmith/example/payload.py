@@ -38,11 +38,7 @@ _SIMILAR_KINDS = {
 
 
 def encode_key(key: str) -> bytes:
-    """Encode a feature's name; surrogate escapes stand for bytes that are not UTF-8.
-
-    Raises:
-        OptionError: it is not a str, or contains other surrogates.
-    """
+    """Encode a feature's name; surrogate escapes stand for bytes that are not UTF-8."""
     if not isinstance(key, str):
         raise OptionError(
             f"the feature name {key!r:.80} is a {type(key).__name__}", value=key, expected="a str"

@@ -133,11 +133,7 @@ class MalformedError(Exception):
 
 
 def iter_fields(data: bytes, start: int, stop: int) -> Iterator[FieldSpan]:
-    """Yield the fields of a message in data[start:stop], without nested ones.
-
-    Raises:
-        MalformedError: after the valid fields.
-    """
+    """Yield the fields of a message in data[start:stop], without nested ones."""
     at = start
     while at < stop:
         field = _field(data, at, stop, 0)
@@ -148,11 +144,7 @@ def iter_fields(data: bytes, start: int, stop: int) -> Iterator[FieldSpan]:
 
 
 def varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
-    """Read a varint; return its value and its end.
-
-    Raises:
-        MalformedError: it does not end within ten bytes, or before `stop`.
-    """
+    """Read a varint; return its value and its end."""
     value = 0
     for place in range(10):
         if at + place >= stop:

@@ -16,7 +16,7 @@ from recordsmith.errors import NotAnExampleError, OptionError
 from recordsmith.example.codec import decode_payload
 from recordsmith.example.kernel import rewriting
 from recordsmith.example.payload import classify, encode_key
-from recordsmith.example.pieces import delimited
+from recordsmith.example.spans import delimited
 
 _GOOD, _CLASH, _TOO_LONG = (rewriting.CODES[name] for name in ("good", "clash", "too long"))
 _PIECE_BYTES = 2 << 20  # approximate: added features may make pieces larger

@@ -3,7 +3,6 @@
 There is one module per format.
 """
 
-from recordsmith.exporting.export import ExportReport, export
-from recordsmith.exporting.formats import FORMATS
+from recordsmith.exporting.export import FORMATS, ExportReport, export
 
 __all__ = ["FORMATS", "ExportReport", "export"]

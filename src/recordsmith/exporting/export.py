@@ -6,34 +6,31 @@ cannot hold and changed names are reported.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, Problems, SourceError, option
-from recordsmith.exporting.export_task import ExportTasks
-from recordsmith.exporting.export_writer import ChangedName, Divisible, ExportWriter, TableExporter
-from recordsmith.exporting.formats import DIVISIBLE, AnyExporter, make_exporter
-from recordsmith.exporting.record_passing import (
-    Count,
-    begin_export,
-    export_columns,
-    export_records,
-)
+from recordsmith.exporting import formats  # noqa: F401 - registers them
+from recordsmith.exporting.export_job import ExportTasks, export_locally
+from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
+from recordsmith.exporting.exporter import EXPORTERS, Exporter, FileExporter
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
 from recordsmith.work import Progress
 
-_TYPED = ("csv", "parquet", "feather")  # the formats that restore types
+FORMATS = tuple(sorted(EXPORTERS))
+_FILES = {name: kind for name, kind in EXPORTERS.items() if issubclass(kind, FileExporter)}
+DIVISIBLE = tuple(sorted(_FILES))
+"""The formats that tasks can write."""
+
+SIZED = tuple(sorted(name for name, kind in _FILES.items() if kind.is_sized))
+TYPED = tuple(sorted(name for name, kind in EXPORTERS.items() if kind.has_types))
+"""The formats that restore types."""
 
 
 @dataclass(repr=False)
@@ -43,7 +40,7 @@ class ExportReport(Report):
     Attributes:
         folder: the folder that was written.
         format: folder, pairs, voc, coco, yolo, csv, parquet, feather, huggingface,
-            webdataset, tfds, array-record or npz.
+            webdataset, tfds or array-record.
         record_count: the number of exported records.
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
@@ -99,8 +96,8 @@ def export(
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create: a path, or a place in another store.
         format: folder (a folder for each class, or images and masks), pairs (images and masks),
-            voc, coco, yolo, webdataset, npz, tfds (for TensorFlow Datasets); array-record, which
-            needs the extra of that name; or csv, parquet, feather or huggingface (Parquet with
+            voc, coco, yolo, webdataset, tfds (for TensorFlow Datasets); array-record, which needs
+            the extra of that name; or csv, parquet, feather or huggingface (Parquet with
             images and class names for `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
         shard_size_bytes: webdataset, tfds, array-record: approximate size of a file; None for
@@ -131,22 +128,18 @@ def export(
         report = rs.export("records", "images", "coco", split="train")
     """
     folder = as_folder(out)
-    exporter = make_exporter(format, shard_size_bytes)
-    if engine is not None and not isinstance(exporter, Divisible):
+    exporter = _make_exporter(format)
+    is_sized = isinstance(exporter, FileExporter) and exporter.is_sized
+    _check_option("shard_size_bytes", shard_size_bytes, format, is_sized, SIZED)
+    _check_option("restore_types", restore_types, format, exporter.has_types, TYPED)
+    if not isinstance(skip_errors, bool):
+        raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
+    if engine is not None and not isinstance(exporter, FileExporter):
         raise OptionError(
             f"{option('engine')} needs a format whose files are independent of each other, not "
             f"{option('format', format)}",
             option="engine",
             expected=f"one of the formats {', '.join(DIVISIBLE)}",
-        )
-    if not isinstance(skip_errors, bool):
-        raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
-    if restore_types is not None and format not in _TYPED:
-        raise OptionError(
-            f"{option('restore_types')} needs one of the formats {', '.join(_TYPED)}, not "
-            f"{option('format', format)}",
-            option="restore_types",
-            value=restore_types,
         )
     dataset = dataset_of(path_or_dataset, split)
     if restore_types:
@@ -163,30 +156,47 @@ def export(
     ) as files:
         writer = ExportWriter(files, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
-            count = _Count(dataset, report, progress)
+            count = _Count(dataset, report, progress).add
             if engine is None:
-                begin_export(dataset, exporter, writer, format)
-                _export_here(dataset, exporter, writer, count.add)
-                results = None
+                finish = export_locally(dataset, exporter, writer, shard_size_bytes, count)
             else:
-                tasks = ExportTasks(dataset, format, exporter, shard_size_bytes, writer, files)
-                results = tasks.run(engine, count.add)
-            report.skipped, report.skipped_count = writer.skipped.first, writer.skipped.count
-            report.skipped_positions = writer.skipped_positions
-            _check_skipped(report, writer.skipped, skip_errors=skip_errors)
+                assert isinstance(exporter, FileExporter)
+                tasks = ExportTasks(dataset, exporter, shard_size_bytes, writer, files)
+                finish = tasks.run(engine, count)
+            _check_skipped(report, writer.tally, skip_errors=skip_errors)
             if not report.record_count:
                 raise SourceError("the dataset has no records to export")
-            exporter.finish()
-            if isinstance(exporter, Divisible):
-                exporter.describe([exporter.result()] if results is None else results)
+            finish()
         finally:
             writer.clean_up()
-    report.file_count, report.size_bytes = writer.file_count, writer.size_bytes
-    report.changed_names = writer.changed_names
-    problems.extend(writer.problems)
+    tally = writer.tally
+    report.file_count, report.size_bytes = tally.file_count, tally.size_bytes
+    report.changed_names = tally.changed_names
+    problems.extend(tally.problems)
     report.problems, report.problem_count = problems.first, problems.count
-    report.dropped_features = dict(sorted(writer.dropped_features.items()))
+    report.dropped_features = dict(sorted(tally.dropped_features.items()))
+    report.skipped, report.skipped_count = tally.skipped.first, tally.skipped.count
+    report.skipped_positions = tally.skipped_positions
     return report
+
+
+def _make_exporter(format: str) -> Exporter:
+    if format not in FORMATS:
+        raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
+    return EXPORTERS[format]()
+
+
+def _check_option(
+    name: str, value: object, format: str, is_supported: bool, supporting: Iterable[str]
+) -> None:
+    """Raise OptionError if an option was given that the format does not have."""
+    if value is not None and not is_supported:
+        raise OptionError(
+            f"{option(name)} needs one of the formats {', '.join(supporting)}, not "
+            f"{option('format', format)}",
+            option=name,
+            value=value,
+        )
 
 
 def _check_apart(shards: Iterable[str], folder: Location) -> None:
@@ -219,19 +229,8 @@ class _Count:
             self._progress(self._done, records_of(self._dataset).known_record_count or 0)
 
 
-def _export_here(
-    dataset: Dataset, exporter: AnyExporter, writer: ExportWriter, count: Count
-) -> None:
-    """Pass all records to the exporter."""
-    if not isinstance(exporter, TableExporter):
-        export_records(records_of(dataset), exporter, writer, count)
-        return
-    for split, part in dataset.splits.items():
-        position = _position_finder(dataset, split)
-        export_columns(records_of(part), exporter, split, count, position)
-
-
-def _check_skipped(report: ExportReport, skipped: Problems, *, skip_errors: bool) -> None:
+def _check_skipped(report: ExportReport, tally: ExportTally, *, skip_errors: bool) -> None:
+    skipped = tally.skipped
     if skipped and (not skip_errors or not report.record_count):
         raise SourceError(
             f"{skipped.count} of {report.record_count + skipped.count} records cannot be exported "
@@ -242,20 +241,5 @@ def _check_skipped(report: ExportReport, skipped: Problems, *, skip_errors: bool
                 f"{option('skip_errors', True)}."
             ),
             lists_problems=True,
-            records=report.skipped_positions,
+            records=tally.skipped_positions,
         )
-
-
-def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
-    """Return a function from a row of a split to its position in the dataset.
-
-    The row is the sum of both arguments.
-    """
-    if len(dataset.splits) == 1:
-        return operator.add
-
-    @cache
-    def positions() -> npt.NDArray[np.int64]:
-        return np.flatnonzero(records_of(dataset).are_in_split(split))
-
-    return lambda first, row: int(positions()[first + row])

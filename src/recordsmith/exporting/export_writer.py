@@ -7,20 +7,17 @@ another.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import IO, BinaryIO, NamedTuple
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.selected_records import Decoder
 from recordsmith.errors import MOST_PROBLEMS, Problems, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import FILENAME, SOURCE_ID
-from recordsmith.exporting.images import ExportedImage
+from recordsmith.exporting.images import ExportedImage, get_text
 from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
-from recordsmith.exporting.values import get_text
 from recordsmith.stores import FolderWriter
 
 _LONGEST_MARK = len("-1000000000")  # appended to a name in use
@@ -40,47 +37,49 @@ class ChangedName(NamedTuple):
     file: str
 
 
-class TaskFile(NamedTuple):
-    """The only file that a task writes.
+@dataclass
+class ExportTally:
+    """What was counted and reported; that of a task travels to the job.
 
-    Attributes:
-        name: in the folder of the export.
-        record_count: the number of records that the task reads.
+    problems: of exported records.
+    skipped, skipped_positions: the records that were not exported, and the first of them by their
+        positions in the dataset.
+    dropped_features: features that the format cannot hold, and how many records have them.
     """
 
-    name: str
-    record_count: int
+    file_count: int = 0
+    size_bytes: int = 0
+    changed_names: list[ChangedName] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
+    skipped: Problems = field(default_factory=Problems)
+    skipped_positions: list[int] = field(default_factory=list)
+    dropped_features: Counter[str] = field(default_factory=Counter)
+
+    def merge(self, other: ExportTally) -> None:
+        """Add that of later records."""
+        self.file_count += other.file_count
+        self.size_bytes += other.size_bytes
+        self.changed_names += other.changed_names
+        self.problems.extend(other.problems)
+        self.skipped.extend(other.skipped)
+        left = MOST_PROBLEMS - len(self.skipped_positions)
+        self.skipped_positions += other.skipped_positions[:left]
+        self.dropped_features += other.dropped_features
 
 
 class ExportWriter:
     """The files of an export.
 
-    Attributes:
-        splits: the names of the exported splits, in order.
-        part: the file of a task; None if this process writes the whole export.
-        file_count, size_bytes: the files written so far.
-        changed_names: names that were changed.
-        problems: problems of exported records.
-        skipped: records that were not exported, with the reason.
-        skipped_positions: the positions of the first of them.
-        dropped_features: features that were not exported -> how many records have them.
-        position: of the current record.
-        rename_split: returns the name that the format needs for a split.
+    splits: the names of the exported splits, in order.
+    tally: what was written and reported.
+    position: of the record that is exported now, in the dataset.
+    rename_split: returns the name that a format needs for a split.
     """
 
-    def __init__(
-        self, folder: FolderWriter, splits: Iterable[str], part: TaskFile | None = None
-    ) -> None:
+    def __init__(self, folder: FolderWriter, splits: Iterable[str]) -> None:
         self.splits = tuple(splits)
-        self.part = part
-        self.file_count = 0
-        self.size_bytes = 0
-        self.changed_names: list[ChangedName] = []
-        self.problems = Problems()
-        self.skipped = Problems()
-        self.skipped_positions: list[int] = []
-        self.dropped_features: Counter[str] = Counter()
-        self.position = 0  # of the record that is exported now
+        self.tally = ExportTally()
+        self.position = 0
         self.rename_split: Callable[[str], str] = str
         self._folder = folder
         self._actions: list[Callable[[], None]] = []
@@ -97,10 +96,6 @@ class ExportWriter:
     def split_name(self, split: str) -> str:
         """The name of a split as a part of a path."""
         return self.part_name(split, renamed=self.rename_split(split))
-
-    def file_of(self, split: str, suffix: str) -> str:
-        """The name of the file with the records of a split, or of the part of a task."""
-        return f"{self.split_name(split)}{suffix}" if self.part is None else self.part.name
 
     def part_name(self, name: str, folder: str = "", renamed: str | None = None) -> str:
         """The name of a class or split as a part of a path in `folder`; the same on every call."""
@@ -216,8 +211,8 @@ class ExportWriter:
 
     def close(self, name: str) -> None:
         """Close a file and count it."""
-        self.size_bytes += self._folder.close(name)
-        self.file_count += 1
+        self.tally.size_bytes += self._folder.close(name)
+        self.tally.file_count += 1
 
     def temporary_file(self) -> IO[bytes]:
         """Open a temporary file, in memory while it is small."""
@@ -236,144 +231,24 @@ class ExportWriter:
 
     def warn(self, sentence: str) -> None:
         """Report a problem of the current record."""
-        self.problems.add(f"record {self.position}: {sentence}")
+        self.tally.problems.add(f"record {self.position}: {sentence}")
 
     def skip(self, error: SourceError) -> None:
         """Report that the current record is not exported."""
-        self.skipped.add(f"record {self.position}: {'; '.join(error.lines)}")
-        if len(self.skipped_positions) < MOST_PROBLEMS:
-            self.skipped_positions.append(self.position)
+        self.tally.skipped.add(f"record {self.position}: {'; '.join(error.lines)}")
+        if len(self.tally.skipped_positions) < MOST_PROBLEMS:
+            self.tally.skipped_positions.append(self.position)
 
     def count_dropped(self, example: Features, kept: frozenset[str]) -> None:
         """Count the features that the format cannot hold."""
         for key, value in example.items():
             if key not in kept and len(value):
-                self.dropped_features[key] += 1
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything that was counted and reported, as plain JSON values."""
-        return {
-            "file_count": self.file_count,
-            "size_bytes": self.size_bytes,
-            "changed_names": self.changed_names,
-            "problems": vars(self.problems),
-            "skipped": vars(self.skipped),
-            "skipped_positions": self.skipped_positions,
-            "dropped_features": self.dropped_features,
-        }
-
-    def merge(self, document: dict[str, Any]) -> None:
-        """Add what the writer of later records has counted, from `to_json`."""
-        self.file_count += document["file_count"]
-        self.size_bytes += document["size_bytes"]
-        self.changed_names += [ChangedName(*change) for change in document["changed_names"]]
-        for problems, found in (
-            (self.problems, document["problems"]),
-            (self.skipped, document["skipped"]),
-        ):
-            problems.extend(found["first"], found["count"])
-        left = MOST_PROBLEMS - len(self.skipped_positions)
-        self.skipped_positions += document["skipped_positions"][:left]
-        self.dropped_features.update(document["dropped_features"])
+                self.tally.dropped_features[key] += 1
 
     def _change(self, position: int | None, name: str, file: str) -> None:
-        self.changed_names.append(ChangedName(position, name, file))
+        self.tally.changed_names.append(ChangedName(position, name, file))
 
 
 def original_name(example: Features) -> str | None:
     """The name of the image in a record, or None."""
     return get_text(example, FILENAME) or get_text(example, SOURCE_ID)
-
-
-class Divisible(ABC):
-    """What exporters add whose files are independent of each other, so that tasks can write them.
-
-    With `ExportWriter.part`, an exporter writes exactly this file, also without records.
-    """
-
-    @abstractmethod
-    def part_names(self, split: str, count: int) -> Sequence[str]:
-        """Return the names of the files of a split, given its name in paths, one for each task."""
-
-    def result(self) -> Any:
-        """Return what `describe` needs of the files that were written, as plain JSON values."""
-        return {}
-
-    def describe(self, results: Iterable[Any]) -> None:  # noqa: B027 - few formats need it
-        """Write what describes all files.
-
-        Args:
-            results: of those that wrote the files, in order.
-        """
-
-
-class Exporter(Protocol):
-    """Writes examples in one format, with as little memory as possible. Used by one thread."""
-
-    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        """Prepare for a dataset, given its schema and class names.
-
-        Raises:
-            OptionError: the format cannot hold such a dataset.
-        """
-        ...
-
-    def add(self, example: Features, split: str, position: int) -> None:
-        """Write one example.
-
-        Raises:
-            SourceError: this example cannot be exported; no part of it has been written.
-        """
-        ...
-
-    def finish(self) -> None:
-        """Write the remaining files, such as lists and indexes."""
-        ...
-
-
-class PayloadExporter(Divisible):
-    """Writes the payloads of records unchanged. Used by one thread."""
-
-    @abstractmethod
-    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        """Prepare as `Exporter.begin`."""
-
-    @abstractmethod
-    def add(self, payload: bytes, split: str) -> None:
-        """Write one payload."""
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Write the remaining files."""
-
-
-class TableExporter(Divisible):
-    """Writes records as columns, one split after the other. Used by one thread.
-
-    decoder: decodes the records for `add`; made by `begin`.
-    """
-
-    decoder: Decoder
-
-    @abstractmethod
-    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        """Prepare as `Exporter.begin`, and make the decoder."""
-
-    @abstractmethod
-    def add(self, split: str, row_count: int, position: Callable[[int], int]) -> int:
-        """Write the records in the decoder and empty it.
-
-        Args:
-            row_count: the number of records in the decoder.
-            position: returns the position of such a record in the dataset.
-
-        Returns:
-            How many were written; the others were passed to `ExportWriter.skip`.
-
-        Raises:
-            CorruptDataError: a feature does not match the schema.
-        """
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Write the remaining files."""

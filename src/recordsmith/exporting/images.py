@@ -1,4 +1,4 @@
-"""Get the image and the mask of an example as file bytes.
+"""Get values of decoded examples, and their images and masks as file bytes.
 
 Encoded images are kept byte for byte. If the header and the record differ, the header is used and
 the difference reported. Raw pixels are encoded as PNG, without loss.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.errors import DataError, SourceError
 from recordsmith.example import Features
@@ -26,7 +27,6 @@ from recordsmith.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
-from recordsmith.exporting.values import get_bytes, get_int, get_text, has_values
 from recordsmith.image import (
     IMAGE_SUFFIXES,
     encode_png,
@@ -148,7 +148,7 @@ def _as_png(data: bytes, shape: tuple[int, int, int], kind: str, noun: str) -> E
     if kind not in _RAW_TYPES:
         raise SourceError(
             f"{noun} is raw {kind}, which PNG cannot hold without loss",
-            remedy="Export as npz or parquet.",
+            remedy="Export as parquet.",
         )
     dtype = np.dtype(_RAW_TYPES[kind]).newbyteorder("<")
     if len(data) != shape[0] * shape[1] * shape[2] * dtype.itemsize:
@@ -163,3 +163,54 @@ def _as_png(data: bytes, shape: tuple[int, int, int], kind: str, noun: str) -> E
         )
     pixels = np.frombuffer(data, dtype).astype(dtype.newbyteorder("=")).reshape(shape)
     return ExportedImage(encode_png(pixels), "png", shape[0], shape[1])
+
+
+def as_text(value: bytes) -> str:
+    """Decode UTF-8; invalid bytes become surrogates, as in file names."""
+    return value.decode("utf-8", "surrogateescape")
+
+
+def has_values(example: Features, key: str) -> bool:
+    """Whether the feature exists and has a value."""
+    value = example.get(key)
+    return value is not None and len(value) > 0
+
+
+def get_bytes(example: Features, key: str) -> bytes | None:
+    """The first value of a bytes feature."""
+    value = example.get(key)
+    return value[0] if isinstance(value, list) and value else None
+
+
+def get_text(example: Features, key: str) -> str | None:
+    """The first value of a bytes feature as text."""
+    value = get_bytes(example, key)
+    return None if value is None else as_text(value)
+
+
+def get_int(example: Features, key: str) -> int | None:
+    """The first value of an int64 feature."""
+    value = get_ints(example, key)
+    return int(value[0]) if len(value) else None
+
+
+def get_ints(example: Features, key: str) -> npt.NDArray[np.int64]:
+    """All values of an int64 feature; empty if it is absent or of another kind."""
+    value: Any = example.get(key)
+    if isinstance(value, np.ndarray) and value.dtype == np.int64:
+        return value
+    return np.empty(0, np.int64)
+
+
+def get_floats(example: Features, key: str) -> npt.NDArray[np.float32]:
+    """All values of a float feature; empty if it is absent or of another kind."""
+    value: Any = example.get(key)
+    if isinstance(value, np.ndarray) and value.dtype == np.float32:
+        return value
+    return np.empty(0, np.float32)
+
+
+def get_texts(example: Features, key: str) -> list[str]:
+    """All values of a bytes feature as text."""
+    value = example.get(key)
+    return [as_text(item) for item in value] if isinstance(value, list) else []

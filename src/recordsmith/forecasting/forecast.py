@@ -82,7 +82,7 @@ def forecast(
     samples = collect(listing.samples)
     sizes = samples.sizes.astype(float)
     choice = choose_samples(sizes, sample_count, seed)
-    storage = SampleStorage(recipe.preparation(listing), variants)
+    storage = SampleStorage(recipe.encoder(listing), variants)
     work = Work(count, progress, len(choice.numbers))
 
     def store(item: SampleToRead) -> StoredSample:

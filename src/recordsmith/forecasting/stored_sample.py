@@ -21,8 +21,7 @@ from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.image.storing.store import DROPPED
-from recordsmith.packing import apply_image_options
-from recordsmith.packing.preparing import Preparation
+from recordsmith.packing import SampleEncoder, apply_image_options
 from recordsmith.sources import ignore_note
 from recordsmith.sources.samples_ahead import SampleToRead
 from recordsmith.wire import FRAME_BYTES
@@ -66,9 +65,9 @@ class StoredSample:
 class SampleStorage:
     """Reads samples of a listing and stores them in memory. Thread-safe."""
 
-    def __init__(self, preparation: Preparation, variants: Sequence[Variant]) -> None:
-        """`preparation` renames features and encodes records; it must keep images."""
-        self._preparation = preparation
+    def __init__(self, encoder: SampleEncoder, variants: Sequence[Variant]) -> None:
+        """`encoder` renames features and encodes records; it must keep images."""
+        self._encoder = encoder
         self._variants = variants
         self.missing: dict[str, str] = {}
         """Variants that need a package that is not installed, and the message."""
@@ -142,7 +141,7 @@ class SampleStorage:
         return record._replace(fidelity=compare_pixels(references[side], decoded)), stored
 
     def _encoded(self, content: Any) -> StoredRecord:
-        return StoredRecord(len(self._preparation.payload(content, ignore_note)) + FRAME_BYTES)
+        return StoredRecord(len(self._encoder.payload(content, ignore_note)) + FRAME_BYTES)
 
 
 def _features_of(content: Any) -> Any:

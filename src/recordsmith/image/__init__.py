@@ -31,14 +31,15 @@ from recordsmith.image.geometry.rotation import (
 from recordsmith.image.geometry.tiling import tile_image, untile
 from recordsmith.image.masks.colours import Colour
 from recordsmith.image.masks.mask import (
+    MaskInfo,
     MaskValues,
     StoredMask,
     decode_mask,
     encode_mask,
+    probe_mask,
     resize_nearest,
     store_mask,
 )
-from recordsmith.image.masks.mask_header import MaskInfo, probe_mask
 from recordsmith.image.storing.encode import encode_png
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.image.storing.store import StoredImage, store_image

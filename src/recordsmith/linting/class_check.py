@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from recordsmith.linting.explanations import Severity
 from recordsmith.linting.lint_report import Findings, LintExample
-from recordsmith.sources.flaws import Check
+from recordsmith.sources.flaws import Check, LintCheck, Severity
 from recordsmith.words import count
 
 RARE_IMAGES = 10
@@ -19,34 +18,56 @@ UNBALANCED = 20
 """The largest class has this many times the images of the smallest: a note."""
 
 _VERY_UNBALANCED = 100  # a warning
-_LIKELY_TYPO = 5  # how many times as many images the class has that was meant
-_MOST_COMPARED = 5000
+_TYPO_FACTOR = 5  # how many times as many images the class has that was meant
+_MAX_COMPARED = 5000
 _LONGEST_COMPARED = 40
-_SHORTEST_WITH_ONE_TYPO, _SHORTEST_WITH_TWO_TYPOS, _LONGEST_WITH_TWO_TYPOS = 5, 9, 20
-_MOST_WITH_TWO_TYPOS = 2000
+_SHORTEST_WITH_TYPO = 5
+_MAX_IN_GROUP = 20
 _PLURALS = ("ies", "es", "s")
 
 ClassCounts = Mapping[str, Mapping[str, int]]
 """Number of images by split and class, with all classes in each split."""
 
 
-def check_classes(
-    names: Sequence[str], counts: ClassCounts, findings: Findings, *, deep: bool = True
-) -> None:
-    """Check the names of classes, and their sizes where the counts are known.
+class ClassCheck(LintCheck):
+    """What is checked about classes."""
 
-    Args:
-        deep: whether to look for names with two typos, which takes ten times as long.
-    """
+    EMPTY_CLASS = (
+        "empty-class",
+        "note",
+        "No image has the class.",
+        "Remove it from the list, or add images.",
+    )
+    RARE_CLASS = (
+        "rare-class",
+        "note",
+        "A class has few images.",
+        "Add images, merge it with another class, or sample it more often in training.",
+    )
+    MISSING_CLASS = (
+        "missing-class",
+        "warning",
+        "A split has no image of a class, so the class is not trained or not evaluated.",
+        "Split again, with the same share of every class in each split.",
+    )
+    CLASS_IMBALANCE = (
+        "class-imbalance",
+        "note",
+        "The largest class has many times the images of the smallest.",
+        "Weight the loss, or mix the classes evenly in training.",
+    )
+
+
+def check_classes(names: Sequence[str], counts: ClassCounts, findings: Findings) -> None:
+    """Check the names of classes, and their sizes where the counts are known."""
     totals = {name: sum(of_split.get(name, 0) for of_split in counts.values()) for name in names}
-    for one, other, why, is_likely in similar_names(totals, most_typos=2 if deep else 1):
-        if counts and totals[one] < totals[other]:
-            one, other = other, one  # noqa: PLW2901 - the one that was meant comes first
-        found = f"{other!r}{_images(totals, other)}: did you mean {one!r}{_images(totals, one)}?"
+    for first, second, why, is_likely in similar_names(totals):
+        # the one that was meant comes first
+        meant, other = (second, first) if totals[first] < totals[second] else (first, second)
+        text = f"{other!r}{_images(totals, other)}: did you mean {meant!r}{_images(totals, meant)}?"
         severity = Severity.WARNING if is_likely else Severity.NOTE
-        findings.add(
-            Check.SIMILAR_CLASS_NAMES, LintExample("", f"{found} ({why})"), severity=severity
-        )
+        example = LintExample("", f"{text} ({why})")
+        findings.add(Check.SIMILAR_CLASS_NAMES, example, severity=severity)
     if counts:
         _check_sizes(totals, counts, findings)
 
@@ -59,34 +80,33 @@ def _check_sizes(totals: Mapping[str, int], counts: ClassCounts, findings: Findi
     filled = {name: total for name, total in totals.items() if total}
     for name, total in totals.items():
         if not total:
-            findings.add(Check.EMPTY_CLASS, LintExample("", f"class {name!r} has no images"))
+            text = f"class {name!r} has no images"
+            findings.add(ClassCheck.EMPTY_CLASS, LintExample("", text))
         elif total < RARE_IMAGES:
-            found = f"class {name!r} has {count(total, 'image')}"
-            findings.add(Check.RARE_CLASS, LintExample("", found))
+            text = f"class {name!r} has {count(total, 'image')}"
+            findings.add(ClassCheck.RARE_CLASS, LintExample("", text))
     for split, of_split in counts.items():
         missing = [name for name in filled if not of_split.get(name)]
         if len(missing) < len(filled):  # a split without classes, such as a test set, is another
             for name in missing:
-                found = (
+                text = (
                     f"split {split!r} has no images of class {name!r}, which has {filled[name]:,}"
                 )
-                findings.add(Check.MISSING_CLASS, LintExample("", found))
+                findings.add(ClassCheck.MISSING_CLASS, LintExample("", text))
     if len(filled) < 2:
         return
     least, most = min(filled, key=filled.__getitem__), max(filled, key=filled.__getitem__)
     times = filled[most] / filled[least]
     if times >= UNBALANCED:
-        found = (
+        text = (
             f"class {most!r} has {count(filled[most], 'image')}, {times:,.0f} times those of "
             f"{least!r} ({filled[least]:,})"
         )
         severity = Severity.WARNING if times >= _VERY_UNBALANCED else Severity.NOTE
-        findings.add(Check.CLASS_IMBALANCE, LintExample("", found), severity=severity)
+        findings.add(ClassCheck.CLASS_IMBALANCE, LintExample("", text), severity=severity)
 
 
-def similar_names(
-    totals: Mapping[str, int], *, most_typos: int = 2
-) -> Iterator[tuple[str, str, str, bool]]:
+def similar_names(totals: Mapping[str, int]) -> Iterator[tuple[str, str, str, bool]]:
     """Yield pairs of similar class names, why they are, and whether they likely are one class.
 
     Names that differ in a digit or a single letter name different classes on purpose, so typos are
@@ -94,37 +114,30 @@ def similar_names(
 
     Args:
         totals: number of images by name; 0 if unknown.
-        most_typos: how many letters may differ in long names, 1 or 2.
     """
-    names = [name for name in totals if len(name) <= _LONGEST_COMPARED][:_MOST_COMPARED]
+    names = [name for name in totals if len(name) <= _LONGEST_COMPARED][:_MAX_COMPARED]
     seen: set[frozenset[str]] = set()
-
-    def new(one: str, other: str) -> bool:
-        pair = frozenset((one, other))
-        is_new = pair not in seen
-        seen.add(pair)
-        return is_new
-
+    key_of: Callable[[str], str]
     for key_of, why in (
         (str.casefold, "the letter case differs"),
         (_compact, "spaces, underscores or hyphens differ"),
         (_singular, "singular and plural"),
     ):
-        for group in _groups(names, key_of):
-            for other in group[1:]:
-                if len(other) > 1 and new(group[0], other):  # letters are classes on purpose
-                    yield group[0], other, why, True
-    for one, other in _typos(names, most_typos):
-        if new(one, other):
-            few, many = sorted((totals[one], totals[other]))
-            yield one, other, "the spelling differs", 0 < few * _LIKELY_TYPO <= many
-
-
-def _groups(names: Iterable[str], key_of: object) -> list[list[str]]:
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        groups[key_of(name)].append(name)  # type: ignore[operator]
-    return [group for key, group in groups.items() if key and len(group) > 1]
+        groups: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            groups[key_of(name)].append(name)
+        for first, *others in (group for key, group in groups.items() if key):
+            for other in others:
+                pair = frozenset((first, other))
+                if len(other) > 1 and pair not in seen:  # letters are classes on purpose
+                    seen.add(pair)
+                    yield first, other, why, True
+    for first, other in _typos(names):
+        pair = frozenset((first, other))
+        if pair not in seen:
+            seen.add(pair)
+            few, many = sorted((totals[first], totals[other]))
+            yield first, other, "the spelling differs", 0 < few * _TYPO_FACTOR <= many
 
 
 def _compact(name: str) -> str:
@@ -142,52 +155,34 @@ def _singular(name: str) -> str:
     return compact.rstrip("e") if len(compact) > 3 else compact
 
 
-def _typos(names: Sequence[str], most_typos: int) -> Iterator[tuple[str, str]]:
-    """Yield pairs of long names that differ by one or two letters, but not by digits.
+def _typos(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of long names that differ by one letter or two swapped ones, not by digits.
 
-    Names that become equal when letters are removed are candidates, so that the cost grows with
+    Names that become equal when a letter is removed are candidates, so that the cost grows with
     the number of names, not of pairs.
     """
     by_rest: dict[str, list[str]] = defaultdict(list)
-    plain = {name: _compact(name) for name in names}
-    two = range(_SHORTEST_WITH_TWO_TYPOS, _LONGEST_WITH_TWO_TYPOS + 1)
-    two = two if most_typos > 1 and len(names) <= _MOST_WITH_TWO_TYPOS else range(0)
-    for name, letters in plain.items():
-        if len(letters) >= _SHORTEST_WITH_ONE_TYPO:
-            rests = _without_a_letter({letters})
-            if len(letters) in two:
-                rests |= _without_a_letter(rests)
-            for rest in (letters, *rests):
+    for name in names:
+        letters = _compact(name)
+        if len(letters) >= _SHORTEST_WITH_TYPO:
+            for rest in {letters} | {letters[:n] + letters[n + 1 :] for n in range(len(letters))}:
                 by_rest[rest].append(name)
-    seen = set()
     for group in by_rest.values():
-        for one, other in combinations(group[:20], 2):
-            if (one, other) in seen:
-                continue
-            seen.add((one, other))
-            a, b = plain[one], plain[other]
-            most = 2 if len(a) in two and len(b) in two else 1
-            if _digits(a) == _digits(b) and 0 < _edit_distance(a, b) <= most:
-                yield one, other
+        for first, other in combinations(group[:_MAX_IN_GROUP], 2):
+            one, two = _compact(first), _compact(other)
+            if re.sub(r"\D", "", one) == re.sub(r"\D", "", two) and _is_one_typo(one, two):
+                yield first, other
 
 
-def _without_a_letter(words: set[str]) -> set[str]:
-    return {word[:at] + word[at + 1 :] for word in words for at in range(len(word))}
-
-
-def _digits(text: str) -> str:
-    return re.sub(r"\D", "", text)
-
-
-def _edit_distance(one: str, other: str) -> int:
-    """How many letters to insert, delete, replace or swap with their neighbour."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        earlier, before, row = before, row, [i]
-        for j, against in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != against))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
-                cost = min(cost, earlier[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
+def _is_one_typo(one: str, other: str) -> bool:
+    """Whether a letter is inserted, deleted, replaced, or swapped with its neighbour."""
+    if len(one) > len(other):
+        one, other = other, one
+    start = next(
+        (n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one)
+    )
+    rest, more = one[start:], other[start:]
+    if len(rest) < len(more):
+        return rest == more[1:]
+    is_swapped = rest[:2] == more[1::-1] and rest[2:] == more[2:]
+    return one != other and (rest[1:] == more[1:] or is_swapped)

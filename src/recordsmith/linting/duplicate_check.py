@@ -17,11 +17,11 @@ from recordsmith.linting.image_hash import (
     have_detail,
     shapes_of,
 )
-from recordsmith.linting.lint_report import MOST_EXAMPLES, Findings, LintExample
+from recordsmith.linting.lint_report import MAX_EXAMPLES, Findings, LintExample
 from recordsmith.linting.near_hashes import find_equal, find_near
 from recordsmith.linting.sample_images import place_of
 from recordsmith.sources import Sample, SampleReader
-from recordsmith.sources.flaws import Check
+from recordsmith.sources.flaws import LintCheck
 from recordsmith.words import count
 
 _SHARE_APART = 0.1  # copies of photos, also cropped ones, correlate with 0.9 and more
@@ -33,7 +33,61 @@ _FALSE_SHARE = 0.1  # of the similar images that are reported
 _SLOWEST_GROWTH = 4.0  # images that differ in two ways at least
 
 
-class Looks:
+_SPLIT_AGAIN = "Keep such images in one split: remove one of them, or split again."
+
+
+class DuplicateCheck(LintCheck):
+    """What is checked about copies of images."""
+
+    IDENTICAL_ACROSS_SPLITS = (
+        "identical-across-splits",
+        "error",
+        "The same image is in two splits: evaluation is optimistic (leakage).",
+        _SPLIT_AGAIN,
+    )
+    SIMILAR_ACROSS_SPLITS = (
+        "similar-across-splits",
+        "error",
+        "Almost the same image is in two splits: evaluation is optimistic (leakage).",
+        f"Preview the pairs. {_SPLIT_AGAIN}",
+    )
+    IDENTICAL_IMAGES = (
+        "identical-images",
+        "warning",
+        "Duplicates are weighted twice in training, and random splits separate them.",
+        "Remove the duplicates.",
+    )
+    SIMILAR_IMAGES = (
+        "similar-images",
+        "warning",
+        "Images are almost the same, such as frames of a video: random splits separate them.",
+        "Preview the pairs; remove one of them, or keep them in one split.",
+    )
+    ALIKE_IMAGES = (
+        "alike-images",
+        "note",
+        "Different images of the source look so alike that copies cannot be told apart.",
+        "Nothing. Identical images are always reported.",
+    )
+    CONFLICTING_LABELS = (
+        "conflicting-labels",
+        "error",
+        "Copies of an image have different classes or annotations: at least one is wrong.",
+        "Remove the wrong one.",
+    )
+
+
+SIMILAR_CHECKS = frozenset(
+    (
+        DuplicateCheck.SIMILAR_ACROSS_SPLITS,
+        DuplicateCheck.SIMILAR_IMAGES,
+        DuplicateCheck.ALIKE_IMAGES,
+    )
+)
+"""Those that compare hashes of what images show."""
+
+
+class ImageFingerprints:
     """What the images of a source look like: 89 bytes for each sample."""
 
     def __init__(self, sample_count: int) -> None:
@@ -68,7 +122,7 @@ class Looks:
         self.shapes[part] = shapes_of(together)
         self.is_detailed[part] = have_detail(together)
 
-    def most_apart(self) -> float:
+    def max_squared_distance(self) -> float:
         """How far apart the shapes of similar images may be, squared.
 
         A share of the usual distance: faces or X-rays of different people, which are all alike, are
@@ -88,7 +142,7 @@ class Looks:
 
 
 def check_duplicates(
-    looks: Looks,
+    prints: ImageFingerprints,
     splits: Int64Array,
     samples: Sequence[Sample],
     reader: SampleReader,
@@ -96,21 +150,17 @@ def check_duplicates(
     *,
     similar: bool = True,
 ) -> None:
-    """Add duplicates.
-
-    Args:
-        splits: the number of the split of each sample.
-        samples: of the listing, which `reader` reads.
-        similar: whether to look for images that are similar, but not identical.
-    """
-    (known,) = np.nonzero(looks.contents)
-    contents, groups = looks.contents[known], splits[known]
+    """Add duplicates; `splits` has the number of the split of each sample."""
+    (known,) = np.nonzero(prints.contents)
+    contents, groups = prints.contents[known], splits[known]
     within, across = find_equal(contents, groups)
     everywhere = find_equal(contents, np.zeros_like(groups)).within
     examples = _Examples(known, samples, reader, findings)
-    examples.add(Check.IDENTICAL_ACROSS_SPLITS, across, "the same image as")
-    examples.add(Check.IDENTICAL_IMAGES, np.where(across < 0, within, -1), "the same image as")
-    annotations = looks.annotations[known]
+    examples.add(DuplicateCheck.IDENTICAL_ACROSS_SPLITS, across, "the same image as")
+    examples.add(
+        DuplicateCheck.IDENTICAL_IMAGES, np.where(across < 0, within, -1), "the same image as"
+    )
+    annotations = prints.annotations[known]
     differs = (
         (everywhere >= 0)
         & (annotations != 0)
@@ -118,57 +168,56 @@ def check_duplicates(
         & (annotations != annotations[everywhere])
     )
     conflicts = np.where(differs, everywhere, -1)
-    examples.add(Check.CONFLICTING_LABELS, conflicts, "other labels than the same image")
+    examples.add(DuplicateCheck.CONFLICTING_LABELS, conflicts, "other labels than the same image")
     if not similar:
         return
-    (chosen,) = np.nonzero((within < 0) & looks.is_detailed[known])  # one for content and split
+    (chosen,) = np.nonzero((within < 0) & prints.is_detailed[known])  # one for content and split
     across, numbers = across[chosen], known[chosen]
-    most_apart = looks.most_apart()
+    max_squared_distance = prints.max_squared_distance()
 
     def are_alike(one: Int64Array, other: Int64Array) -> npt.NDArray[np.bool_]:
         one, other = numbers[one], numbers[other]
-        is_alike: npt.NDArray[np.bool_] = looks.squared_distances(one, other) <= most_apart
-        is_new: npt.NDArray[np.bool_] = looks.contents[one] != looks.contents[other]
+        is_alike: npt.NDArray[np.bool_] = (
+            prints.squared_distances(one, other) <= max_squared_distance
+        )
+        is_new: npt.NDArray[np.bool_] = prints.contents[one] != prints.contents[other]
         return is_alike & is_new
 
-    near = find_near(looks.hashes[numbers], groups[chosen], are_alike).twins
+    near = find_near(prints.hashes[numbers], groups[chosen], are_alike)[0]
     distances = [
-        np.where(twins < 0, np.inf, looks.squared_distances(numbers, numbers[twins]))
-        for twins in near
+        np.where(counterparts < 0, np.inf, prints.squared_distances(numbers, numbers[counterparts]))
+        for counterparts in near
     ]
     found = np.minimum(*distances)
     found = np.sort(found[np.isfinite(found)])
-    limit = _reliable_distance(looks.shapes[numbers], most_apart, found)
+    limit = _reliable_distance(prints.shapes[numbers], max_squared_distance, found)
     inside, outside = (
-        np.where(apart <= limit, twins, -1) for apart, twins in zip(distances, near, strict=True)
+        np.where(apart <= limit, counterparts, -1)
+        for apart, counterparts in zip(distances, near, strict=True)
     )
     examples = _Examples(numbers, samples, reader, findings)
     alike = np.where(across < 0, outside, -1)
-    examples.add(Check.SIMILAR_ACROSS_SPLITS, alike, "almost the same image as")
+    examples.add(DuplicateCheck.SIMILAR_ACROSS_SPLITS, alike, "almost the same image as")
     alike = np.where(alike < 0, inside, -1)
-    examples.add(Check.SIMILAR_IMAGES, alike, "almost the same image as")
+    examples.add(DuplicateCheck.SIMILAR_IMAGES, alike, "almost the same image as")
     left_out = int((found > limit).sum())
     if left_out:
         text = (
             f"{count(left_out, 'image')} similar to another one not reported: different images of "
             "this source are as similar"
         )
-        findings.add(Check.ALIKE_IMAGES, LintExample("", text))
+        findings.add(DuplicateCheck.ALIKE_IMAGES, LintExample("", text))
 
 
 def _reliable_distance(
-    shapes: npt.NDArray[np.int8], most_apart: float, found: npt.NDArray[np.float64]
+    shapes: npt.NDArray[np.int8], max_squared_distance: float, found: npt.NDArray[np.float64]
 ) -> float:
     """Up to which squared distance most of the similar images are copies; -1 if there is none.
 
     Handwritten digits, icons and other images with few details are similar by chance. How many
     pairs are, is extrapolated from the pairs that are further apart than copies: in independent
-    images, the number of pairs is a power of the distance.
-
-    Args:
-        shapes: of the images.
-        most_apart: the squared distance up to which images are compared.
-        found: squared distances of the images with a similar one, in ascending order.
+    images, the number of pairs is a power of the distance. `found` are the squared distances of
+    images with a similar one, in ascending order, up to the maximum.
     """
     if not len(found):
         return -1.0
@@ -181,13 +230,14 @@ def _reliable_distance(
     squares = (values**2).sum(axis=1)
     apart = squares[:, np.newaxis] + squares - 2 * (values @ values.T)
     ring, wider_ring = (
-        int(((apart > low) & (apart <= 2 * low)).sum()) / 2 for low in (most_apart, 2 * most_apart)
+        int(((apart > low) & (apart <= 2 * low)).sum()) / 2
+        for low in (max_squared_distance, 2 * max_squared_distance)
     )
     if not ring:
-        return most_apart
+        return max_squared_distance
     pairs = total * (total - 1) / (len(values) * (len(values) - 1))
     growth = max(wider_ring / ring, _SLOWEST_GROWTH)  # from one distance to its double
-    by_chance = pairs * ring / (growth - 1) * (found / most_apart) ** np.log2(growth)
+    by_chance = pairs * ring / (growth - 1) * (found / max_squared_distance) ** np.log2(growth)
     allowed = np.maximum(0.5, _FALSE_SHARE * np.arange(1, len(found) + 1))
     (reliable,) = np.nonzero(by_chance <= allowed)
     return float(found[reliable[-1]]) if len(reliable) else -1.0
@@ -208,19 +258,22 @@ class _Examples:
         self._reader = reader
         self._findings = findings
 
-    def add(self, check: Check, twins: Int64Array, relation: str) -> None:
-        """Add the items that have a twin."""
-        (items,) = np.nonzero(twins >= 0)
+    def add(self, check: LintCheck, counterparts: Int64Array, relation: str) -> None:
+        """Add the items that have a counterpart."""
+        (items,) = np.nonzero(counterparts >= 0)
         if not len(items):
             return
         examples = []
-        for item in islice(items, MOST_EXAMPLES):
+        for item in islice(items, MAX_EXAMPLES):
             sample = self._samples[int(self._numbers[item])]
-            twin = self._samples[int(self._numbers[twins[item]])]
+            counterpart = self._samples[int(self._numbers[counterparts[item]])]
             (file, place), (other, other_place) = (
-                place_of(self._reader, each) for each in (sample, twin)
+                place_of(self._reader, each) for each in (sample, counterpart)
             )
-            details = [other_place, (twin.split or "") if sample.split != twin.split else ""]
+            details = [
+                other_place,
+                (counterpart.split or "") if sample.split != counterpart.split else "",
+            ]
             detail = ", ".join(filter(None, details))
             examples.append(
                 LintExample(

@@ -14,42 +14,34 @@ from recordsmith.buffers import Int64Array
 from recordsmith.errors import FileAccessError, OptionError, option, shown_value
 from recordsmith.image import read_image_header
 from recordsmith.linting.class_check import check_classes
-from recordsmith.linting.duplicate_check import Looks, check_duplicates
-from recordsmith.linting.explanations import Severity
-from recordsmith.linting.lint_report import Findings, LintExample, LintReport
+from recordsmith.linting.duplicate_check import (
+    SIMILAR_CHECKS,
+    DuplicateCheck,
+    ImageFingerprints,
+    check_duplicates,
+)
+from recordsmith.linting.lint_report import Findings, LintExample, LintReport, all_checks
 from recordsmith.linting.sample_check import (
+    PIXEL_CHECKS,
+    ImageCheck,
     MaskValues,
     SampleCheck,
     wrong_extension,
 )
 from recordsmith.linting.sample_images import location_of, place_of
 from recordsmith.sources import Listing, Sample, Source, check_source
-from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.flaws import Check, Flaw, LintCheck, Severity
 from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.work import Progress, Work, thread_count
 
 _AT_ONCE = 32  # samples of one task
 _AHEAD = 4  # tasks for each thread
-_PROBED_SHARE, _FEWEST_PROBED, _MOST_PROBED = 50, 8, 300
+_PROBED_SHARE, _MIN_PROBED, _MAX_PROBED = 50, 8, 300
 _HEAD_BYTES = 4096
 _COMMON_MASKS, _COMMON_SHARE = 2, 0.05
 _FEWEST_MASKS = 5
 _VOID = 255
-_OF_SIMILAR = {Check.SIMILAR_ACROSS_SPLITS, Check.SIMILAR_IMAGES, Check.ALIKE_IMAGES}
-_OF_COPIES = _OF_SIMILAR | {
-    Check.IDENTICAL_ACROSS_SPLITS,
-    Check.IDENTICAL_IMAGES,
-    Check.CONFLICTING_LABELS,
-}
-_OF_PIXELS = _OF_COPIES | {
-    Check.UNREADABLE_IMAGE,
-    Check.DAMAGED_IMAGE,
-    Check.CMYK,
-    Check.HIGH_BIT_DEPTH,
-    Check.ALPHA,
-    Check.ANIMATION,
-}
 
 
 def lint(
@@ -89,17 +81,17 @@ def lint(
         (True, [])
     """
     source = check_source(source)
-    selected = _parse_checks(only, "only") or {*Check}
-    if selected & _OF_SIMILAR:
-        selected.add(Check.ALIKE_IMAGES)  # says why the others may be missing
+    selected = _parse_checks(only, "only") or {*all_checks()}
+    if selected & SIMILAR_CHECKS:
+        selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
     work = Work(thread_count(threads), progress)
     return lint_listing(source.list_samples(), work, deep=deep, selected=selected)
 
 
-def _parse_checks(names: Iterable[str], argument: str) -> set[Check]:
+def _parse_checks(names: Iterable[str], argument: str) -> set[LintCheck]:
     names = [names] if isinstance(names, str) else [*names]
-    known = [str(check) for check in Check]
+    known = {str(check): check for check in all_checks()}
     for name in names:
         if name not in known:
             raise OptionError(
@@ -108,13 +100,14 @@ def _parse_checks(names: Iterable[str], argument: str) -> set[Check]:
                 value=name,
                 expected=f"one of {', '.join(known)}",
             )
-    return {*map(Check, names)}
+    return {known[name] for name in names}
 
 
 def lint_listing(
-    listing: Listing, work: Work, *, deep: bool, selected: Collection[Check] = frozenset(Check)
+    listing: Listing, work: Work, *, deep: bool, selected: Collection[LintCheck] | None = None
 ) -> LintReport:
     """Check the samples of a listing; see `lint`."""
+    selected = all_checks() if selected is None else selected
     findings = Findings()
     columns = collect(listing.samples)
     splits = _split_numbers(listing, columns)
@@ -127,7 +120,7 @@ def lint_listing(
     _add_notices(listing, findings)
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
-    check_classes(names, report.classes, findings, deep=deep)
+    check_classes(names, report.classes, findings)
     report.findings = [found for found in findings.sorted() if found.check in selected]
     _keep_samples(report, listing, listing.samples if deep else probed)
     return report
@@ -139,12 +132,12 @@ def _check_samples(
     work: Work,
     findings: Findings,
     report: LintReport,
-    selected: Collection[Check],
+    selected: Collection[LintCheck],
 ) -> Counter[tuple[str | None, int]]:
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples
     work.total = len(samples)
-    looks = Looks(len(samples))
+    prints = ImageFingerprints(len(samples))
     masks = MaskValues()
     counts: Counter[tuple[str | None, int]] = Counter()
     starts = range(0, len(samples), _AT_ONCE)
@@ -154,7 +147,7 @@ def _check_samples(
             listing.reader,
             listing.class_names,
             samples_ahead,
-            decode=not _OF_PIXELS.isdisjoint(selected),
+            decode=not (PIXEL_CHECKS | {*DuplicateCheck}).isdisjoint(selected),
         )
         checked = stack.enter_context(
             closing(
@@ -168,13 +161,13 @@ def _check_samples(
         for start, part in zip(starts, checked, strict=True):
             findings.extend(part.findings)
             report.image_count += part.image_count
-            looks.put(start, part.contents, part.annotations, part.frequencies)
+            prints.put(start, part.contents, part.annotations, part.frequencies)
             counts.update(part.classes)
             masks.extend(part.masks)
             work.advance(len(part.contents))
-    if not _OF_COPIES.isdisjoint(selected):
-        similar = not _OF_SIMILAR.isdisjoint(selected)
-        check_duplicates(looks, splits, samples, listing.reader, findings, similar=similar)
+    if not {*DuplicateCheck}.isdisjoint(selected):
+        similar = not SIMILAR_CHECKS.isdisjoint(selected)
+        check_duplicates(prints, splits, samples, listing.reader, findings, similar=similar)
     _check_mask_values(masks, findings, are_known=listing.class_names is not None)
     return counts
 
@@ -182,7 +175,7 @@ def _check_samples(
 def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
     """Check the first bytes of some images: their format and extension; return these samples."""
     number = len(listing.samples)
-    wanted = min(_MOST_PROBED, max(_FEWEST_PROBED, number // _PROBED_SHARE), number)
+    wanted = min(_MAX_PROBED, max(_MIN_PROBED, number // _PROBED_SHARE), number)
     probed = [listing.samples[place * number // wanted] for place in range(wanted)]
     for sample in probed:
         location = location_of(listing.reader, sample)
@@ -193,15 +186,15 @@ def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
         except FileAccessError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
                 continue  # the reader names samples after other things
-            findings.add(Check.UNREADABLE_FILE, LintExample(sample.name, error.reason))
+            findings.add(ImageCheck.UNREADABLE_FILE, LintExample(sample.name, error.reason))
             continue
         if not head:
-            findings.add(Check.UNREADABLE_IMAGE, LintExample(sample.name, "the file is empty"))
+            findings.add(ImageCheck.UNREADABLE_IMAGE, LintExample(sample.name, "the file is empty"))
             continue
         header = read_image_header(head)
         wrong = None if header is None else wrong_extension(sample.name, header.format)
         if wrong is not None:
-            findings.add(Check.WRONG_EXTENSION, LintExample(sample.name, wrong))
+            findings.add(ImageCheck.WRONG_EXTENSION, LintExample(sample.name, wrong))
     return probed
 
 

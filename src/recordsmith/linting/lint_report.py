@@ -9,16 +9,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from recordsmith.errors import RecordsmithError, with_options
-from recordsmith.linting.explanations import ORDER, Severity, explain_check
 from recordsmith.linting.sample_images import features_of, image_of
 from recordsmith.reports import Bar, Cell, Example, Level, ReportContent, ReportTable, ShownFinding
 from recordsmith.sources import Sample, SampleReader
-from recordsmith.sources.flaws import Check, FlawBox
+from recordsmith.sources.flaws import FlawBox, LintCheck, Severity
 from recordsmith.summaries import Report, Summary
 from recordsmith.words import count as counted
 from recordsmith.words import first_of
 
-MOST_EXAMPLES = 100
+MAX_EXAMPLES = 100
 """How many places of a finding are listed; all are counted."""
 
 _LEVELS: dict[Severity, Level] = {
@@ -26,6 +25,11 @@ _LEVELS: dict[Severity, Level] = {
     Severity.WARNING: "note",
     Severity.NOTE: "quiet",
 }
+
+
+def all_checks() -> list[LintCheck]:
+    """All checks, those of sources first."""
+    return [check for group in LintCheck.__subclasses__() for check in group]
 
 
 class LintExample(NamedTuple):
@@ -56,10 +60,10 @@ class LintFinding:
     check: which check, from the closed set.
     severity: error, warning or note.
     count: how many places there are.
-    examples: the first ones, at most MOST_EXAMPLES.
+    examples: the first ones, at most MAX_EXAMPLES.
     """
 
-    check: Check
+    check: LintCheck
     severity: Severity
     count: int = 0
     examples: list[LintExample] = field(default_factory=list)
@@ -67,11 +71,11 @@ class LintFinding:
     @property
     def meaning(self) -> str:
         """What the finding means."""
-        return explain_check(self.check).meaning
+        return self.check.meaning
 
     def cure(self) -> str:
         """What to do about it."""
-        return with_options(explain_check(self.check).cure)
+        return with_options(self.check.cure)
 
     def to_json(self) -> dict[str, Any]:
         """Return check, severity, count, meaning, cure and examples."""
@@ -111,21 +115,21 @@ class Findings:
     """Collects findings."""
 
     def __init__(self) -> None:
-        self._by_check: dict[tuple[Check, Severity], LintFinding] = {}
+        self._by_check: dict[tuple[LintCheck, Severity], LintFinding] = {}
 
     def add(
         self,
-        check: Check,
+        check: LintCheck,
         *examples: LintExample,
         severity: Severity | None = None,
         count: int | None = None,
     ) -> None:
         """Add places; `count` if there are more than the examples."""
         if severity is None:
-            severity = explain_check(check).severity
+            severity = check.severity
         finding = self._by_check.setdefault((check, severity), LintFinding(check, severity))
         finding.count += len(examples) if count is None else count
-        kept = examples[: MOST_EXAMPLES - len(finding.examples)]
+        kept = examples[: MAX_EXAMPLES - len(finding.examples)]
         finding.examples += [each._replace(found=with_options(each.found)) for each in kept]
 
     def extend(self, other: Findings) -> None:
@@ -135,10 +139,10 @@ class Findings:
 
     def sorted(self) -> list[LintFinding]:
         """The findings, worst first."""
-        checks = list(Check)
+        checks, severities = all_checks(), list(Severity)
         return sorted(
             self._by_check.values(),
-            key=lambda found: (ORDER.index(found.severity), checks.index(found.check)),
+            key=lambda found: (severities.index(found.severity), checks.index(found.check)),
         )
 
 
@@ -261,11 +265,11 @@ class LintReport(Report):
         return sum(found.count for found in self.of_severity(severity))
 
     def _summary(self) -> Summary:
-        counts = zip(ORDER, (self.error_count, self.warning_count, self.note_count), strict=True)
+        counts = zip(Severity, (self.error_count, self.warning_count, self.note_count), strict=True)
         found = ", ".join(counted(count, str(severity)) for severity, count in counts)
         rows = [
             (str(severity), first_of([f"{f.check} ({f.count:,})" for f in of_it], 6))
-            for severity in ORDER
+            for severity in Severity
             if (of_it := list(self.of_severity(severity)))
         ]
         samples = counted(self.sample_count, "sample")

@@ -2,7 +2,7 @@
 
 Two hashes of 64 bits that differ in at most 6 have at least two of their 8 bytes in common. So
 hashes are sorted once for each of the 28 pairs of bytes, and each is compared only with those that
-follow it and share the two bytes, at most MOST_COMPARED. n equal hashes are linked to the first
+follow it and share the two bytes, at most MAX_COMPARED. n equal hashes are linked to the first
 of them, so that they cost n.
 """
 
@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 
-MOST_DIFFERENT = 6
+MAX_DIFFERENT = 6
 """The largest number of different bits of similar hashes."""
 
-MOST_COMPARED = 64
+MAX_COMPARED = 64
 """With how many others a hash is compared in each order."""
 
 _BYTES = 8
+_BYTE_BITS = np.array([number.bit_count() for number in range(256)], np.uint8)  # NumPy before 2.0
 _NOTHING = np.iinfo(np.int64).max
 _NUMBER_BITS = 48
 
@@ -31,7 +32,7 @@ Hashes64 = npt.NDArray[np.uint64]
 AreAlike: TypeAlias = Callable[[Int64Array, Int64Array], npt.NDArray[np.bool_]]
 
 
-class Twins(NamedTuple):
+class Counterparts(NamedTuple):
     """For each item, an earlier item that is alike; -1 if there is none.
 
     within: in the same group.
@@ -42,20 +43,8 @@ class Twins(NamedTuple):
     across: Int64Array
 
 
-class NearTwins(NamedTuple):
-    """The closest earlier items, and how many comparisons it took."""
-
-    twins: Twins
-    comparison_count: int
-
-
-def find_equal(values: Hashes64, groups: Int64Array) -> Twins:
-    """For each item, the first one with an equal value in its group, and in another group.
-
-    Args:
-        values: uint64, (items,).
-        groups: int64, (items,): such as numbers of splits.
-    """
+def find_equal(values: Hashes64, groups: Int64Array) -> Counterparts:
+    """For each item, the first one with an equal value in its group, and in another group."""
     count = len(values)
     within, across = np.full((2, count), -1, np.int64)
     order = np.lexsort((np.arange(count), values))
@@ -66,7 +55,7 @@ def find_equal(values: Hashes64, groups: Int64Array) -> Twins:
     starts = _run_starts(values[order], groups[order])
     is_later = starts != np.arange(count)
     within[order[is_later]] = order[starts[is_later]]
-    return Twins(within, across)
+    return Counterparts(within, across)
 
 
 def find_near(
@@ -74,18 +63,16 @@ def find_near(
     groups: Int64Array,
     are_alike: AreAlike,
     *,
-    most_different: int = MOST_DIFFERENT,
-) -> NearTwins:
-    """For each item, the closest earlier one in its group, and in another group.
+    max_different: int = MAX_DIFFERENT,
+) -> tuple[Counterparts, int]:
+    """For each item, the closest earlier one in its group and in another, and how many comparisons.
+
+    Finds all pairs, unless more than MAX_COMPARED hashes share two bytes.
 
     Args:
-        hashes: uint64, (items,).
-        groups: int64, (items,).
         are_alike: called with the numbers of items whose hashes are close, as (one, other): which
             pairs count.
-        most_different: the largest number of different bits, at most MOST_DIFFERENT.
-
-    Finds all pairs, unless more than MOST_COMPARED hashes share two bytes.
+        max_different: the largest number of different bits, at most MAX_DIFFERENT.
     """
     count = len(hashes)
     best = np.full((2, count), _NOTHING, np.int64)  # distance and number, within and across
@@ -105,18 +92,17 @@ def find_near(
         turned = turned[by_pair]
         shared = turned >> np.uint64(64 - 16)
         at = np.arange(len(turned))
-        for step in range(1, MOST_COMPARED + 1):
+        for step in range(1, MAX_COMPARED + 1):
             at = at[: np.searchsorted(at, len(turned) - step)]
             at = at[shared[at + step] == shared[at]]
             if not len(at):
                 break
             compared += len(at)
-            is_near = _bit_count(turned[at] ^ turned[at + step]) <= most_different
+            is_near = _bit_count(turned[at] ^ turned[at + step]) <= max_different
             near = at[is_near]
             one, other = items[by_pair[near]], items[by_pair[near + step]]
-            _improve(best, hashes, groups, are_alike, one, other, most_different)
-    found = np.where(best == _NOTHING, -1, best & ((1 << _NUMBER_BITS) - 1))
-    return NearTwins(Twins(found[0], found[1]), compared)
+            _improve(best, hashes, groups, are_alike, one, other, max_different)
+    return Counterparts(*np.where(best == _NOTHING, -1, best & ((1 << _NUMBER_BITS) - 1))), compared
 
 
 def _improve(
@@ -126,7 +112,7 @@ def _improve(
     are_alike: AreAlike,
     one: Int64Array,
     other: Int64Array,
-    most_different: int,
+    max_different: int,
 ) -> None:
     """Keep the closest earlier item of each pair for its later one."""
     is_pair = are_alike(one, other)
@@ -134,7 +120,7 @@ def _improve(
     different = _bit_count(hashes[early] ^ hashes[late]).astype(np.int64)
     ranks = (different << _NUMBER_BITS) | early
     is_across = groups[early] != groups[late]
-    is_near = different <= most_different
+    is_near = different <= max_different
     for row, chosen in ((0, ~is_across & is_near), (1, is_across & is_near)):
         np.minimum.at(best[row], late[chosen], ranks[chosen])
 
@@ -152,9 +138,5 @@ def _run_starts(*columns: npt.NDArray[np.generic]) -> Int64Array:
 def _bit_count(values: Hashes64) -> npt.NDArray[np.uint8]:
     if hasattr(np, "bitwise_count"):
         return np.bitwise_count(values)
-    # NumPy before 2.0: sums of 1, 2 and 4 bits, then of bytes
-    values = values - ((values >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    pairs = np.uint64(0x3333333333333333)
-    values = (values & pairs) + ((values >> np.uint64(2)) & pairs)
-    values = (values + (values >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return ((values * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.uint8)
+    counts: npt.NDArray[np.uint8] = _BYTE_BITS[values.view(np.uint8)].reshape(-1, _BYTES)
+    return counts.sum(axis=1, dtype=np.uint8)  # type: ignore[no-any-return]

@@ -18,6 +18,7 @@ from recordsmith.errors import (
     FileAccessError,
     RecordsmithError,
     SourceError,
+    option,
 )
 from recordsmith.example import hash_spans
 from recordsmith.example.keys import (
@@ -33,7 +34,6 @@ from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation
 from recordsmith.image.decoding.decoders import Decoded
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact, read_image_head
-from recordsmith.linting.explanations import Severity
 from recordsmith.linting.image_hash import SIDE, Frequencies, low_frequencies
 from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.linting.sample_images import (
@@ -48,7 +48,7 @@ from recordsmith.linting.sample_images import (
 )
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.flaws import Check, Flaw, LintCheck, Severity
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 
 TINY_PIXELS = 2
@@ -58,6 +58,76 @@ _IGNORED = 255  # in masks
 _MOST_VALUES = 1 << 16
 _KEPT_PLACES = 3
 _FLAT = np.zeros((SIDE, SIDE), np.float32)
+
+
+_FETCH = "Fetch or export the image again, or remove it from the dataset."
+
+
+class ImageCheck(LintCheck):
+    """What is checked about the file, the image and the boxes of a sample."""
+
+    UNREADABLE_FILE = (
+        "unreadable-file",
+        "error",
+        "A file cannot be read.",
+        "Check that the file exists, its permissions and the disk.",
+    )
+    UNREADABLE_IMAGE = (
+        "unreadable-image",
+        "error",
+        "A file is not an image, is truncated or cannot be decoded.",
+        _FETCH,
+    )
+    DAMAGED_IMAGE = (
+        "damaged-image",
+        "error",
+        "Decoders accept the image with a warning, but its pixels may be wrong after the damage.",
+        _FETCH,
+    )
+    WRONG_EXTENSION = (
+        "wrong-extension",
+        "warning",
+        "The extension is not that of the format: programs that trust it fail.",
+        "Rename the file.",
+    )
+    CMYK = (
+        "cmyk",
+        "warning",
+        "The image has CMYK colours. Decoders convert them differently.",
+        f"Convert it to RGB, or pack with {option('store', 'jpeg')}.",
+    )
+    HIGH_BIT_DEPTH = (
+        "high-bit-depth",
+        "warning",
+        "The image has 16 bits per channel. Most readers drop the lower 8 bits.",
+        "Scale the values to 8 bits, or read the dataset with 16 bits.",
+    )
+    ALPHA = (
+        "alpha",
+        "warning",
+        "The image has transparent pixels. Readers drop the alpha channel and show hidden colours.",
+        "Put the image on a background.",
+    )
+    ANIMATION = (
+        "animation",
+        "note",
+        "Only the first frame of an animation is used.",
+        "Store the frames as images.",
+    )
+    TINY_BOX = (
+        "tiny-box",
+        "warning",
+        "A box is narrower or lower than 2 pixels: often a click by mistake.",
+        "Preview the box; remove or redraw it.",
+    )
+
+
+PIXEL_CHECKS = frozenset(ImageCheck) - {
+    ImageCheck.UNREADABLE_FILE,
+    ImageCheck.WRONG_EXTENSION,
+    ImageCheck.TINY_BOX,
+}
+"""Those that need decoded images."""
 
 
 @dataclass
@@ -156,7 +226,7 @@ class SampleCheck:
             problems = list(_problems(error, name, row, root))
             for check, example in problems:
                 findings.add(check, example, severity=Severity.ERROR)  # it cannot be packed
-            if problems[0][0] is not Check.UNREADABLE_IMAGE or problems[0][1].place:
+            if problems[0][0] is not ImageCheck.UNREADABLE_IMAGE or problems[0][1].place:
                 features = image_of(self._reader, sample)
         data = image_in(features)
         content, shown = 0, _FLAT
@@ -178,7 +248,7 @@ class SampleCheck:
         """Decode an image and check it; return a hash of its pixels, and what it shows."""
         content, shown = _hash(data), _FLAT
 
-        def add(check: Check, found: str, severity: Severity | None = None) -> None:
+        def add(check: LintCheck, found: str, severity: Severity | None = None) -> None:
             checked.findings.add(check, LintExample(name, found, row), severity=severity)
 
         try:
@@ -188,7 +258,7 @@ class SampleCheck:
                     decoded = decode_exact(
                         data,
                         max_pixels=MAX_PIXELS,
-                        on_damage=lambda detail: add(Check.DAMAGED_IMAGE, detail),
+                        on_damage=lambda detail: add(ImageCheck.DAMAGED_IMAGE, detail),
                     )
                     content = _pixel_hash(decoded.pixels)
                     shown = low_frequencies(decoded.pixels)
@@ -196,7 +266,7 @@ class SampleCheck:
                         add(check, found)
                 checked.image_count += 1
         except DataError as error:
-            add(Check.UNREADABLE_IMAGE, error.detail)
+            add(ImageCheck.UNREADABLE_IMAGE, error.detail)
             return content, shown
         stated = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
         if stated[0] is not None and stated != (head.height, head.width):
@@ -205,7 +275,7 @@ class SampleCheck:
                 f"stated size {stated[1]}x{stated[0]}, image size {head.width}x{head.height}",
             )
         if (wrong := wrong_extension(name, head.format)) is not None:
-            add(Check.WRONG_EXTENSION, wrong)
+            add(ImageCheck.WRONG_EXTENSION, wrong)
         orientation = exif_orientation(data)
         if orientation != UPRIGHT:
             depends = bool(values_of(features.get(BOX[0]))) or MASK in features
@@ -271,17 +341,17 @@ def _annotation_hash(features: Mapping[str, Any]) -> int:
 
 def _problems(
     error: RecordsmithError, name: str, row: str, root: object
-) -> Iterator[tuple[Check, LintExample]]:
+) -> Iterator[tuple[LintCheck, LintExample]]:
     """The checks that an error belongs to, one for each problem."""
     path = str(getattr(error, "path", None) or "").removeprefix(f"{root}/")
     place = row if path in ("", name) else path
     if isinstance(error, DataError):
         is_image = error.defect is Defect.UNREADABLE_IMAGE
-        check = Check.UNREADABLE_IMAGE if is_image else Check.UNREADABLE_SAMPLE
+        check = ImageCheck.UNREADABLE_IMAGE if is_image else Check.UNREADABLE_SAMPLE
         yield check, LintExample(name, error.detail, place)
         return
     if isinstance(error, FileAccessError):
-        yield Check.UNREADABLE_FILE, LintExample(name, error.reason, place)
+        yield ImageCheck.UNREADABLE_FILE, LintExample(name, error.reason, place)
         return
     assert isinstance(error, SourceError)
     if isinstance(error.problem, Flaw):
@@ -295,20 +365,20 @@ def _problems(
             yield Check.UNREADABLE_SAMPLE, LintExample(name, problem)
 
 
-def _surprises(decoded: Decoded) -> Iterator[tuple[Check, str]]:
+def _surprises(decoded: Decoded) -> Iterator[tuple[LintCheck, str]]:
     """What readers of the image may not expect."""
     if decoded.was_cmyk:
-        yield Check.CMYK, "CMYK colours"
+        yield ImageCheck.CMYK, "CMYK colours"
     if decoded.pixels.dtype == np.uint16:
-        yield Check.HIGH_BIT_DEPTH, "16 bits per channel"
+        yield ImageCheck.HIGH_BIT_DEPTH, "16 bits per channel"
     if decoded.has_alpha:
         alpha = decoded.pixels[:, :, -1]
         seen = np.iinfo(alpha.dtype).max
         hidden = int((alpha < seen).sum())
         if hidden:
-            yield Check.ALPHA, f"{hidden / alpha.size:.1%} of the pixels are transparent"
+            yield ImageCheck.ALPHA, f"{hidden / alpha.size:.1%} of the pixels are transparent"
     if decoded.is_animated:
-        yield Check.ANIMATION, "several frames"
+        yield ImageCheck.ANIMATION, "several frames"
 
 
 def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> None:
@@ -320,7 +390,7 @@ def _check_boxes(name: str, features: Mapping[str, Any], findings: Findings) -> 
         across, down = (xmax - xmin) * width, (ymax - ymin) * height
         if 0 < min(across, down) < TINY_PIXELS:
             findings.add(
-                Check.TINY_BOX,
+                ImageCheck.TINY_BOX,
                 LintExample(
                     name,
                     f"{across:.3g} x {down:.3g} pixels",

@@ -1,11 +1,15 @@
-"""What the adapters of frameworks share: checks of the loader, and ragged entries."""
+"""What the adapters of frameworks share: checks of the loader, and the entries of batches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError, option
+from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading.loader import Loader
 
 
@@ -28,6 +32,20 @@ class Rank(TypedDict):
     world_size: int
 
 
+def convert_entry(entry: Any, to_tensor: Callable[[Any], Any]) -> Any:
+    """Convert an entry of a batch: text and bytes to lists, arrays of numbers with `to_tensor`.
+
+    Ragged numbers become `RaggedParts`; objects that are not of a loader stay as they are.
+    """
+    values = entry.values if isinstance(entry, RaggedArray) else entry
+    is_text = isinstance(values, np.ndarray) and values.dtype.kind in "OSU"
+    if is_text or isinstance(values, BytesArray):
+        return entry.tolist()
+    if isinstance(entry, RaggedArray):
+        return RaggedParts(to_tensor(values), to_tensor(entry.row_splits))
+    return to_tensor(entry) if isinstance(entry, np.ndarray) else entry
+
+
 def check_loader(loader: object) -> None:
     """Raise OptionError unless the argument is a loader."""
     if not isinstance(loader, Loader):
@@ -40,12 +58,7 @@ def check_loader(loader: object) -> None:
 
 
 def check_rank(loader: Loader, here: Rank, how: str = "Loader(..., **this_rank())") -> None:
-    """Raise OptionError unless the loader has the rank of this process.
-
-    Args:
-        here: the rank of this process.
-        how: code that creates such a loader.
-    """
+    """Raise OptionError unless the loader has the rank of this process."""
     if (loader.rank, loader.world_size) != (here["rank"], here["world_size"]):
         raise OptionError(
             f"the loader reads for rank {loader.rank} of {loader.world_size}, but this process is "

@@ -32,12 +32,7 @@ class EntrySpec:
 def specs_of(
     batch: dict[str, Column], batch_size: int | None, ragged_texts: Iterable[str] = ()
 ) -> dict[str, EntrySpec]:
-    """Return the specs of the entries of a batch.
-
-    Args:
-        batch_size: of all batches; None if they differ.
-        ragged_texts: entries that are lists of text, even if the batch has no row.
-    """
+    """Return the specs of the entries of a batch."""
     return {name: _spec(entry, batch_size, name in ragged_texts) for name, entry in batch.items()}
 
 

@@ -61,12 +61,7 @@ class Examples:
         self._epoch = whole_number("epoch", epoch, 0)
 
     def __getitem__(self, position: SupportsIndex) -> dict[str, Any]:
-        """Return the example at a position; negative positions count from the end.
-
-        Raises:
-            IndexError: the position is out of range.
-            CorruptDataError: the record is damaged, or does not match the features.
-        """
+        """Return the example at a position; negative positions count from the end."""
         batch = self.batch([operator.index(position)])
         return {name: entry[0] for name, entry in batch.items()}
 
@@ -92,11 +87,7 @@ def decoded_or_plain(
     seed: int,
     map_examples: Map | None,
 ) -> Examples | Dataset:
-    """Return Examples for an adapter, or without features the dataset itself.
-
-    Raises:
-        OptionError: as of Examples; or a map without features.
-    """
+    """Return Examples for an adapter, or without features the dataset itself."""
     if features is not None:
         return Examples(dataset, features, seed=seed, map_examples=map_examples)
     if map_examples is not None:

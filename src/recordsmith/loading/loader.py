@@ -176,11 +176,7 @@ class Loader:
         return iteration
 
     def __len__(self) -> int:
-        """Return the number of batches of the next iteration.
-
-        Raises:
-            TypeError: the iteration is endless.
-        """
+        """Return the number of batches of the next iteration."""
         return self._schedule.length(self._progress if self._is_resumed else EpochProgress())
 
     def __getitem__(self, index: object) -> NoReturn:

@@ -30,11 +30,7 @@ def is_same(value: Any, own: Any) -> bool:
 
 
 def whole_number(name: str, value: object, lowest: int, highest: int | None = None) -> int:
-    """Check an integer option and return it as a Python int, which JSON can hold.
-
-    Raises:
-        OptionError: the value is not an integer from `lowest` to `highest`.
-    """
+    """Check an integer option and return it as a Python int, which JSON can hold."""
     if is_whole(value):
         number = int(value)
         if lowest <= number and (highest is None or number <= highest):

@@ -31,14 +31,7 @@ def plan_reading(
     epochs: int | None,
     **share: Any,
 ) -> tuple[Schedule, SequentialReader | AheadReader | None]:
-    """Return the steps in which a loader reads, and what reads their records in advance, if any.
-
-    Args:
-        share: as of `RankShare`.
-
-    Raises:
-        OptionError: options are invalid, or conflict with each other or with compressed shards.
-    """
+    """Return the steps in which a loader reads, and what reads their records in advance, if any."""
     if not isinstance(dataset, (Dataset, Mix)):
         raise OptionError(
             option="dataset",
@@ -87,14 +80,7 @@ def _order_of(
     buckets: BucketBySize | None,
     step_size: int,
 ) -> PositionOrder:
-    """Return the order in which a loader reads.
-
-    Args:
-        step_size: how many records all ranks read in a step.
-
-    Raises:
-        OptionError: options conflict with each other or with compressed shards.
-    """
+    """Return the order in which a loader reads."""
     if isinstance(dataset, Mix):
         order = _order_of_mix(dataset, shuffle, seed)
     else:
@@ -163,11 +149,7 @@ def _check_compressed(
 
 
 def check_random_access(dataset: Dataset) -> None:
-    """Check that records can be read at any position.
-
-    Raises:
-        OptionError: the argument is not a Dataset, or its shards are compressed.
-    """
+    """Check that records can be read at any position."""
     if not isinstance(dataset, Dataset):
         raise OptionError(
             option="dataset", value=dataset, expected="a Dataset, as recordsmith.open() returns it"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from recordsmith.building import (
@@ -21,7 +22,7 @@ from recordsmith.building import (
     existing_dataset,
     files_to_replace,
     locked_folder,
-    merge_notes,
+    make_manifest,
     publish_dataset,
     writing,
 )
@@ -29,22 +30,27 @@ from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import (
-    MOST_PROBLEMS,
     OptionError,
-    Problems,
     RecordsmithError,
-    SourceError,
     option,
     with_options,
 )
 from recordsmith.image import ImageOptions
 from recordsmith.linting import LintReport
 from recordsmith.packing.like import apply_like
-from recordsmith.packing.lint_policy import LintPolicy, check_lint_policy, lint_before_packing
 from recordsmith.packing.pack_plan import PackPlan, parse_result
-from recordsmith.packing.pack_report import PackReport
+from recordsmith.packing.pack_report import (
+    LintPolicy,
+    PackReport,
+    check_lint_policy,
+    collect,
+    lint_before_packing,
+    report_existing,
+)
 from recordsmith.packing.pack_task import PackTask, PackTasks, run_task
+from recordsmith.packing.planning import make_plan
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.tfds_keys import PRESET, TfdsKeys
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Source, check_source
 from recordsmith.stores import Location, PlaceLike, as_folder
@@ -148,41 +154,15 @@ def pack(
     )
     if like is not None:
         recipe, source = apply_like(recipe, check_source(source), like)
-    return pack_from_recipe(
-        recipe,
-        source,
-        out,
-        skip_errors=skip_errors,
-        lint=lint,
-        overwrite=overwrite,
-        engine=engine,
-        threads=threads,
-        progress=progress,
-    )
-
-
-def pack_from_recipe(
-    recipe: Recipe,
-    source: Source | Any,
-    out: PlaceLike,
-    *,
-    skip_errors: bool,
-    lint: LintPolicy = "off",
-    overwrite: bool,
-    engine: Engine | None = None,
-    threads: int | None,
-    progress: Progress | None,
-) -> PackReport:
-    """Pack with a recipe, which holds the options that determine the bytes of the shards."""
-    source, folder = check_arguments(source, out, threads)
+    source, folder = _check_arguments(source, out, threads)
     check_lint_policy(lint)
     listing = source.list_samples()
     lint_report = lint_before_packing(listing, lint)
-    plan = recipe.plan(source, listing)
+    plan = make_plan(listing, recipe, source.describe())
     job = PackPlan.of(folder, recipe, source, listing, plan)
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
 
-    def run(folder: Location) -> list[ShardResult]:
+    def write(folder: Location) -> list[ShardResult]:
         if engine is None:
             jobs = ShardJobs(listing, plan, folder, recipe, work)
             return jobs.run(trusting=not overwrite)
@@ -193,12 +173,12 @@ def pack_from_recipe(
         tasks = (
             Task(run_task, task.number, task.name, task.size, task) for task in pack_tasks.each()
         )
-        with closing(completed(engine, tasks, work.advance)) as found:
-            return job.ordered(result for _, result in found)
+        with closing(completed(engine, tasks, work.advance)) as results:
+            return job.ordered(result for _, result in results)
 
     return _complete(
         job,
-        run,
+        write,
         skip_errors=skip_errors,
         overwrite=overwrite,
         lint=lint_report,
@@ -226,7 +206,7 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
         plan = rs.plan(rs.ImageFolder("flowers"), "out", shards=8)
         report = rs.finish(plan, map(rs.run, plan.tasks()))
     """
-    source, folder = check_arguments(source, out, None)
+    source, folder = _check_arguments(source, out, None)
     try:
         recipe = Recipe(**options)
     except TypeError:
@@ -237,7 +217,8 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
             option=unknown[0] if unknown else None,
         ) from None
     listing = source.list_samples()
-    return PackPlan.of(folder, recipe, source, listing, recipe.plan(source, listing))
+    plan = make_plan(listing, recipe, source.describe())
+    return PackPlan.of(folder, recipe, source, listing, plan)
 
 
 def run(task: PackTask | Mapping[str, Any]) -> ShardResult:
@@ -307,7 +288,7 @@ def finish(
 
 def _complete(
     job: PackPlan,
-    run: Callable[[Location], list[ShardResult]],
+    write: Callable[[Location], list[ShardResult]],
     *,
     skip_errors: bool,
     overwrite: bool,
@@ -317,7 +298,7 @@ def _complete(
     """Run the tasks of a job and publish the dataset, unless that has been done before.
 
     Args:
-        run: writes the shards to a folder and returns the results in the order of the plan.
+        write: writes the shards to a folder and returns the results in the order of the plan.
         is_local: whether this process writes them.
     """
     if not isinstance(skip_errors, bool):
@@ -338,7 +319,7 @@ def _complete(
             folder, job.fingerprint, files, has_label_map=job.has_label_map, overwrite=overwrite
         )
         if earlier is not None and not overwrite:
-            _report_existing(report, earlier, job.listed["samples"], skip_errors)
+            report_existing(report, earlier, job.listed["samples"], skip_errors)
             clean_up_after_kill(folder)
             return report
         with writing(
@@ -350,11 +331,11 @@ def _complete(
             keeps_shards=not is_local,
         ) as folder:
             clean_up(folder, keeping=files, plan=job.fingerprint)
-            results = run(folder)
+            results = write(folder)
             if not is_local:
                 check_written(folder, results, earlier)
-            _collect(report, job, results, skip_errors)
-            manifest, problems = job.manifest(results, report)
+            collect(report, job, results, skip_errors)
+            manifest, problems = _manifest(job, results, report)
             report.notices += problems
             publish_dataset(
                 folder,
@@ -367,50 +348,9 @@ def _complete(
     return report
 
 
-def _report_existing(
-    report: PackReport, earlier: Manifest, sample_count: int, skip_errors: bool
-) -> None:
-    """Fill the report from a finished dataset of the same plan."""
-    skipped, count, bytes_in = map(earlier.provenance.get, ("skipped", "skipped_count", "bytes_in"))
-    report.skipped = list(map(str, skipped)) if isinstance(skipped, list) else []
-    report.skipped_count = count if isinstance(count, int) else len(report.skipped)
-    if report.skipped and not skip_errors:
-        raise _unreadable(report, sample_count)
-    report.is_new = False
-    report.bytes_in = bytes_in if isinstance(bytes_in, int) else 0
-    report.fill(earlier)
-
-
-def _collect(
-    report: PackReport, job: PackPlan, results: Sequence[ShardResult], skip_errors: bool
-) -> None:
-    """Add what was skipped and changed in all shards to the report.
-
-    Raises:
-        SourceError: samples are unreadable and must not be skipped, or a split is empty.
-    """
-    failures = {number: why for result in results for number, why in result.skipped.items()}
-    report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MOST_PROBLEMS]]
-    report.skipped_count = job.sample_count - sum(result.record_count for result in results)
-    report.bytes_in = sum(result.bytes_in for result in results)
-    report.reused_count = sum(result.was_reused for result in results)
-    notes = merge_notes(result.notes for result in results)
-    report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
-    if failures and not skip_errors:
-        raise _unreadable(report, job.listed["samples"])
-    counts = dict.fromkeys(job.splits, 0)
-    for shard, result in zip(job.shards, results, strict=True):
-        counts[shard.split] += result.record_count
-    for split, count in counts.items():
-        if not count:
-            raise SourceError(
-                f"all samples of split {split!r} are unreadable, so nothing was packed; first: "
-                + report.skipped[0],
-                _problems(report),
-            )
-
-
-def check_arguments(source: object, out: PlaceLike, threads: int | None) -> tuple[Source, Location]:
+def _check_arguments(
+    source: object, out: PlaceLike, threads: int | None
+) -> tuple[Source, Location]:
     """Validate arguments and return the source and the folder of the dataset.
 
     Raises:
@@ -434,16 +374,37 @@ def check_arguments(source: object, out: PlaceLike, threads: int | None) -> tupl
     return source, folder
 
 
-def _unreadable(report: PackReport, sample_count: int) -> SourceError:
-    return SourceError(
-        f"{report.skipped_count} of {sample_count} samples are unreadable, so nothing was packed",
-        _problems(report),
-        remedy=f"Fix or remove them, or rerun with {option('skip_errors', True)}:",
-        lists_problems=True,
+def _manifest(
+    job: PackPlan, results: Sequence[ShardResult], report: PackReport
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Return the manifest of the written shards, and notices about it.
+
+    Args:
+        results: in the order of the plan.
+        report: has what was skipped.
+    """
+    is_canonical, tfds = job.recipe.keys is None, job.listed["tfds"]
+    manifest = make_manifest(
+        job.splits,
+        zip([shard.split for shard in job.shards], results, strict=True),
+        job.recipe.shard_compression,
+        job.class_names,
+        {
+            "source": dict(job.source),
+            "options": job.recipe.to_json(),
+            "fingerprint": job.fingerprint,
+            "bytes_in": report.bytes_in,
+            "skipped": report.skipped,
+            "skipped_count": report.skipped_count,
+        },
+        arrow_schema=job.listed["arrow_schema"] if is_canonical else None,
+        formats={"tfds": tfds} if is_canonical and tfds is not None else None,
     )
-
-
-def _problems(report: PackReport) -> Problems:
-    problems = Problems()
-    problems.extend(report.skipped, report.skipped_count)
-    return problems
+    notices: list[str] = []
+    if job.recipe.keys == PRESET:
+        keys = TfdsKeys.of(job.class_names, tfds)
+        tfds, notices = keys.description(manifest, job.recipe.file_names, results)
+        manifest = replace(manifest, formats={"tfds": tfds})
+    if manifest.schema.omission is not None:
+        notices.append(manifest.schema.omission)
+    return manifest, tuple(notices)

@@ -13,8 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import ShardResult, done_location, make_manifest, other_plan_error
-from recordsmith.dataset import Manifest
+from recordsmith.building import ShardResult, done_location, other_plan_error
 from recordsmith.dataset.documents import (
     NOT_AS_EXPECTED,
     count_in_json,
@@ -24,11 +23,9 @@ from recordsmith.dataset.documents import (
 )
 from recordsmith.dataset.labels import ClassNames, class_names_in_json
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
-from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.pack_task import PackTask, PackTasks, check_shard_file
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.tfds_keys import PRESET, TfdsKeys
 from recordsmith.sources import Listing, Source
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
@@ -181,41 +178,6 @@ class PackPlan(Report):
         if len(found) < len(self.shards):
             raise missing_error(number for number in numbers.values() if number not in found)
         return [found[number] for number in range(len(self.shards))]
-
-    def manifest(
-        self, results: Sequence[ShardResult], report: PackReport
-    ) -> tuple[Manifest, tuple[str, ...]]:
-        """Return the manifest of the written shards, and notices about it.
-
-        Args:
-            results: in the order of the plan.
-            report: has what was skipped.
-        """
-        is_canonical, tfds = self.recipe.keys is None, self.listed["tfds"]
-        manifest = make_manifest(
-            self.splits,
-            zip([shard.split for shard in self.shards], results, strict=True),
-            self.recipe.shard_compression,
-            self.class_names,
-            {
-                "source": dict(self.source),
-                "options": self.recipe.to_json(),
-                "fingerprint": self.fingerprint,
-                "bytes_in": report.bytes_in,
-                "skipped": report.skipped,
-                "skipped_count": report.skipped_count,
-            },
-            arrow_schema=self.listed["arrow_schema"] if is_canonical else None,
-            formats={"tfds": tfds} if is_canonical and tfds is not None else None,
-        )
-        notices: list[str] = []
-        if self.recipe.keys == PRESET:
-            keys = TfdsKeys.of(self.class_names, tfds)
-            tfds, notices = keys.description(manifest, self.recipe.file_names, results)
-            manifest = dataclasses.replace(manifest, formats={"tfds": tfds})
-        if manifest.schema.omission is not None:
-            notices.append(manifest.schema.omission)
-        return manifest, tuple(notices)
 
     @property
     def class_names(self) -> ClassNames | None:

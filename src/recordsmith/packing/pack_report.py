@@ -1,14 +1,32 @@
-"""The report of a packing job."""
+"""What `pack` reports: its result, unreadable samples, and the checks before it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
-from recordsmith.building import Occurrences
+from recordsmith.building import Occurrences, ShardResult, merge_notes
 from recordsmith.dataset import Manifest
-from recordsmith.linting import LintReport
+from recordsmith.errors import (
+    MOST_PROBLEMS,
+    OptionError,
+    Problems,
+    SourceError,
+    option,
+    with_options,
+)
+from recordsmith.linting import LintReport, Severity, lint_listing
+from recordsmith.packing.pack_plan import PackPlan
+from recordsmith.sources import Listing
 from recordsmith.stores import Location
 from recordsmith.summaries import Report
+from recordsmith.words import count
+from recordsmith.work import Work
+
+LintPolicy: TypeAlias = Literal["off", "warn", "strict"] | Callable[[LintReport], None]
+"""No checks; findings in the report; errors and warnings are refused; or a function that is called
+with the findings."""
 
 
 @dataclass(repr=False)
@@ -54,3 +72,104 @@ class PackReport(Report):
         self.shard_count = manifest.shard_count
         self.splits = manifest.record_counts
         self.bytes_out = manifest.size_bytes
+
+
+def report_existing(
+    report: PackReport, earlier: Manifest, sample_count: int, skip_errors: bool
+) -> None:
+    """Fill the report from a finished dataset of the same plan."""
+    skipped, count, bytes_in = map(earlier.provenance.get, ("skipped", "skipped_count", "bytes_in"))
+    report.skipped = list(map(str, skipped)) if isinstance(skipped, list) else []
+    report.skipped_count = count if isinstance(count, int) else len(report.skipped)
+    if report.skipped and not skip_errors:
+        raise _unreadable(report, sample_count)
+    report.is_new = False
+    report.bytes_in = bytes_in if isinstance(bytes_in, int) else 0
+    report.fill(earlier)
+
+
+def collect(
+    report: PackReport, job: PackPlan, results: Sequence[ShardResult], skip_errors: bool
+) -> None:
+    """Add what was skipped and changed in all shards to the report.
+
+    Raises:
+        SourceError: samples are unreadable and must not be skipped, or a split is empty.
+    """
+    failures = {number: why for result in results for number, why in result.skipped.items()}
+    report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MOST_PROBLEMS]]
+    report.skipped_count = job.sample_count - sum(result.record_count for result in results)
+    report.bytes_in = sum(result.bytes_in for result in results)
+    report.reused_count = sum(result.was_reused for result in results)
+    notes = merge_notes(result.notes for result in results)
+    report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
+    if failures and not skip_errors:
+        raise _unreadable(report, job.listed["samples"])
+    counts = dict.fromkeys(job.splits, 0)
+    for shard, result in zip(job.shards, results, strict=True):
+        counts[shard.split] += result.record_count
+    for split, record_count in counts.items():
+        if not record_count:
+            raise SourceError(
+                f"all samples of split {split!r} are unreadable, so nothing was packed; first: "
+                + report.skipped[0],
+                _problems(report),
+            )
+
+
+def _unreadable(report: PackReport, sample_count: int) -> SourceError:
+    return SourceError(
+        f"{report.skipped_count} of {sample_count} samples are unreadable, so nothing was packed",
+        _problems(report),
+        remedy=f"Fix or remove them, or rerun with {option('skip_errors', True)}:",
+        lists_problems=True,
+    )
+
+
+def _problems(report: PackReport) -> Problems:
+    problems = Problems()
+    problems.extend(report.skipped, report.skipped_count)
+    return problems
+
+
+def check_lint_policy(lint: object) -> None:
+    """Check the option `lint` of `pack`.
+
+    Raises:
+        OptionError: the value is invalid.
+    """
+    if lint not in ("off", "warn", "strict") and not callable(lint):
+        raise OptionError(option="lint", value=lint, expected="'off', 'warn' or 'strict'")
+
+
+def lint_before_packing(listing: Listing, lint: LintPolicy) -> LintReport | None:
+    """Run the cheap checks; None if they are off.
+
+    Raises:
+        SourceError: the policy is strict, and there are errors or warnings.
+    """
+    if lint == "off":
+        return None
+    report = lint_listing(listing, Work(1, None), deep=False)
+    if callable(lint):
+        lint(report)
+    elif lint == "strict" and not report.is_clean:
+        raise _refused(report)
+    return report
+
+
+def _refused(report: LintReport) -> SourceError:
+    problems = Problems()
+    for found in report.findings:
+        if found.severity is not Severity.NOTE:
+            lines = (
+                f"{found.severity}: {found.check}: {each.describe()}" for each in found.examples
+            )
+            problems.extend(list(lines), found.count)
+    counts = f"{count(report.error_count, 'error')} and {count(report.warning_count, 'warning')}"
+    return SourceError(
+        f"the source has {counts}, so nothing was packed",
+        problems,
+        remedy=f"Fix them, or pack with {option('lint', 'warn')}:",
+        lists_problems=True,
+    )

@@ -10,6 +10,7 @@ import errno
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, TypeAlias
 
@@ -34,11 +35,11 @@ from recordsmith.errors import (
 )
 from recordsmith.example import Kind
 from recordsmith.packing.planning import PackShard, Plan
-from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.sample_encoder import SampleEncoder
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Note, Sample, SampleReader, ignore_note, open_reader
-from recordsmith.sources.numbered import References, SampleTable
+from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
 from recordsmith.stores import Location, as_folder
@@ -194,9 +195,10 @@ class PackTasks:
         frames = reader.frames() if hasattr(reader, "frames") else None
         notes: dict[str, Occurrences] = {}
         if frames is None:
-            if _is_portable(reader):
+            with suppress(OptionError):
+                reader.to_json()
                 return None
-            frames = _encoded(self._listing, notes)
+            frames = _encode_all(self._plan.samples, reader, notes)
         return _StoredRows(
             self._out,
             f"{rows_prefix(self._plan.fingerprint)}{frames.crc32c:08x}{PARTIAL_SUFFIX}",
@@ -234,7 +236,7 @@ class _StoredRows:
         return {what: vars(noted) for what, noted in self._notes.items()}
 
 
-class RowsInStore:
+class SpooledRows:
     """Reads records that a job wrote for its own workers.
 
     faults: why a row cannot be stored, by its number in the task.
@@ -263,7 +265,7 @@ class RowsInStore:
     def to_json(self) -> dict[str, Any]:
         raise memory_error()
 
-    def frames(self) -> RowsInStore:
+    def frames(self) -> SpooledRows:
         return self
 
     def read(self, sample: Sample, note: Note = ignore_note) -> bytes:  # noqa: ARG002
@@ -299,40 +301,38 @@ class RowsInStore:
         )
 
 
-def run_task(task: PackTask) -> ShardResult:
+def run_task(task: PackTask, out: Location | None = None) -> ShardResult:
     """Write the shard of a task.
+
+    Args:
+        out: the folder of the dataset, if the task cannot name it: a store in memory.
 
     Raises:
         OptionError, or any of NOT_AS_EXPECTED: the task is invalid, or another job writes there.
         FileAccessError: this machine does not see the source, or cannot write to the folder.
     """
-    folder = as_folder(task.out)
+    folder = as_folder(task.out) if out is None else out
     recipe = Recipe.from_json(task.recipe)
-    listing = _listing(task, folder)
-    plan = _plan(task, listing, recipe)
+    samples, reader = _samples(task), _reader(task, folder)
+    class_names = class_names_in_json(task.class_names)
+    listing = Listing(samples, reader, class_names, tfds=task.tfds)
+    plan = _plan(task, samples, recipe)
     notes = {what: Occurrences.from_json(noted) for what, noted in task.notes.items()}
-    check_visible(listing.reader)
+    check_visible(reader)
     folder = claim(folder, task.plan, [task.name])
     jobs = ShardJobs(listing, plan, folder, recipe, Work(1, None), notes=notes)
     (result,) = jobs.run(trusting=task.trusting, keeps_skipped=task.keeps_skipped)
     return result
 
 
-def _plan(task: PackTask, listing: Listing, recipe: Recipe) -> Plan:
+def _plan(task: PackTask, samples: SampleTable, recipe: Recipe) -> Plan:
     """Return the plan of one shard."""
     order, numbers = np.array(task.order, np.int64), np.array(task.numbers, np.int64)
-    count = len(listing.samples)
+    count = len(samples)
     if len(numbers) != count or not np.array_equal(np.sort(order), np.arange(count)):
         raise ValueError("its order has not each sample once")
-    split = line_in_json(task.split)
-    return Plan(
-        (PackShard(check_shard_file(task.name), split, array("q", task.order)),),
-        (split,),
-        recipe.shard_compression,
-        task.plan,
-        listing.samples,
-        lambda places: numbers[np.asarray(places, np.int64)],
-    )
+    shard = PackShard(check_shard_file(task.name), line_in_json(task.split), array("q", task.order))
+    return Plan((shard,), (shard.split,), recipe.shard_compression, task.plan, samples, numbers)
 
 
 def check_shard_file(name: object) -> str:
@@ -360,26 +360,19 @@ def check_visible(reader: object) -> None:
         )  # fmt: skip
 
 
-def _is_portable(reader: SampleReader) -> bool:
-    """Whether other processes can read the samples."""
-    try:
-        reader.to_json()
-    except OptionError:
-        return False
-    return True
-
-
-def _encoded(listing: Listing, notes: dict[str, Occurrences]) -> EncodedRows:
-    """The samples of a listing as records with canonical keys."""
+def _encode_all(
+    samples: SampleTable, reader: SampleReader, notes: dict[str, Occurrences]
+) -> EncodedRows:
+    """Return samples as records with canonical keys."""
     rows = EncodedRows()
-    preparation = Preparation(listing.reader.kinds())
+    encoder = SampleEncoder(reader.kinds())
 
     def note(what: str, where: str) -> None:
         notes.setdefault(what, Occurrences()).add(where)
 
-    for sample in listing.samples:
+    for sample in samples:
         try:
-            payload, fault = preparation.payload(listing.reader.read(sample, note), note), {}
+            payload, fault = encoder.payload(reader.read(sample, note), note), {}
         except (DataError, FileAccessError, SourceError) as error:
             payload, fault = b"", {0: Fault(error.unnamed)}
         rows.extend(payload, np.array([0, len(payload)], np.int64), fault)
@@ -389,13 +382,14 @@ def _encoded(listing: Listing, notes: dict[str, Occurrences]) -> EncodedRows:
 
 def _samples_of(plan: Plan, shard: PackShard) -> dict[str, Any]:
     """Return the numbers, the order and the samples of a shard for its task."""
-    numbers = plan.numbers(shard.samples)
+    numbers = np.asarray(shard.samples, np.int64)
     ascending = np.argsort(numbers)
     order = np.empty(len(numbers), np.int64)
     order[ascending] = np.arange(len(numbers))
-    samples = _at(plan.samples, np.asarray(shard.samples, np.int64)[ascending])
+    numbers = numbers[ascending]
+    samples = [*plan.samples.select(numbers.tolist())]
     return {
-        "numbers": numbers[ascending].tolist(),
+        "numbers": numbers.tolist(),
         "order": order.tolist(),
         "samples": TaskSamples(
             [sample.name for sample in samples],
@@ -416,46 +410,31 @@ def _versions(samples: Sequence[Sample]) -> int | list[int] | None:
     return first if len({*versions}) == 1 else versions
 
 
-def _at(samples: Sequence[Sample], places: Int64Array) -> list[Sample]:
-    """Access samples in ascending order, in which they may be stored; return them as asked for."""
-    order = np.argsort(places)
-    found: list[Any] = [None] * len(places)
-    for at, place in zip(order.tolist(), places[order].tolist(), strict=True):
-        found[at] = samples[place]
-    return found
-
-
 def _row_reference(row: int) -> dict[str, int]:
     return {"row": row}
 
 
-def _listing(task: PackTask, folder: Location) -> Listing:
+def _samples(task: PackTask) -> SampleTable:
     """Return the samples of a task, numbered as in the task."""
     samples, versions = task.samples, task.samples.versions
-    references: References = samples.references.__getitem__
-    reader: SampleReader
-    if task.rows is None:
-        reader = open_reader_once(json.dumps(task.reader))
-    else:
-        reader = RowsInStore(folder, task.rows, task.kinds)
-        references = _row_reference
     columns: list[Sized] = [samples.names, samples.sizes, samples.labels, samples.references]
     if isinstance(versions, list):
         columns.append(versions)
     if len({*map(len, columns)}) > 1:
         raise ValueError("its samples have different numbers of names, sizes and references")
-    return Listing(
-        SampleTable(
-            samples.names,
-            np.array(samples.sizes, np.int64),
-            labels=np.array(samples.labels, np.int32),
-            version=np.array(versions, np.int64) if isinstance(versions, list) else versions,
-            references=references,
-        ),
-        reader,
-        class_names_in_json(task.class_names),
-        tfds=task.tfds,
+    return SampleTable(
+        samples.names,
+        np.array(samples.sizes, np.int64),
+        labels=np.array(samples.labels, np.int32),
+        version=np.array(versions, np.int64) if isinstance(versions, list) else versions,
+        references=_row_reference if task.rows else samples.references.__getitem__,
     )
+
+
+def _reader(task: PackTask, folder: Location) -> SampleReader:
+    if task.rows is None:
+        return open_reader_once(json.dumps(task.reader))
+    return SpooledRows(folder, task.rows, task.kinds)
 
 
 @lru_cache(maxsize=2)

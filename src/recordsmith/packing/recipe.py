@@ -13,15 +13,12 @@ from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError, option
 from recordsmith.image import ImageOptions
-from recordsmith.packing.keys import KeyScheme, resolve_keys
-from recordsmith.packing.planning import Plan, make_plan
-from recordsmith.packing.preparing import Preparation
+from recordsmith.packing.keys import resolve_keys
+from recordsmith.packing.sample_encoder import SampleEncoder
 from recordsmith.packing.tfds_keys import PRESET, TfdsKeys, shard_names_for, tfds_template
 from recordsmith.serialization import fields_to_json
-from recordsmith.sources import Listing, Source
+from recordsmith.sources import Listing
 from recordsmith.wire import Compression, check_compression
-
-_PLACES = ("folder", "file", "files")
 
 
 @dataclass(frozen=True)
@@ -55,50 +52,27 @@ class Recipe:
         if self.keys == PRESET:
             self._check_for_tfds()
 
-    def plan(self, source: Source, listing: Listing) -> Plan:
-        """Plan the job for a listing.
-
-        Raises:
-            OptionError: options conflict with each other or with the listing.
-        """
-        # the location of the source is not part of the plan: it may differ between machines
-        described = source.describe().items()
-        other_options: dict[str, Any] = {
-            "source": {name: value for name, value in described if name not in _PLACES}
-        }
-        scheme = self._scheme()
+    def options_of_records(self) -> dict[str, Any]:
+        """Return the options that change records, for the fingerprint; without defaults."""
+        options: dict[str, Any] = {}
+        scheme = resolve_keys(self.keys)
         if scheme is not None:
-            other_options["keys"] = scheme.to_json()
+            options["keys"] = scheme.to_json()
         if self.image_options is not None and not self.image_options.is_default:
-            other_options["image_options"] = self.image_options.to_json()
+            options["image_options"] = self.image_options.to_json()
         if self.check_images:
-            other_options["check_images"] = True
-        return make_plan(
-            listing,
-            splits=self.splits,
-            resplit=self.resplit,
-            shards=self.shards,
-            shard_size_bytes=self.shard_size_bytes,
-            seed=self.seed,
-            stratify=self.stratify,
-            shuffle=self.shuffle,
-            compression=self.shard_compression,
-            shard_names=self.file_names,
-            other_options=other_options,
-        )
+            options["check_images"] = True
+        return options
 
-    def preparation(self, listing: Listing) -> Preparation:
-        """Return the converter for the samples of a listing."""
+    def encoder(self, listing: Listing) -> SampleEncoder:
+        """Return the encoder for the samples of a listing."""
         scheme = (
             TfdsKeys.of(listing.class_names, listing.tfds)
             if self.keys == PRESET
-            else self._scheme()
+            else resolve_keys(self.keys)
         )
-        return Preparation(
-            listing.reader.kinds(),
-            scheme,
-            self.image_options,
-            checks_images=self.check_images,
+        return SampleEncoder(
+            listing.reader.kinds(), scheme, self.image_options, checks_images=self.check_images
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -149,6 +123,3 @@ class Recipe:
                 option="image_options",
                 remedy="Store them as PNG.",
             )
-
-    def _scheme(self) -> KeyScheme | None:
-        return resolve_keys(self.keys)

@@ -31,14 +31,14 @@ from recordsmith.dataset import ShardWriter
 from recordsmith.errors import MOST_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
-from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.sample_encoder import SampleEncoder
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
-from recordsmith.stopping import wait_for
 from recordsmith.stores import Location
+from recordsmith.threads import wait_for
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import Work
 
@@ -80,13 +80,10 @@ class ShardJobs:
         self._executor: Executor | None = None
         self._ahead = _AHEAD
         self._frames: StoredFrames | None = None
-        preparation = recipe.preparation(listing)
-        self._is_heavy = preparation.is_heavy
-        if preparation.keeps_records and hasattr(listing.reader, "frames"):
+        encoder = recipe.encoder(listing)
+        self._is_heavy = encoder.is_heavy
+        if encoder.keeps_records and hasattr(listing.reader, "frames"):
             self._frames = listing.reader.frames()
-        if self._frames is not None:
-            assert isinstance(plan.samples, SampleTable)
-            self._sizes = plan.samples.sizes
 
     def run(
         self,
@@ -143,18 +140,18 @@ class ShardJobs:
         versions = VersionHash()
         skipped: dict[int, str] = {}
         notes: dict[str, Occurrences] = {}
-        preparation = self._recipe.preparation(self._listing)
-        for prepared in self._prepared(shard, preparation):
-            versions.add(prepared.sample.version)
-            for what, noted in prepared.notes.items():
+        encoder = self._recipe.encoder(self._listing)
+        for encoded in self._encoded(shard, encoder):
+            versions.add(encoded.sample.version)
+            for what, noted in encoded.notes.items():
                 notes.setdefault(what, Occurrences()).extend(noted)
-            if prepared.payload is None:
-                skipped[int(self._plan.numbers([prepared.number])[0])] = prepared.failure
+            if encoded.payload is None:
+                skipped[self._plan.number_in_listing(encoded.number)] = encoded.failure
                 if len(skipped) == 2 * MOST_PROBLEMS:
                     skipped = _first(skipped)
             else:
-                writer.write(prepared.payload)
-                bytes_in += prepared.sample.size_bytes
+                writer.write(encoded.payload)
+                bytes_in += encoded.sample.size_bytes
             self._work.advance(1)
         schema = survey_written(writer)
         result = ShardResult.from_writer(
@@ -163,7 +160,7 @@ class ShardJobs:
             bytes_in,
             skipped=_first(skipped),
             notes=merge_notes((self._notes, notes)),
-            images=preparation.images_seen(),
+            images=encoder.images_seen(),
         )
         return result, versions.hexdigest()
 
@@ -177,13 +174,13 @@ class ShardJobs:
         skipped: dict[int, str] = {}
         faults = np.array(sorted(source.faults), np.int64)
         samples = np.asarray(shard.samples, np.int64)
-        for numbers in _portions(samples, self._sizes):
+        for numbers in _portions(samples, self._plan.samples.sizes):
             self._work.check()
             is_fault = np.isin(numbers, faults)
             faulty = numbers[is_fault]
-            in_listing = self._plan.numbers(faulty).tolist()
-            for number, listed in zip(faulty.tolist(), in_listing, strict=True):
-                skipped[listed] = source.faults[number].error().unnamed
+            for number in faulty.tolist():
+                in_listing = self._plan.number_in_listing(number)
+                skipped[in_listing] = source.faults[number].error().unnamed
             skipped = _first(skipped)
             frames, lengths = source.read_frames(numbers[~is_fault])
             writer.write_frames(frames, lengths)
@@ -206,18 +203,18 @@ class ShardJobs:
         )
         return result, _hash_versions(self._plan.samples, shard)
 
-    def _prepared(self, shard: PackShard, preparation: Preparation) -> Iterator[_Prepared]:
+    def _encoded(self, shard: PackShard, encoder: SampleEncoder) -> Iterator[_Encoded]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
-        samples = _select(self._plan.samples, shard)
+        samples = self._plan.samples.select(shard.samples)
         with closing(self._samples_ahead.each(samples)) as reads:
             items = zip(shard.samples, reads, strict=True)
             if self._executor is None:
-                yield from starmap(partial(self._prepare, preparation), items)
+                yield from starmap(partial(self._encode, encoder), items)
                 return
-            waiting: deque[Future[_Prepared]] = deque()
+            waiting: deque[Future[_Encoded]] = deque()
             try:
                 for number, item in items:
-                    waiting.append(self._executor.submit(self._prepare, preparation, number, item))
+                    waiting.append(self._executor.submit(self._encode, encoder, number, item))
                     if len(waiting) >= self._ahead:
                         yield wait_for(waiting.popleft())
                 while waiting:
@@ -226,7 +223,7 @@ class ShardJobs:
                 for future in waiting:
                     future.cancel()
 
-    def _prepare(self, preparation: Preparation, number: int, item: SampleToRead) -> _Prepared:
+    def _encode(self, encoder: SampleEncoder, number: int, item: SampleToRead) -> _Encoded:
         self._work.check()
         notes: dict[str, Occurrences] = {}
 
@@ -235,13 +232,13 @@ class ShardJobs:
 
         try:
             content = item.read(note)
-            payload = preparation.payload(content, note)
+            payload = encoder.payload(content, note)
         except (DataError, FileAccessError, SourceError) as error:
-            return _Prepared(number, item.sample, None, error.unnamed, notes)
-        return _Prepared(number, item.sample, payload, "", notes)
+            return _Encoded(number, item.sample, None, error.unnamed, notes)
+        return _Encoded(number, item.sample, payload, "", notes)
 
 
-class _Prepared(NamedTuple):
+class _Encoded(NamedTuple):
     """A prepared sample; without a payload, `failure` is the reason."""
 
     number: int
@@ -264,23 +261,13 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
     return dict(sorted(skipped.items())[:MOST_PROBLEMS])
 
 
-def _select(samples: Sequence[Sample], shard: PackShard) -> Iterator[Sample]:
-    """Yield the samples of a shard."""
-    if isinstance(samples, SampleTable):
-        return samples.select(shard.samples)
-    return map(samples.__getitem__, shard.samples)
-
-
-def _hash_versions(samples: Sequence[Sample], shard: PackShard) -> str | None:
-    """The hash of the versions of a shard's samples."""
+def _hash_versions(samples: SampleTable, shard: PackShard) -> str | None:
+    """The hash of the versions of a shard's samples; None if they have none."""
+    if samples.versions is None:
+        return None
     versions = VersionHash()
-    if isinstance(samples, SampleTable) and samples.versions is not None:
-        found = np.asarray(samples.versions, np.int64)
-        of_all = np.broadcast_to(found, (len(samples),))
-        numbers = np.asarray(shard.samples, np.int64)
-        for start in range(0, len(numbers), _AT_ONCE):
-            versions.add_all(of_all[numbers[start : start + _AT_ONCE]])
-        return versions.hexdigest()
-    for sample in _select(samples, shard):
-        versions.add(sample.version)
+    of_all = np.broadcast_to(np.asarray(samples.versions, np.int64), (len(samples),))
+    numbers = np.asarray(shard.samples, np.int64)
+    for start in range(0, len(numbers), _AT_ONCE):
+        versions.add_all(of_all[numbers[start : start + _AT_ONCE]])
     return versions.hexdigest()

@@ -7,12 +7,12 @@ from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
-from recordsmith.sources.boxes.coco import Coco
-from recordsmith.sources.boxes.csv_boxes import CsvBoxes
-from recordsmith.sources.boxes.cvat import Cvat
-from recordsmith.sources.boxes.labelme import LabelMe
-from recordsmith.sources.boxes.voc import Voc
-from recordsmith.sources.boxes.yolo import Yolo
+from recordsmith.sources.boxes.formats.coco import Coco
+from recordsmith.sources.boxes.formats.csv_boxes import CsvBoxes
+from recordsmith.sources.boxes.formats.cvat import Cvat
+from recordsmith.sources.boxes.formats.labelme import LabelMe
+from recordsmith.sources.boxes.formats.voc import Voc
+from recordsmith.sources.boxes.formats.yolo import Yolo
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.detection import FORMATS, Detection, check_source, detect

@@ -30,16 +30,11 @@ from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import detection as boxes
-from recordsmith.sources.boxes.coco import Coco
-from recordsmith.sources.boxes.csv_boxes import CsvBoxes
-from recordsmith.sources.boxes.cvat import Cvat
-from recordsmith.sources.boxes.labelme import LabelMe
-from recordsmith.sources.boxes.voc import Voc
-from recordsmith.sources.boxes.yolo import Yolo
+from recordsmith.sources.boxes.source import SOURCES as BOX_SOURCES
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
-from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
+from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
@@ -143,12 +138,7 @@ FORMATS: Mapping[str, _Format] = MappingProxyType(
                 *("class_pattern", "colours"),
             ),
         ),
-        "voc": _Format(Voc, ("label_map", "boxes")),
-        "coco": _Format(Coco, ("annotations", "images", "label_map", "boxes", "object_masks")),
-        "yolo": _Format(Yolo, ("label_map", "boxes", "object_masks")),
-        "labelme": _Format(LabelMe, ("label_map", "boxes", "object_masks")),
-        "cvat": _Format(Cvat, ("annotations", "images", "label_map", "boxes", "object_masks")),
-        "csv-boxes": _Format(CsvBoxes, ("annotations", "images", "label_map", "boxes")),
+        **{name: _Format(made, made.option_names) for name, made in BOX_SOURCES.items()},
         "table": _Format(
             Table,
             (
@@ -247,56 +237,51 @@ class Detection:
             FileAccessError: a folder or file cannot be read.
         """
         listing = self.source.list_samples()
-        others = [each for each in self.readings if each is not self._chosen]
+        others = [candidate for candidate in self.readings if candidate is not self._chosen]
         return {
-            **candidate_json(self.reading),
+            **_candidate_json(self.reading),
             "count": len(listing.samples),
             "splits": list(listing.splits or filter(None, [listing.only_split])),
             "classes": None if listing.class_names is None else list(listing.class_names),
             "notices": [*map(with_options, itertools.islice(listing.notices, _MAX_NOTICES))],
-            "alternatives": [*map(candidate_json, others)],
+            "alternatives": [*map(_candidate_json, others)],
         }
 
     @cached_property
     def _chosen(self) -> LayoutCandidate:
-        """The reading that the options leave."""
+        """The candidate that the format and the options leave."""
         given = self.given
         if self.given_format is not None:
             return self._of_format(self.given_format)
         if not given:
-            return self._only_reading()
+            return self._strongest()
         accepting = [
-            reading
-            for reading in self.readings
-            if given.keys() <= set(FORMATS[reading.format].options)
+            candidate
+            for candidate in self.readings
+            if given.keys() <= set(FORMATS[candidate.format].options)
         ]
-        agreeing = [reading for reading in accepting if _agrees(reading, given)]
+        agreeing = [candidate for candidate in accepting if _agrees(candidate, given)]
         if agreeing:
-            if all(reading.confidence == Confidence.POSSIBLE for reading in agreeing):
-                fewest = min(len(reading.options) for reading in agreeing)
-                agreeing = [reading for reading in agreeing if len(reading.options) == fewest]
+            if all(candidate.confidence == Confidence.POSSIBLE for candidate in agreeing):
+                fewest = min(len(candidate.options) for candidate in agreeing)
+                agreeing = [each for each in agreeing if len(each.options) == fewest]
             return choose_candidate(self.path, agreeing, given)
-        likely = {
-            reading.format for reading in accepting if reading.confidence > Confidence.POSSIBLE
-        }
-        able = likely or {
-            name for name, known in FORMATS.items() if given.keys() <= set(known.options)
-        }
-        if len(able) == 1:  # the options say what is read
-            return _typed_reading(able.pop(), given)
+        likely = {each.format for each in accepting if each.confidence > Confidence.POSSIBLE}
+        able = {name for name, known in FORMATS.items() if given.keys() <= set(known.options)}
+        if len(likely or able) == 1:  # the options say what is read
+            return _typed_candidate((likely or able).pop(), given)
         first = self.readings[0]
         for name in given:
             if name not in FORMATS[first.format].options:
                 raise _not_accepted(name, given[name], first.format, first.what)
         return choose_candidate(self.path, self.readings, {})
 
-    def _only_reading(self) -> LayoutCandidate:
-        """The strongest reading."""
-        strongest = [
-            each for each in self.readings if each.confidence == self.readings[0].confidence
-        ]
+    def _strongest(self) -> LayoutCandidate:
+        """The only candidate of the highest confidence."""
+        strongest = _strongest_of(self.readings)
         places = join_names((str(self.path / name) for name in self.datasets), "and")
-        if not self.datasets or (len(strongest) > 1 and len({r.format for r in strongest}) == 1):
+        is_one_format = len(strongest) > 1 and len({each.format for each in strongest}) == 1
+        if not self.datasets or is_one_format:
             or_else = f", or point at one of {places}" if places else ""
             return choose_candidate(self.path, self.readings, {}, or_else)
         raise SourceError(
@@ -308,29 +293,24 @@ class Detection:
         )
 
     def _of_format(self, format: str) -> LayoutCandidate:
-        """The reading of a format that the options leave; without options the one without any."""
-        fitting = [
-            reading
-            for reading in self.readings
-            if reading.format == format and _agrees(reading, self.given)
-        ]
-        complete = [reading for reading in fitting if reading.options == self.given]
+        """The candidate of a format that the options leave; without options one without any."""
+        fitting = [c for c in self.readings if c.format == format and _agrees(c, self.given)]
+        complete = [candidate for candidate in fitting if candidate.options == self.given]
         if complete or not fitting:
-            return complete[0] if complete else _typed_reading(format, self.given)
+            return complete[0] if complete else _typed_candidate(format, self.given)
         return choose_candidate(self.path, fitting, {**self.given, "format": format})
 
 
-def candidate_json(reading: LayoutCandidate) -> dict[str, Any]:
-    """A reading as JSON-able values."""
+def _candidate_json(candidate: LayoutCandidate) -> dict[str, Any]:
     return {
-        "format": reading.format,
-        "options": dict(reading.options),
-        "what": with_options(reading.what),
-        "noun": reading.noun,
-        "strength": reading.confidence.name.lower(),
-        "left_out": [*map(with_options, reading.left_out)],
-        "problem": with_options(reading.problem),
-        "hint": with_options(reading.hint),
+        "format": candidate.format,
+        "options": dict(candidate.options),
+        "what": with_options(candidate.what),
+        "noun": candidate.noun,
+        "strength": candidate.confidence.name.lower(),
+        "left_out": [*map(with_options, candidate.left_out)],
+        "problem": with_options(candidate.problem),
+        "hint": with_options(candidate.hint),
     }
 
 
@@ -399,40 +379,39 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
         return Detection(root, (_read_file(root),), {}, format, given)
     tree = FileTree(root)
-    readings, datasets = _find_readings(tree)
-    return Detection(root, tuple(readings), datasets, format, given, tree)
+    candidates, datasets = _find_candidates(tree)
+    return Detection(root, tuple(candidates), datasets, format, given, tree)
 
 
-def _find_readings(tree: FileTree) -> tuple[list[LayoutCandidate], dict[str, str]]:
-    """The readings of a folder, the likeliest first, and datasets in it."""
-    readings = [reading for find in _FINDERS for reading in find(tree)]
-    used = {file for reading in readings if reading.format != "table" for file in reading.files}
-    readings = [each for each in readings if each.format != "table" or used.isdisjoint(each.files)]
-    readings.sort(key=lambda reading: -reading.confidence)
-    datasets = _find_datasets(tree, readings)
-    if not readings and not datasets:
-        names = (path for path in tree.files(*archives.REFUSED_SUFFIXES))
+def _find_candidates(tree: FileTree) -> tuple[list[LayoutCandidate], dict[str, str]]:
+    """The ways to read a folder, the likeliest first, and datasets in it."""
+    candidates = [candidate for find in _FINDERS for candidate in find(tree)]
+    used = {file for each in candidates if each.format != "table" for file in each.files}
+    candidates = [c for c in candidates if c.format != "table" or used.isdisjoint(c.files)]
+    candidates.sort(key=lambda candidate: -candidate.confidence)
+    datasets = _find_datasets(tree, candidates)
+    if candidates:
+        return candidates, datasets
+    if not datasets:
+        names = tree.files(*archives.REFUSED_SUFFIXES)
         if (refused := archives.refusal(tree.root, names)) is not None:
             raise refused
-    if not readings:
-        # its error has what was found and expected; images may be without suffixes
-        readings = [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)]
-    return readings, datasets
+    # its error has what was found and expected; images may be without suffixes
+    return [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)], datasets
 
 
-def _find_datasets(tree: FileTree, readings: Sequence[LayoutCandidate]) -> dict[str, str]:
+def _find_datasets(tree: FileTree, candidates: Sequence[LayoutCandidate]) -> dict[str, str]:
     """The folders in a folder that are datasets of their own, and what each is.
 
-    None if a file next to them or one of the readings joins them.
+    None if a file next to them or one of the candidates joins them.
     """
-    strongest = [each for each in readings if each.confidence == readings[0].confidence]
+    strongest = _strongest_of(candidates)
     used = {
         part.partition("/")[0]
-        for each in strongest
+        for candidate in strongest
         for name in ("images", "masks", "table", "pairs")
-        for part in str(each.options.get(name, "")).split(",")
+        for part in str(candidate.options.get(name, "")).split(",")
     }
-    files = tree.folders[""].names
     names = [
         name
         for name in tree.tops
@@ -440,28 +419,30 @@ def _find_datasets(tree: FileTree, readings: Sequence[LayoutCandidate]) -> dict[
         and (tree.inside(name) or tree.folders[name].file_count > tree.folders[name].image_count)
     ]
     is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, tree.tops))
-    if is_joined or not 2 <= len(names) <= _MAX_DATASETS or any(map(_is_data, files)):
+    has_data = any(map(_is_data, tree.folders[""].names))
+    if is_joined or has_data or not 2 <= len(names) <= _MAX_DATASETS:
         return {}
-    has_images = bool(tree.image_counts[""])
-    found: dict[str, LayoutCandidate] = {}
+    datasets: dict[str, LayoutCandidate] = {}
     for name in sorted(names):
         inner = tree.below(name)
-        own = max(
-            (each for find in _FINDERS for each in find(inner)),
-            key=lambda each: each.confidence,
-            default=None,
-        )
+        found = [candidate for find in _FINDERS for candidate in find(inner)]
+        own = max(found, key=lambda candidate: candidate.confidence, default=None)
         if own is None or own.confidence == Confidence.POSSIBLE:
             continue
         is_annotated = own.confidence > Confidence.STRUCTURE or own.format == "folder"
         is_marked = own.confidence == Confidence.MARKED and own.format in _WITHOUT_IMAGES
-        if not has_images or is_marked or (inner.image_counts[""] and is_annotated):
-            found[name] = own
-    is_one_format = len({each.format for each in found.values()}) == 1
+        has_images = bool(inner.image_counts[""]) and is_annotated
+        if is_marked or has_images or not tree.image_counts[""]:
+            datasets[name] = own
+    is_one_format = len({own.format for own in datasets.values()}) == 1
     reads_all = len(strongest) == 1 and strongest[0].format not in ("coco", "yolo", "tfds")
-    if len(found) < 2 or (is_one_format and reads_all):
+    if len(datasets) < 2 or (is_one_format and reads_all):
         return {}
-    return {name: each.what for name, each in found.items()}
+    return {name: own.what for name, own in datasets.items()}
+
+
+def _strongest_of(candidates: Sequence[LayoutCandidate]) -> list[LayoutCandidate]:
+    return [each for each in candidates if each.confidence == candidates[0].confidence]
 
 
 def _is_part(name: str) -> bool:
@@ -477,8 +458,8 @@ def _is_data(name: str) -> bool:
     return lower.endswith(known) or has_image_name(lower) or is_array_name(lower)
 
 
-def _typed_reading(format: str, given: Mapping[str, Any]) -> LayoutCandidate:
-    """A reading that the options say."""
+def _typed_candidate(format: str, given: Mapping[str, Any]) -> LayoutCandidate:
+    """A candidate that the options say."""
     return LayoutCandidate(
         format, f"the format {format}", Confidence.ANNOTATED, given, noun="samples"
     )
@@ -530,20 +511,14 @@ def _read_file(path: Location) -> LayoutCandidate:
         what = "a pattern of files"
         return LayoutCandidate("shards", what, Confidence.MARKED, noun="records")
     plain = name.removesuffix(".gz")
-    if plain.endswith((".csv", ".tsv")) and boxes.is_box_csv(path.read(0, HEAD_BYTES)):
-        return LayoutCandidate("csv-boxes", "a CSV file of boxes", Confidence.MARKED)
+    if (candidate := boxes.candidate_of_file(path)) is not None:
+        return candidate
     if plain.endswith(TABLE_SUFFIXES):
         ending = plain.rpartition(".")[2].upper()
         reading = LayoutCandidate("table", f"a {ending} file", Confidence.MARKED, noun="rows")
         return tables.of_file(reading, path)
     if _is_archive(name):
         return LayoutCandidate("webdataset", "a tar file", Confidence.MARKED, noun="samples")
-    if name.endswith(".json"):
-        return LayoutCandidate("coco", "a JSON file", Confidence.MARKED)
-    if name.endswith(".xml") and boxes.is_cvat(path.read(0, HEAD_BYTES)):
-        return LayoutCandidate("cvat", "an XML file of CVAT", Confidence.MARKED)
-    if name.endswith((".yaml", ".yml", ".data")):
-        return LayoutCandidate("yolo", "a YOLO dataset description", Confidence.MARKED)
     if is_array_name(path.name):
         return LayoutCandidate("arrays", "a file of arrays", Confidence.MARKED)
     if any(ending in name for ending in RECORD_SUFFIXES):

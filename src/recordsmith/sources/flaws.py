@@ -1,4 +1,4 @@
-"""What can be wrong with a source: the closed set of checks, and text that belongs to one of them.
+"""What can be wrong with a source: checks of `lint`, and text that belongs to one of them.
 
 Sources raise and note text for people. Where `lint` should know what a text is about, it is a
 `Flaw`: a string for everyone else.
@@ -10,58 +10,148 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Self, TypeAlias
 
+from recordsmith.errors import option
+
 _KEPT_FILES = 100
 
 FlawBox: TypeAlias = tuple[float, float, float, float]
 """ymin, xmin, ymax, xmax as shares of the image; may be outside of it."""
 
 
-class Check(str, Enum):
-    """One thing that `lint` checks. The names are stable: programs may compare them."""
+class Severity(str, Enum):
+    """How bad a finding is. Errors and warnings fail `recordsmith lint`, notes do not."""
 
-    # files and images
-    UNREADABLE_FILE = "unreadable-file"
-    UNREADABLE_IMAGE = "unreadable-image"
-    DAMAGED_IMAGE = "damaged-image"
-    UNREADABLE_SAMPLE = "unreadable-sample"
-    WRONG_EXTENSION = "wrong-extension"
-    IMAGE_SIZE = "image-size"
-    CMYK = "cmyk"
-    HIGH_BIT_DEPTH = "high-bit-depth"
-    ALPHA = "alpha"
-    ANIMATION = "animation"
-    EXIF_ORIENTATION = "exif-orientation"
-    # boxes and masks
-    BOX_OUTSIDE = "box-outside"
-    BOX_INVERTED = "box-inverted"
-    BOX_EMPTY = "box-empty"
-    INVALID_BOX = "invalid-box"
-    TINY_BOX = "tiny-box"
-    MASK_SIZE = "mask-size"
-    MASK_FORMAT = "mask-format"
-    MASK_VALUES = "mask-values"
-    # classes
-    UNKNOWN_CLASS = "unknown-class"
-    SIMILAR_CLASS_NAMES = "similar-class-names"
-    EMPTY_CLASS = "empty-class"
-    RARE_CLASS = "rare-class"
-    MISSING_CLASS = "missing-class"
-    CLASS_IMBALANCE = "class-imbalance"
-    # duplicates
-    IDENTICAL_ACROSS_SPLITS = "identical-across-splits"
-    SIMILAR_ACROSS_SPLITS = "similar-across-splits"
-    IDENTICAL_IMAGES = "identical-images"
-    SIMILAR_IMAGES = "similar-images"
-    ALIKE_IMAGES = "alike-images"
-    CONFLICTING_LABELS = "conflicting-labels"
-    # what belongs to nothing
-    IMAGE_WITHOUT_ANNOTATION = "image-without-annotation"
-    ANNOTATION_WITHOUT_IMAGE = "annotation-without-image"
-    SKIPPED = "skipped"
-    CHANGED = "changed"
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
 
     def __str__(self) -> str:
         return self.value
+
+
+class LintCheck(str, Enum):
+    """One thing that `lint` checks. The names are stable: programs may compare them.
+
+    Subclasses have the checks next to the code that makes them: name, usual severity, what a
+    finding means, what to do about it.
+    """
+
+    severity: Severity
+    meaning: str
+    cure: str
+
+    def __new__(cls, name: str, severity: str, meaning: str, cure: str) -> Self:
+        check = str.__new__(cls, name)
+        check._value_ = name
+        check.severity, check.meaning, check.cure = Severity(severity), meaning, cure
+        return check
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+_FIX_BOX = (
+    f"Fix the annotation. {option('boxes', 'clip')} fixes such boxes where possible, "
+    f"{option('boxes', 'drop')} drops them."
+)
+_FIX_SIZE = (
+    f"Fix the size in the annotation. {option('boxes', 'clip')} scales boxes of the same shape."
+)
+_APPLY_ORIENTATION = (
+    f"Preview such images, then pack with {option('orientation', 'apply')}, or rotate the pixels."
+)
+_EXPORT_MASKS = "Export the masks as PNG with class numbers."
+
+
+class Check(LintCheck):
+    """What sources find when they list and read samples."""
+
+    UNREADABLE_SAMPLE = (
+        "unreadable-sample",
+        "error",
+        "A sample cannot be packed as it is.",
+        "Fix or remove it.",
+    )
+    IMAGE_SIZE = (
+        "image-size",
+        "error",
+        "The annotated size differs from the size of the image, so boxes are misplaced.",
+        _FIX_SIZE,
+    )
+    EXIF_ORIENTATION = (
+        "exif-orientation",
+        "warning",
+        "Viewers apply the EXIF orientation, training does not: boxes and masks fit only one.",
+        _APPLY_ORIENTATION,
+    )
+    BOX_OUTSIDE = ("box-outside", "error", "A box reaches beyond its image.", _FIX_BOX)
+    BOX_INVERTED = (
+        "box-inverted",
+        "error",
+        "The minimum of a box is larger than its maximum.",
+        _FIX_BOX,
+    )
+    BOX_EMPTY = ("box-empty", "error", "A box has no width or height.", _FIX_BOX)
+    INVALID_BOX = ("invalid-box", "error", "A box is missing or not numbers.", _FIX_BOX)
+    MASK_SIZE = (
+        "mask-size",
+        "error",
+        "A mask has another size than its image.",
+        "If they belong together, resize the mask with nearest-neighbour interpolation.",
+    )
+    MASK_FORMAT = (
+        "mask-format",
+        "error",
+        "A mask does not store class numbers.",
+        f"{_EXPORT_MASKS} For masks of colours, pass {option('colours')}.",
+    )
+    MASK_VALUES = (
+        "mask-values",
+        "error",
+        "A mask has values that are not classes.",
+        "Fix these pixels, add the class, or mark them with 255 to ignore them.",
+    )
+    UNKNOWN_CLASS = (
+        "unknown-class",
+        "error",
+        "An object has a class that the list of classes lacks.",
+        "Fix the name, or add the class.",
+    )
+    SIMILAR_CLASS_NAMES = (
+        "similar-class-names",
+        "warning",
+        "Two classes have almost the same name: likely one class, written in two ways.",
+        "Rename one of them.",
+    )
+    IMAGE_WITHOUT_ANNOTATION = (
+        "image-without-annotation",
+        "warning",
+        "Images have no annotation or mask.",
+        "Add the annotations, or remove the images.",
+    )
+    ANNOTATION_WITHOUT_IMAGE = (
+        "annotation-without-image",
+        "error",
+        "An annotation or a mask has no image.",
+        "Add the image, fix its name in the annotation, or remove the annotation.",
+    )
+    SKIPPED = (
+        "skipped",
+        "note",
+        "The source skips files or reads them in its own way.",
+        "Nothing, if this is expected.",
+    )
+    CHANGED = (
+        "changed",
+        "note",
+        "Samples are changed or completed when they are packed.",
+        "Nothing, if this is expected.",
+    )
+
+
+def named_check(name: str) -> Check:
+    """The check of sources with a name."""
+    return next(check for check in Check if check == name)
 
 
 class Flaw(str):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import itertools
 import json
-import sys
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,6 @@ _Item = TypeVar("_Item")
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64
 _ROWS_AT_ONCE = 1 << 16
 _SAMPLES_AT_ONCE = 4096
-_SAMPLE_BYTES = 100  # of a sample while it is planned, in addition to its name and reference
 
 
 class LazySequence(Sequence[_Item]):
@@ -235,41 +233,20 @@ class RelistedSamples(LazySequence[Sample]):
         """`walk` yields all samples, the same at each call."""
         self._walk = walk
         self._table: SampleTable | None = None
-        self._is_listed = False
 
     def __iter__(self) -> Iterator[Sample]:
         return self._walk() if self._table is None else iter(self._table)
 
     def __len__(self) -> int:
-        return len(self._collected())
+        return len(self.collected())
 
     def _item(self, number: int) -> Sample:
-        return self._collected()[number]
+        return self.collected()[number]
 
-    def tables(self, max_bytes: int) -> Iterator[tuple[SampleTable, bool]]:
-        """Yield all samples as `sample_tables`; a single table is kept."""
-        if self._table is not None:
-            yield self._table, True
-            return
-        is_first = True
-        for table, is_last in _tables(self._walk(), max_bytes):
-            self._is_listed = is_last
-            if is_first and is_last:
-                self._table = table
-            yield table, is_last
-            del table  # before the next samples are collected
-            is_first = False
-
-    def list_all(self) -> None:
-        """Iterate all samples, unless that has been done."""
-        if not self._is_listed:
-            self._collected()
-
-    def _collected(self) -> SampleTable:
+    def collected(self) -> SampleTable:
         """All samples in arrays: about 32 bytes each in addition to names and references."""
         if self._table is None:
-            [*_] = self.tables(sys.maxsize)
-            assert self._table is not None
+            self._table = _collect(self._walk())
         return self._table
 
 
@@ -296,41 +273,18 @@ class LazyNotices(LazySequence[str]):
         return self._all()[number]
 
     def _all(self) -> Sequence[str]:
-        self._samples.list_all()
+        self._samples.collected()
         return self._make()
 
 
 def collect(samples: Iterable[Sample]) -> SampleTable:
-    """Collect samples into arrays."""
-    ((table, _),) = sample_tables(samples, sys.maxsize)
-    return table
-
-
-def sample_tables(samples: Iterable[Sample], max_bytes: int) -> Iterator[tuple[SampleTable, bool]]:
-    """Yield samples in tables of about `max_bytes`, and whether each is the last one.
-
-    Samples that are in a table already are not divided.
-    """
+    """Return samples in arrays; those that are in arrays already are not copied."""
     if isinstance(samples, SampleTable):
-        return iter([(samples, True)])
-    if isinstance(samples, RelistedSamples):
-        return samples.tables(max_bytes)
-    return _tables(iter(samples), max_bytes)
+        return samples
+    return samples.collected() if isinstance(samples, RelistedSamples) else _collect(samples)
 
 
-def _tables(samples: Iterator[Sample], max_bytes: int) -> Iterator[tuple[SampleTable, bool]]:
-    first: list[Sample] = []
-    while True:
-        table = _next_table(itertools.chain(first, samples), max_bytes)
-        first = [*itertools.islice(samples, 1)]
-        yield table, not first
-        if not first:
-            return
-        del table
-
-
-def _next_table(samples: Iterator[Sample], max_bytes: int) -> SampleTable:
-    """Collect as many samples as fit."""
+def _collect(samples: Iterable[Sample]) -> SampleTable:
     names, references = bytearray(), bytearray()
     name_ends, reference_ends = array("q", [0]), array("q", [0])
     sizes, versions = array("q"), array("q")
@@ -338,24 +292,18 @@ def _next_table(samples: Iterator[Sample], max_bytes: int) -> SampleTable:
     splits: dict[str | None, int] = {None: -1}
     groups: dict[str | None, int] = {None: -1}
     has_versions = True
-    at_once = min(_SAMPLES_AT_ONCE, max_bytes // _SAMPLE_BYTES + 1)
-    count = -1
-    while (
-        len(sizes) > count and len(names) + len(references) + _SAMPLE_BYTES * len(sizes) < max_bytes
-    ):
-        count = len(sizes)
-        for sample in itertools.islice(samples, at_once):
-            names += sample.name.encode("utf-8", "surrogateescape")
-            name_ends.append(len(names))
-            if sample.reference is not None:
-                references += json.dumps(sample.reference, separators=(",", ":")).encode()
-            reference_ends.append(len(references))
-            sizes.append(sample.size_bytes)
-            labels.append(-1 if sample.label is None else sample.label)
-            of_split.append(splits.setdefault(sample.split, len(splits) - 1))
-            of_group.append(groups.setdefault(sample.group, len(groups) - 1))
-            has_versions &= sample.version is not None
-            versions.append(sample.version or 0)
+    for sample in samples:
+        names += sample.name.encode("utf-8", "surrogateescape")
+        name_ends.append(len(names))
+        if sample.reference is not None:
+            references += json.dumps(sample.reference, separators=(",", ":")).encode()
+        reference_ends.append(len(references))
+        sizes.append(sample.size_bytes)
+        labels.append(-1 if sample.label is None else sample.label)
+        of_split.append(splits.setdefault(sample.split, len(splits) - 1))
+        of_group.append(groups.setdefault(sample.group, len(groups) - 1))
+        has_versions &= sample.version is not None
+        versions.append(sample.version or 0)
     documents = BytesArray(references, np.frombuffer(reference_ends, np.int64))
     return SampleTable(
         Names(BytesArray(names, np.frombuffer(name_ends, np.int64))),

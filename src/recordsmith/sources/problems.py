@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.errors import Problems, SourceError
-from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.flaws import Check, Flaw, named_check
 from recordsmith.words import count, first_of
 
 _SHOWN = 3
@@ -43,7 +43,7 @@ class Fault(NamedTuple):
     def error(self) -> SourceError:
         """The error to raise when the sample is read."""
         return SourceError(
-            self.problem if self.check is None else Flaw(self.problem, Check(self.check)),
+            self.problem if self.check is None else Flaw(self.problem, named_check(self.check)),
             self.problems or (),
             path=self.path,
             line=self.line,

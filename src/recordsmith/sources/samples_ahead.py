@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from recordsmith.sources.source import Content, Note, Sample, SampleReader
-from recordsmith.stopping import stoppable_pool, wait_for
 from recordsmith.stores import Location
+from recordsmith.threads import stoppable_pool, wait_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -40,7 +40,7 @@ class SamplesAhead:
         """`users`: how many threads may call `each` at the same time."""
         self._reader = reader
         self._concurrency = concurrency_of(reader)
-        self._most_bytes = _AHEAD_BYTES // users
+        self._max_bytes = _AHEAD_BYTES // users
         self._pool: ThreadPoolExecutor | None = None
         self._stopping = threading.Event()
 
@@ -60,59 +60,54 @@ class SamplesAhead:
             for sample in samples:
                 yield SampleToRead(sample, partial(self._reader.read, sample))
             return
-        waiting: deque[tuple[Sample, Future[_WasRead]]] = deque()
+        waiting: deque[_Reading] = deque()
         byte_count = 0
         try:
             for sample in samples:
                 byte_count += sample.size_bytes
-                waiting.append((sample, self._pool.submit(_read, self._reader, sample)))
-                while len(waiting) > 2 * self._concurrency or byte_count > self._most_bytes:
-                    byte_count -= waiting[0][0].size_bytes
-                    yield _made(*waiting.popleft())
-                    if not waiting:
-                        break
+                waiting.append(_Reading(self._pool, self._reader, sample))
+                while waiting and (
+                    len(waiting) > 2 * self._concurrency or byte_count > self._max_bytes
+                ):
+                    reading = waiting.popleft()
+                    byte_count -= reading.sample.size_bytes
+                    yield SampleToRead(reading.sample, reading.read)
             while waiting:
-                yield _made(*waiting.popleft())
+                reading = waiting.popleft()
+                yield SampleToRead(reading.sample, reading.read)
         finally:
-            for _, future in waiting:
-                future.cancel()
+            for reading in waiting:
+                reading.cancel()
 
 
 def concurrency_of(reader: object) -> int:
     """Return how many samples a reader should read at the same time; 1 for local files."""
-    found = 1
+    concurrency = 1
     for value in vars(reader).values() if hasattr(reader, "__dict__") else ():
         if isinstance(value, Location):
-            found = max(found, value.store.concurrency)
+            concurrency = max(concurrency, value.store.concurrency)
         elif value is not reader and hasattr(value, "read") and hasattr(value, "kinds"):
-            found = max(found, concurrency_of(value))  # of a reader around another one
-    return found
+            concurrency = max(concurrency, concurrency_of(value))  # of a reader around another one
+    return concurrency
 
 
-class _WasRead(NamedTuple):
-    """What a reader returned or raised, and what it noted."""
+class _Reading:
+    """A sample that is read in another thread; what it notes or raises is kept until then."""
 
-    content: Content
-    error: Exception | None
-    notes: list[tuple[str, str]]
+    def __init__(self, pool: ThreadPoolExecutor, reader: SampleReader, sample: Sample) -> None:
+        self.sample = sample
+        self._notes: list[tuple[str, str]] = []
+        self._future = pool.submit(reader.read, sample, self._note)
 
+    def _note(self, what: str, where: str) -> None:
+        self._notes.append((what, where))
 
-def _read(reader: SampleReader, sample: Sample) -> _WasRead:
-    notes: list[tuple[str, str]] = []
-    try:
-        content = reader.read(sample, lambda what, where: notes.append((what, where)))
-    except Exception as error:  # noqa: BLE001 - raised when the sample is needed
-        return _WasRead(b"", error, notes)
-    return _WasRead(content, None, notes)
+    def read(self, note: Note) -> Content:
+        try:
+            return wait_for(self._future)
+        finally:
+            for what, where in self._notes:
+                note(what, where)
 
-
-def _made(sample: Sample, future: Future[_WasRead]) -> SampleToRead:
-    def read(note: Note) -> Content:
-        content, error, notes = wait_for(future)
-        for what, where in notes:
-            note(what, where)
-        if error is not None:
-            raise error
-        return content
-
-    return SampleToRead(sample, read)
+    def cancel(self) -> None:
+        self._future.cancel()

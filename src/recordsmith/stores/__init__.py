@@ -18,7 +18,7 @@ from recordsmith.stores.location import (
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.object_reader import ObjectReader
 from recordsmith.stores.object_writer import Data, ObjectWriter
-from recordsmith.stores.ranges import Range
+from recordsmith.stores.parallel_reads import Range
 from recordsmith.stores.small_objects import (
     NOTE_BYTES,
     read_document,

@@ -23,7 +23,7 @@ from recordsmith.words import similar_name
 PathLike: TypeAlias = str | os.PathLike[str]
 
 _MEMORY = MemoryStore()
-_MOST_COMPARED = 1000
+_MAX_COMPARED = 1000
 _ALMOST_URL = re.compile(r"(s3a?|gs|az|abfss?|https?|hdfs|sftp|hf):/(?!/)")
 
 
@@ -79,7 +79,7 @@ class Location(os.PathLike[str]):
     def similar(self) -> Location | None:
         """Return the object or folder with the most similar name next to a missing one."""
         try:
-            names = [entry.name for entry in islice(self.parent.list_entries(), _MOST_COMPARED)]
+            names = [entry.name for entry in islice(self.parent.list_entries(), _MAX_COMPARED)]
         except FileAccessError:
             return None
         similar = similar_name(self.name, names)

@@ -7,8 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stores.parallel_reads import ReadAhead
-from recordsmith.stores.ranges import REQUEST_BYTES, Range
+from recordsmith.stores.parallel_reads import REQUEST_BYTES, Range, ReadAhead
 
 if TYPE_CHECKING:
     import mmap

@@ -9,22 +9,28 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import islice
+from itertools import groupby, islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stopping import (
+from recordsmith.threads import (
     check_stopping,
     renew_in_children,
     request_pool,
     submit_request,
     wait_for,
 )
-from recordsmith.stores.ranges import REQUEST_BYTES, Range, Request, requests_for
 
 if TYPE_CHECKING:
     from recordsmith.stores.store import Store
+
+REQUEST_BYTES = 2 << 20
+"""The most that one request reads: its transfer takes as long as the way to the server and back,
+and those that are under way at the same time fit into memory."""
+
+GAP_BYTES = 128 << 10
+"""Ranges with fewer bytes between them are read together: the bytes cost less than a request."""
 
 _RANGES_AT_ONCE = 4096  # that are sorted and merged together
 _AHEAD_BYTES = 24 << 20
@@ -41,6 +47,60 @@ _PIECE_BYTES = 1 << 20
 of it can be used before its last byte is there. Smaller ones cost more CPU time (measured)."""
 
 _FIRST_AHEAD_BYTES = 4 * _PIECE_BYTES
+
+
+class Range(NamedTuple):
+    """Some bytes of an object, of a version or of any; `stop` None means its end."""
+
+    key: str
+    start: int = 0
+    stop: int | None = None
+    version: str | None = None
+
+
+class Request(NamedTuple):
+    """A range that is read at once.
+
+    parts: the ranges that it is for, with their indexes: they lie in it, or it in the only one.
+    """
+
+    wanted: Range
+    parts: list[tuple[int, Range]]
+
+
+def requests_for(ranges: Iterable[tuple[int, Range]]) -> Iterator[Request]:
+    """Yield requests that read some ranges, each with an index.
+
+    A longer range than REQUEST_BYTES is split, unless its end is unknown.
+    """
+    for (key, _), of_object in groupby(sorted(ranges, key=_place), lambda item: _place(item)[:2]):
+        parts: list[tuple[int, Range]] = []
+        begin = end = 0
+        for index, wanted in of_object:
+            start, stop, version = wanted[1:]
+            if stop is None:
+                yield Request(wanted, [(index, wanted)])
+                continue
+            if stop - start > REQUEST_BYTES:
+                for at in range(start, stop, REQUEST_BYTES):
+                    piece = Range(key, at, min(at + REQUEST_BYTES, stop), version)
+                    yield Request(piece, [(index, wanted)])
+                continue
+            is_near = start <= end + GAP_BYTES and max(end, stop) - begin <= REQUEST_BYTES
+            if parts and not is_near:
+                yield Request(Range(key, begin, end, parts[0][1].version), parts)
+                parts = []
+            if not parts:
+                begin = end = start
+            parts.append((index, wanted))
+            end = max(end, stop)
+        if parts:
+            yield Request(Range(key, begin, end, parts[0][1].version), parts)
+
+
+def _place(item: tuple[int, Range]) -> tuple[str, str, int]:
+    _, (key, start, _, version) = item
+    return key, version or "", start
 
 
 def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:

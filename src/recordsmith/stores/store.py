@@ -15,8 +15,7 @@ from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores.checks import check_writable, exists_error
 from recordsmith.stores.object_reader import ObjectReader, RangeReader
 from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of, version_of
-from recordsmith.stores.parallel_reads import read_in_parallel
-from recordsmith.stores.ranges import Range
+from recordsmith.stores.parallel_reads import Range, read_in_parallel
 
 NO_OBJECT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 """The errno of errors for objects that do not exist."""

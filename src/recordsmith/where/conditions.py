@@ -72,11 +72,7 @@ class Comparison:
         return np.asarray(counts > 0)
 
     def check_kind(self, kind: str) -> None:
-        """Check that a feature of this kind can be compared with these values.
-
-        Raises:
-            OptionError: it cannot.
-        """
+        """Check that a feature of this kind can be compared with these values."""
         is_text = isinstance(self.tests[0][1][0], bytes)
         if self.measure == "len" or kind not in ("bytes", "float", "int64"):
             return

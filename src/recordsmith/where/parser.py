@@ -82,11 +82,7 @@ _MOST_DIGITS = 1000  # Python takes quadratic time to convert a number
 
 
 def parse_condition(text: str) -> tuple[Condition, str]:
-    """Parse an expression; return it and its normal form.
-
-    Raises:
-        OptionError: it is invalid; the excerpt shows the place.
-    """
+    """Parse an expression; return it and its normal form."""
     if not isinstance(text, str) or len(text) > LONGEST:
         expected = f"text such as 'label == 3', at most {LONGEST:,} characters"
         raise OptionError(option="where", value=text, expected=expected)

@@ -10,7 +10,6 @@ from recordsmith.wire.compression import (
     check_compression,
     detect_compression,
 )
-from recordsmith.wire.damaged_compression import inflate_damaged_stream
 from recordsmith.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -29,7 +28,14 @@ from recordsmith.wire.framing import (
     scan,
 )
 from recordsmith.wire.other_formats import detect_other_format
-from recordsmith.wire.recovery import Finding, IntactFrames, LostBytes, Repair, recover
+from recordsmith.wire.recovery import (
+    Finding,
+    IntactFrames,
+    LostBytes,
+    Repair,
+    inflate_damaged_stream,
+    recover,
+)
 from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
 
 __all__ = [

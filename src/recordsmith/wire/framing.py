@@ -246,13 +246,7 @@ def _is_converted(frame: memoryview, length: int) -> bool:
 def describe_defect(
     frames: Frames, buffer: BytesLike, *, record: int, offset: int, size: int | None = None
 ) -> CorruptDataError:
-    """Return the error for the defect that ended `frames`.
-
-    Args:
-        record: the position of the damaged record in its file, from 0.
-        offset: the byte offset of its frame.
-        size: the size of the whole file, if known.
-    """
+    """Return the error for the defect that ended `frames`."""
     assert frames.defect is not None
     header = bytes(buffer[frames.stop : frames.stop + HEADER_BYTES])
     left = len(buffer) - frames.stop

@@ -26,8 +26,7 @@ from recordsmith.example import BytesArray, context_as_example, field_spans, inn
 from recordsmith.example.kernel.payloads import classify_many
 from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_DTYPE, WIDTH, is_mask_key
 from recordsmith.example.payload import PAYLOAD_KINDS
-from recordsmith.example.pieces import select_features
-from recordsmith.example.spans import field_sizes, have_many_entries
+from recordsmith.example.spans import field_sizes, have_many_entries, select_features
 from recordsmith.image import decode_mask
 from recordsmith.wire import RecordBlock
 

@@ -18,7 +18,7 @@ from recordsmith.examining.verification.record_parts import RecordParts
 from recordsmith.examining.verification.rule_check import RuleCheck
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.example import Features, decode_example, decode_sequence_example
-from recordsmith.example.pieces import select_features
+from recordsmith.example.spans import select_features
 from recordsmith.wire import HEADER_BYTES, RecordBlock
 
 _PIECES = 4  # of a block, per thread: images differ in size

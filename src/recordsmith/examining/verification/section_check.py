@@ -33,9 +33,8 @@ from recordsmith.example import (
 )
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, decode_key, malformed_example_error
-from recordsmith.example.pieces import delimited
 from recordsmith.example.schema import UNBOUNDED
-from recordsmith.example.spans import have_many_entries, map_entries
+from recordsmith.example.spans import delimited, have_many_entries, map_entries
 
 COUNTED_AT_ONCE = 1 << 14
 """How many different features are counted at once; each takes about a kilobyte."""

@@ -37,10 +37,6 @@ def decode_in_bands(
 ) -> npt.NDArray[np.uint8] | None:
     """Decode a JPEG with several threads.
 
-    Args:
-        height, width, component_count: as in the frame header.
-        channels, divisor: as of `decode_jpeg`.
-
     Returns:
         The pixels that `decode_jpeg` returns; None for an image that is small, has no tiles, or is
         damaged.

@@ -94,9 +94,6 @@ def decode_png_rows(data: bytes, row_count: int) -> ExactPixels | None:
     """Decode the first rows of a PNG that is not interlaced; None if they are damaged.
 
     Damage in the other rows is found only by the checksums of their chunks.
-
-    Raises:
-        CorruptDataError: unreadable-image: a chunk is damaged or missing.
     """
     header = read_header(data)
     assert header is not None

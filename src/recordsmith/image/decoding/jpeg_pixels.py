@@ -61,9 +61,6 @@ def decode_jpeg(
 
     Returns:
         (height, width, 1 or 3). A damaged image may have another shape.
-
-    Raises:
-        CorruptDataError: unreadable-image: TensorFlow rejects the image.
     """
     from simplejpeg import decode_jpeg
 

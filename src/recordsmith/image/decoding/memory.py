@@ -20,7 +20,7 @@ from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import option
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS
-from recordsmith.stopping import renew_in_children
+from recordsmith.threads import renew_in_children
 
 MOST_BYTES = 1 << 30
 """The limit for all threads of a process together."""
@@ -108,10 +108,6 @@ def reserve_for_decoding(
         extra: bytes per pixel that are needed after decoding. They do not count for the limit of
             one image.
         subject: as of `check_size`.
-
-    Raises:
-        CorruptDataError: unreadable-image: the image has more pixels than `max_pixels`, or needs
-            more than 4 bytes times `max_pixels`.
     """
     pixel_count = height * width
     if pixel_count > max_pixels:
@@ -141,9 +137,6 @@ def reserve_more(byte_count: int) -> None:
     """Increase the memory that this thread holds, before another decoder tries the same image.
 
     Call it only while no pixels are in memory: other threads may take the memory in between.
-
-    Raises:
-        CorruptDataError: unreadable-image: this is more than one image may use.
     """
     reservation = getattr(_thread, "reservation", None)
     if reservation is not None:

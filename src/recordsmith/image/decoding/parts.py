@@ -124,12 +124,7 @@ class PartFile:
 
 
 def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int = 1) -> PartFile:
-    """Return the smallest file to decode for a window of an image.
-
-    Args:
-        head: the header of the image, from `read_image_head`.
-        divisor: the file will be decoded at 1/`divisor` of its size.
-    """
+    """Return the smallest file to decode for a window of an image."""
     return _found(data, head, window, divisor, _FIRST)[0]
 
 
@@ -227,9 +222,6 @@ def decode_part(
 
     Returns:
         At least the pixels of the window, equal to those of the decoded image.
-
-    Raises:
-        CorruptDataError: unreadable-image: the part is damaged, or too large.
     """
     file = find_part(data, head, window, divisor=divisor)
     with reserve_for_decoding(

@@ -45,12 +45,7 @@ class ImageHead(NamedTuple):
 
 
 def read_image_head(data: BytesLike, *, max_pixels: int | None = MAX_PIXELS) -> ImageHead:
-    """Read the header of an encoded image, which may be truncated.
-
-    Raises:
-        CorruptDataError: unreadable-image: `data` is not an image, or has more pixels than
-            `max_pixels`.
-    """
+    """Read the header of an encoded image, which may be truncated."""
     view = as_view(data)
     frame = find_frame(view)
     if frame is None:
@@ -94,9 +89,6 @@ def decode_pixels(
 
     Returns:
         uint8 or uint16, (height, width, channels), C-contiguous.
-
-    Raises:
-        CorruptDataError: unreadable-image: the image is damaged or truncated.
     """
     height, width = -(-head.height // divisor), -(-head.width // divisor)
     pixels: Any = None
@@ -182,15 +174,7 @@ def with_bits(pixels: ExactPixels, bits: int) -> ExactPixels:
 
 
 def decode_exact(data: bytes, *, max_pixels: int, on_damage: OnDamage | None = None) -> Decoded:
-    """Decode an image as stored, with all its channels and bits.
-
-    Args:
-        on_damage: called with a description of damage that does not stop TensorFlow from decoding.
-
-    Raises:
-        CorruptDataError: unreadable-image: the image cannot be decoded, has more pixels than
-            `max_pixels`, or has values that are not colours.
-    """
+    """Decode an image as stored, with all its channels and bits."""
     return find_format(data).decode(data, max_pixels, on_damage)
 
 

@@ -150,9 +150,6 @@ def plain_png(data: bytes, on_damage: Callable[[str], None] | None = None) -> by
 
     Args:
         on_damage: called with a description of a damaged chunk that does not affect pixels.
-
-    Raises:
-        CorruptDataError: unreadable-image: libpng rejects the image.
     """
     header = read_header(data)
     if header is None:
@@ -194,11 +191,7 @@ def plain_png(data: bytes, on_damage: Callable[[str], None] | None = None) -> by
 
 
 def _checked_chunks(data: bytes) -> Iterator[tuple[bytes, memoryview, bool]]:
-    """Iterate over the chunks up to the end mark: name, all bytes, whether the checksum matches.
-
-    Raises:
-        CorruptDataError: unreadable-image: a chunk is truncated, or has an invalid name.
-    """
+    """Iterate over the chunks up to the end mark: name, all bytes, whether the checksum matches."""
     view = memoryview(data)
     at, name = len(SIGNATURE), b""
     while name != b"IEND":
@@ -216,11 +209,7 @@ def _checked_chunks(data: bytes) -> Iterator[tuple[bytes, memoryview, bool]]:
 def _matters(
     name: bytes, length: int, header: PngHeader, seen: dict[bytes, int], previous: bytes
 ) -> bool:
-    """Whether a chunk affects the pixels that libpng decodes.
-
-    Raises:
-        CorruptDataError: unreadable-image: libpng rejects the image because of this chunk.
-    """
+    """Whether a chunk affects the pixels that libpng decodes."""
     is_palette = header.colour_type == PALETTE
     if name == b"IHDR":
         if seen or length != _HEADER.size:
@@ -264,9 +253,6 @@ def with_height(data: bytes, height: int) -> bytes:
 
 def first_rows(data: bytes, header: PngHeader, row_count: int) -> bytearray | None:
     """Return the first rows of a PNG as a PNG of its own, whose pixels are not compressed.
-
-    Args:
-        data: from `plain_png`; not interlaced.
 
     Returns:
         The file; None if these rows cannot be decompressed.

@@ -84,11 +84,7 @@ class Fit:
         return (2 * _CROP_TRIES + 2) * (self.kind == "random-crop") + 2 * (self.flip is not None)
 
     def place(self, height: int, width: int, numbers: Sequence[float] = ()) -> Placement:
-        """Place an image of this size. For `pad`, the frame has the size of the scaled image.
-
-        Args:
-            numbers: `number_count` random numbers in [0, 1).
-        """
+        """Place an image of this size. For `pad`, the frame has the size of the scaled image."""
         placement = getattr(self, _PLACES[self.kind])(height, width, numbers)
         if self.flip is not None:
             mirrors = self.flip != "vertical" and numbers[-1] < 0.5

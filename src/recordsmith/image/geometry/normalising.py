@@ -39,11 +39,7 @@ class Normaliser:
         self._shifts = (-self._mean / self._std).astype(np.float32)
 
     def write(self, pixels: npt.NDArray[Any], out: npt.NDArray[Any], largest: int) -> None:
-        """Write a frame to `out`: (height, width, channels), or (channels, height, width).
-
-        Args:
-            largest: the pixel value that becomes 1: 255 or 65,535.
-        """
+        """Write a frame to `out`: (height, width, channels), or (channels, height, width)."""
         if not self._is_float:
             self._write_whole(pixels, out)
             return

@@ -17,15 +17,7 @@ _PNG_LEVEL = 3  # measured: 6 makes files 3 % smaller in twice the time; `shrink
 
 
 def encode_jpeg(pixels: ExactPixels, *, quality: int, optimizes: bool = False) -> bytes:
-    """Encode grey or RGB pixels as a baseline JPEG with chroma at half the resolution.
-
-    Args:
-        quality: from 1 to 100.
-        optimizes: compute optimal Huffman tables, for smaller files in twice the time.
-
-    Raises:
-        SourceError: a JPEG cannot hold these pixels.
-    """
+    """Encode grey or RGB pixels as a baseline JPEG with chroma at half the resolution."""
     import cv2
 
     check_bits_for_jpeg(pixels)

@@ -14,6 +14,7 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, MissingExtraError
 from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
+from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.image.formats.jpeg import (
     APP0,
     APP15,
@@ -26,6 +27,7 @@ from recordsmith.image.formats.jpeg import (
     segments,
 )
 from recordsmith.image.kernel import tiling
+from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.stores.local.scratch import convert_by_files
 
 BASELINE = frozenset((0xC0, 0xC1))
@@ -45,11 +47,7 @@ class NotLosslessError(Exception):
 
 
 def check_is_plain(data: bytes) -> None:
-    """Check that a JPEG is of a kind that can be rewritten correctly.
-
-    Raises:
-        NotLosslessError: it is not.
-    """
+    """Check that a JPEG is of a kind that can be rewritten correctly."""
     frame = read_frame(data)
     if frame is None or frame.marker not in BASELINE | {PROGRESSIVE_HUFFMAN}:
         raise NotLosslessError("it is not Huffman-coded")
@@ -65,11 +63,7 @@ def check_is_plain(data: bytes) -> None:
 
 
 def check_same_pixels(first: bytes, second: bytes) -> None:
-    """Decode two JPEGs, and check that they have the same pixels.
-
-    Raises:
-        NotLosslessError: they differ, or one of them is damaged.
-    """
+    """Decode two JPEGs, and check that they have the same pixels."""
     damage: list[str] = []
     try:
         one, two = (
@@ -105,12 +99,7 @@ _PNG_LEVEL = 2
 
 
 def shrink_png(data: bytes) -> bytes:
-    """Recompress a PNG. Returns `data` itself if that gains nothing.
-
-    Raises:
-        NotLosslessError: the image is damaged.
-        MissingExtraError: pyoxipng is not installed.
-    """
+    """Recompress a PNG. Returns `data` itself if that gains nothing."""
     try:
         import oxipng
     except ImportError:
@@ -134,10 +123,6 @@ def shrink_jpeg(data: bytes) -> bytes:
     """Recompress a JPEG as progressive, without restart intervals.
 
     Returns `data` itself if that gains nothing.
-
-    Raises:
-        NotLosslessError: the image is damaged, or rewriting would lose something.
-        MissingExtraError: mozjpeg-lossless-optimization is not installed.
     """
     try:
         import mozjpeg_lossless_optimization
@@ -156,10 +141,6 @@ def to_baseline(data: bytes) -> bytes:
     """Convert a JPEG to baseline with optimal Huffman tables. Keeps its restart interval.
 
     Both images are decoded to verify that the pixels are the same.
-
-    Raises:
-        NotLosslessError: the image is damaged, or rewriting would lose something.
-        MissingExtraError: jpeglib is not installed.
     """
     try:
         import jpeglib
@@ -216,11 +197,7 @@ def restart_interval(data: bytes) -> int:
 
 
 def keep_interval(data: bytes, rewritten: bytes) -> bytes:
-    """Give a rewritten JPEG the restart interval of the original.
-
-    Raises:
-        NotLosslessError: it cannot be added.
-    """
+    """Give a rewritten JPEG the restart interval of the original."""
     interval = restart_interval(data)
     if not interval:
         return rewritten
@@ -233,3 +210,65 @@ def check_tiling(code: int) -> None:
     """Raise NotLosslessError for a result of the kernel `tiling` other than DONE."""
     if code != tiling.DONE:
         raise NotLosslessError(TILING_PROBLEMS[code])
+
+
+LEAST_SIDE = 128
+"""Tiles gain nothing in images with a shorter side than this, in pixels."""
+
+GROWTH = 0.02
+"""The most that a file may grow, as a share of its size."""
+
+_USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
+_LEAST_WIDTH = 32
+_VERIFYING = 12  # bytes per pixel
+
+
+def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
+    """Divide a baseline JPEG into tiles.
+
+    Tiles are 64 to 128 pixels wide if possible, else 32 or more, and wider if the file would grow
+    by more than 2 %.
+
+    Args:
+        max_pixels: images of up to this size are decoded before and after, to verify that the
+            pixels are the same. For larger ones, the tiles are removed again, which must give the
+            same scan.
+
+    Returns:
+        The new file; `data` itself if it has tiles, or would grow by more than 2 %.
+    """
+    check_is_plain(data)
+    mcus = tiling.read_mcus(data)
+    if mcus is None or not tiling.can_be_cut(data):
+        raise NotLosslessError(TILING_PROBLEMS[tiling.UNSUPPORTED])
+    mcu_height, mcu_width, row_count, row_length, interval = mcus
+    pixel_count = mcu_height * row_count * mcu_width * row_length
+    for wanted in _intervals(row_length, mcu_width):
+        if interval and interval <= wanted and row_length % interval == 0:
+            return data
+        code, tiled = tiling.with_interval(data, wanted)
+        if code == tiling.TOO_LARGE or len(tiled) - len(data) > GROWTH * len(data):
+            continue
+        check_tiling(code)
+        if pixel_count <= max_pixels:
+            with reserve_memory(_VERIFYING * pixel_count):
+                check_same_pixels(data, tiled)
+        else:
+            code, plain = tiling.with_interval(tiled, interval)
+            check_tiling(code)
+            if scans(plain) != scans(data):
+                raise NotLosslessError("the scan changed")
+        return tiled
+    return data
+
+
+def _intervals(row_length: int, mcu_width: int) -> list[int]:
+    """The intervals that divide a row of MCUs into tiles, from the preferred one on."""
+    widths = {
+        length: length * mcu_width
+        for length in range(1, row_length + 1)
+        if row_length % length == 0
+    }
+    is_usual = any(width in _USUAL_WIDTHS for width in widths.values())
+    least = _USUAL_WIDTHS.start if is_usual else _LEAST_WIDTH
+    return [length for length, width in widths.items() if width >= least]

@@ -46,12 +46,13 @@ from recordsmith.image.storing.encode import (
 )
 from recordsmith.image.storing.image_options import ImageOptions
 from recordsmith.image.storing.lossless import (
+    LEAST_SIDE,
     NotLosslessError,
+    add_tiles,
     shrink_jpeg,
     shrink_png,
     to_baseline,
 )
-from recordsmith.image.storing.tiles import LEAST_SIDE, add_tiles
 
 TURNED = "images were rotated upright by their EXIF orientation"
 RESIZED = "images were resized"

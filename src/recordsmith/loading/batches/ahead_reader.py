@@ -203,11 +203,7 @@ class FetchedRecords:
         positions: Int64Array,
         allocate: AllocateBytes = empty_bytes,  # noqa: ARG002 - as of a dataset
     ) -> BytesArray:
-        """Return the payloads at positions of the step: at all of them, or at some.
-
-        Raises:
-            CorruptDataError: one of them is damaged.
-        """
+        """Return the payloads at positions of the step: at all of them, or at some."""
         if len(self._parts) == 1 and positions is self._positions:
             fetched = self._parts[0]
             if not fetched.faults:
@@ -245,11 +241,7 @@ class FetchedSteps:
         return self
 
     def __next__(self) -> tuple[Step, FetchedRecords]:
-        """Return the next step and its records.
-
-        Raises:
-            FileAccessError: they cannot be read.
-        """
+        """Return the next step and its records."""
         asked_at = time.perf_counter()
         while True:
             if not self._ready:

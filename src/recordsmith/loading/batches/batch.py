@@ -132,13 +132,7 @@ class BatchMaker:
         held: HeldRecords | None = None,
         threads: int = 1,
     ) -> BatchJob:
-        """Return a job that makes one batch.
-
-        Args:
-            held: its records, if they are read already.
-            threads: how many threads can work on it. If it has fewer rows, several decode a large
-                image together.
-        """
+        """Return a job that makes one batch."""
         return BatchJob(self, step, allocate, held, threads)
 
     def make(self, step: Step) -> BatchResult:

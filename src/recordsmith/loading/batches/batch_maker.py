@@ -30,11 +30,7 @@ def batch_maker(
     functions: UserFunctions,
     may_skip: bool = False,
 ) -> BatchMaker:
-    """Return a BatchMaker for these features. Reads only the schema, or the first records.
-
-    Raises:
-        OptionError: as of `declare_features`; or the records lack what is declared.
-    """
+    """Return a BatchMaker for these features. Reads only the schema, or the first records."""
     datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
     previews = [one.view.preview_schema(_PREVIEW_COUNT) for one in datasets]
     schema, is_complete = merged_schema(previews)
@@ -56,11 +52,7 @@ def batch_maker(
 def _of_one_size(
     name: str, image: Image, specs: Mapping[str, FeatureSpec], datasets: Sequence[Dataset]
 ) -> Image:
-    """Return an Image with the size of the first images; the others are checked when loaded.
-
-    Raises:
-        OptionError: they differ, or none can be read.
-    """
+    """Return an Image with the size of the first images; the others are checked when loaded."""
     sizes: dict[tuple[int, int], str] = {}  # with the record that first has it
     for number, dataset in enumerate(datasets):
         of_mix = f" of dataset {number}" if len(datasets) > 1 else ""

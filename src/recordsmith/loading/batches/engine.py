@@ -82,12 +82,7 @@ class BatchEngine(Generic[Made_co]):
         return self
 
     def __next__(self) -> Made_co:
-        """Return the result of the next job.
-
-        Raises:
-            Exception: of the job, for the first of its rows that failed; closes the engine.
-            OptionError: the engine belongs to another process, or no thread can be started.
-        """
+        """Return the result of the next job."""
         if os.getpid() != self._process:
             raise OptionError(
                 "this iteration and its threads belong to another process",

@@ -87,11 +87,7 @@ class SequentialRecords:
         positions: Int64Array,
         allocate: AllocateBytes = empty_bytes,  # noqa: ARG002 - as of a dataset
     ) -> BytesArray:
-        """Return the payloads at many positions of the step.
-
-        Raises:
-            CorruptDataError: one of them could not be read.
-        """
+        """Return the payloads at many positions of the step."""
         found = dict(self._payloads)
         others = [at for at in positions.tolist() if at not in found]
         if others:

@@ -50,11 +50,7 @@ class UserFunctions:
         map_examples: Map | None = None,
         map_batches: Map | None = None,
     ) -> UserFunctions:
-        """Check what was passed as `filter`, `map_examples` and `map_batches`.
-
-        Raises:
-            OptionError: one of them cannot be called with one argument, nor with two.
-        """
+        """Check what was passed as `filter`, `map_examples` and `map_batches`."""
         return cls(
             filter=_user_function("filter", filter, "example"),
             map_examples=_user_function("map_examples", map_examples, "example"),

@@ -22,18 +22,7 @@ Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
 def declare_features(
     features: Features | None, schema: Schema, *, is_complete: bool
 ) -> dict[str, Feature]:
-    """Return a Feature for each name.
-
-    Args:
-        features: a key alone becomes a Scalar or Tensor if all records have the same number of
-            values, else Ragged; an image becomes an Image, its mask a Mask, other byte strings
-            Bytes. None selects all features of the schema that have a kind, with images as Bytes.
-        schema, is_complete: as of `resolve_requests`.
-
-    Raises:
-        OptionError: a value is not a feature; a key is missing or has several kinds; features
-            conflict, or two of them make an entry of the same name.
-    """
+    """Return a Feature for each name."""
     decodes_images = features is not None
     if features is None:
         schema.check_complete("name the features that you want")

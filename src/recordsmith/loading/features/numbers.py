@@ -75,11 +75,7 @@ class Scalar(_Numbers):
 
 
 def number_type(dtype: Any) -> np.dtype[Any]:
-    """Return the numeric dtype that `dtype` names.
-
-    Raises:
-        OptionError: it is not a numeric dtype.
-    """
+    """Return the numeric dtype that `dtype` names."""
     if dtype == "bfloat16":
         with suppress(ImportError):
             import_module("ml_dtypes")  # makes the name known to NumPy
@@ -104,12 +100,7 @@ def as_dtype(key: str, column: RaggedArray, dtype: str | None) -> RaggedArray: .
 @overload
 def as_dtype(key: str, column: Any, dtype: str | None) -> Any: ...
 def as_dtype(key: str, column: Any, dtype: str | None) -> Any:
-    """Convert a column to another dtype; return the same column if it has that dtype.
-
-    Raises:
-        CorruptDataError: feature-value-mismatch: the dtype cannot hold a number; `record` is its
-            row.
-    """
+    """Convert a column to another dtype; return the same column if it has that dtype."""
     if dtype is None:
         return column
     numbers: Any = column.values if isinstance(column, RaggedArray) else column
@@ -286,11 +277,7 @@ def _stored_kinds(dtype: str | None, fill: object) -> tuple[Kind, ...]:
 
 
 def check_room(length: object, policy: object) -> None:
-    """Check `length` and `too_long` of a padded feature.
-
-    Raises:
-        OptionError: they are invalid or conflict.
-    """
+    """Check `length` and `too_long` of a padded feature."""
     if length is not None and not (is_whole(length) and length >= 0):
         raise OptionError(
             option="length",

@@ -30,10 +30,6 @@ def resolve_requests(
         schema: of all records, or of the first ones.
         is_complete: whether the schema covers all records.
         may_skip: whether records without a feature may be skipped.
-
-    Raises:
-        OptionError: a key is missing in all or some records, or has another kind or shape than
-            declared; two features read one key differently; a shape or default is invalid.
     """
     _check_payload(schema, may_skip=may_skip)
     requests: dict[str, tuple[str, ColumnRequest]] = {}

@@ -41,11 +41,7 @@ class Link:
 
 
 def measure_link(dataset: Dataset) -> Link | None:
-    """Measure the network with requests for parts of the shards; None if all are local.
-
-    Raises:
-        FileAccessError: a shard cannot be read.
-    """
+    """Measure the network with requests for parts of the shards; None if all are local."""
     remote = [one for one in records_of(dataset).used_shards() if one.is_remote]
     if not remote:
         return None

@@ -57,11 +57,7 @@ class Schedule:
     def __init__(
         self, order: PositionOrder, share: RankShare, epochs: int | None, selection: Any = None
     ) -> None:
-        """
-        Args:
-            epochs: how many an iteration has; None for an endless one.
-            selection: the description of the records of the dataset; None for all.
-        """
+        """"""
         self._order = order
         self._selection = selection
         self.share = share
@@ -73,11 +69,7 @@ class Schedule:
         return Schedule(self._order, share, self._epochs, self._selection)
 
     def steps(self, progress: EpochProgress, skipped_count: int = 0) -> Iterator[Step]:
-        """Yield the steps of an iteration, starting at a place in it.
-
-        Args:
-            skipped_count: how many of this worker's steps to skip at the beginning.
-        """
+        """Yield the steps of an iteration, starting at a place in it."""
         epoch, read, passed = progress.epoch, progress.read, 0
         end = None if self._epochs is None else progress.begun + self._epochs
         while end is None or epoch < end:
@@ -111,11 +103,7 @@ class Schedule:
                 at += len(of_step)
 
     def length(self, progress: EpochProgress) -> int:
-        """Return how many steps of the iteration are left.
-
-        Raises:
-            TypeError: the iteration is endless.
-        """
+        """Return how many steps of the iteration are left."""
         if self._epochs is None:
             raise TypeError("an endless loader has no length; pass epochs")
         later = progress.begun + self._epochs - progress.epoch - 1
@@ -170,11 +158,7 @@ class Schedule:
         return {**order.describe(), **selection}
 
     def progress(self, state: Mapping[str, Any]) -> EpochProgress:
-        """Return the progress of a state, and adopt the order of that state.
-
-        Raises:
-            OptionError: the state is invalid, or of another order.
-        """
+        """Return the progress of a state, and adopt the order of that state."""
         if not isinstance(state, Mapping) or not is_same(state.get("version"), _VERSION):
             raise OptionError(
                 option="state", value=state, expected=f"a state_dict() of version {_VERSION}"

@@ -6,12 +6,14 @@ import dataclasses
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources.boxes.annotated import AnnotatedImages, Entry, Masks, path_notes
-from recordsmith.sources.boxes.boxes import BoxPolicy
+from recordsmith.sources.boxes.annotation import Annotation, AnnotationFile, Entry
+from recordsmith.sources.boxes.placing import BoxPolicy
+from recordsmith.sources.boxes.reader import Masks
+from recordsmith.sources.boxes.source import AnnotatedImages, path_notes
 from recordsmith.sources.files.file_index import (
     FOUND_WITH_SUFFIX,
     FileIndex,
@@ -19,43 +21,21 @@ from recordsmith.sources.files.file_index import (
     no_files,
     not_found,
 )
+from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.paths import inside, is_file
 from recordsmith.sources.flaws import Check
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
-_HEAD_BYTES = 1 << 16
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
 
-Kept_co = TypeVar("Kept_co", covariant=True)
 
-
-class DescribedImage(NamedTuple, Generic[Kept_co]):
-    """One image in an annotation file.
-
-    where: in the file: "image 17", "line 5".
-    file_name: of the image, as the file has it.
-    kept: what the listing keeps of its annotation.
-    """
-
-    where: str
-    file_name: str
-    kept: Kept_co
-
-
-class AnnotationFile(Protocol[Kept_co]):
-    """A file that describes many images; `name` is its path relative to the root."""
-
-    name: str
-
-    def described(self) -> Iterator[DescribedImage[Kept_co]]:
-        """Yield the images in the order of the file."""
-        ...
-
-
-class FileAnnotatedImages(AnnotatedImages):
+class AnnotationFiles(AnnotatedImages):
     """What the sources of such files share: the options `annotations` and `images`."""
+
+    option_names = ("annotations", "images", *AnnotatedImages.option_names)
 
     def __init__(
         self,
@@ -79,7 +59,8 @@ class FileAnnotatedImages(AnnotatedImages):
                 segmentation fails its sample, gets an empty mask (`clip`), or is dropped (`drop`).
             object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
                 `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
-                objects on top. Polygons are rasterized like in pycocotools.
+                objects on top. Polygons are rasterized like in pycocotools. Only for formats with
+                outlines.
 
         Raises:
             OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
@@ -100,15 +81,41 @@ class FileAnnotatedImages(AnnotatedImages):
             named = self._located(files)[1]
         return {**super().describe(), "annotations": named, "images": self._images}
 
-    def _files(
-        self, index: FileIndex, find: Callable[[FileIndex], Mapping[str, str]]
-    ) -> dict[str, tuple[Location, str]]:
-        """split -> (location, name for messages) of each file; `find` finds them."""
+    @classmethod
+    def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
+        if paths := cls._matching(tree):
+            what = cls.box_format.what.format(join_names(paths))
+            files = tuple(paths)
+            yield LayoutCandidate(cls.box_format.name, what, Confidence.ANNOTATED, files=files)
+
+    def _find(self, index: FileIndex) -> dict[str, str]:
+        """The annotation file of each split; a single one has the split ""."""
+        paths = [path for path in index.paths if self._matches(index, path)]
+        if not paths:
+            raise no_files(index.root, self.box_format.expected, index)
+        return group_by_split(paths)
+
+    def _matches(self, index: FileIndex, path: str) -> bool:
+        """Whether a file has the suffix of the format and begins like it."""
+        known = self.box_format
+        return path.lower().endswith(known.suffix) and known.matches(
+            (index.root / path).read(0, HEAD_BYTES)
+        )
+
+    def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
+        """The annotation file of each split."""
         if self._annotations is None:
-            return {split: (index.root / path, path) for split, path in find(index).items()}
-        given = self._annotations
-        files = given if isinstance(given, Mapping) else {"": given}
-        return {split: self._located(path) for split, path in files.items()}
+            paths = self._find(index)
+            places = {split: (index.root / path, path) for split, path in paths.items()}
+        else:
+            given = self._annotations
+            named = given if isinstance(given, Mapping) else {"": given}
+            places = {split: self._located(path) for split, path in named.items()}
+        with_outlines = self._masks is not None
+        return {
+            split: AnnotationFile.at(*place, with_outlines=with_outlines)
+            for split, place in places.items()
+        }
 
     def _located(self, place: PlaceLike) -> tuple[Location, str]:
         """A file from the caller, and its name relative to the root."""
@@ -118,43 +125,50 @@ class FileAnnotatedImages(AnnotatedImages):
             file = below if below is not None and is_file(below) else file
         return file, path_inside(self.root, file) or file.name
 
-    def _places(self, paths: Mapping[str, tuple[Location, str]]) -> dict[str, dict[str, str]]:
-        """What references have of each file: its name, and its location if it is not below."""
-        return {
-            name: {"place": name}
-            | ({} if path_inside(self.root, place) else {"file": str(place.absolute())})
-            for place, name in paths.values()
-        }
+    def _parse(self, files: Mapping[str, AnnotationFile]) -> dict[str, list[Annotation]]:
+        """The images of each file by split; those of a single file may have splits in it."""
+        images: dict[str, list[Annotation]] = {}
+        for split, file in files.items():
+            images[split] = []
+            for image in self.box_format.parse(file):
+                images[split].append(Annotation(file.name, file.version, image, file=file))
+        if len(files) == 1:
+            ((split, listed),) = images.items()
+            if listed and all(annotation.image.split for annotation in listed):
+                images = {}
+                for annotation in listed:
+                    images.setdefault(annotation.image.split.lower(), []).append(annotation)
+                images = {split: images[split] for split in sorted(images)}
+        return images
 
-    def _entries(
+    def _find_images(
         self,
         index: FileIndex,
-        files: Mapping[str, AnnotationFile[Kept_co]],
+        images: Mapping[str, Sequence[Annotation]],
+        files: Mapping[str, AnnotationFile],
         mask_folders: Collection[str] = (),
-    ) -> tuple[dict[str, Entry[Kept_co]], dict[str, str], list[str]]:
-        """The entries of all files, the split of each, and notices on what is left out.
-
-        Raises:
-            SourceError: the files list no images.
-        """
-        entries: dict[str, Entry[Kept_co]] = {}
+    ) -> tuple[dict[str, Entry], dict[str, str], list[str]]:
+        """The entries of all images, the split of each, and notices on what is left out."""
+        entries: dict[str, Entry] = {}
         splits: dict[str, str] = {}
         first: dict[str, str] = {}  # the file that lists an image first
-        for split, file in files.items():
-            folders = (
-                _image_folders(index, file.name, split) if self._images is None else [self._images]
-            )
-            for described in file.described():
-                entry = _make_entry(index, folders, file.name, described)
+        folders: dict[tuple[str, str], list[str]] = {}
+        for split, listed in images.items():
+            for annotation in listed:
+                file, where = annotation.place, annotation.image.where
+                if (file, split) not in folders:
+                    own = None if self._images is None else [self._images]
+                    folders[file, split] = own or _image_folders(index, file, split)
+                entry = _make_entry(index, folders[file, split], annotation)
                 name = entry.image
                 if name in entries:
-                    problem = f"{described.where}: {name} is already listed in {first[name]}"
-                    entry = dataclasses.replace(entry, fault=Fault(problem, file.name))
-                    name = f"{file.name}/{described.where.rpartition(' ')[2]}"
+                    problem = f"{where}: {name} is already listed in {first[name]}"
+                    entry = dataclasses.replace(entry, fault=Fault(problem, file))
+                    name = f"{file}/{where.rpartition(' ')[2]}"
                 if name in entries:  # ids may be missing or repeated
                     name = f"{name} ({len(entries)})"
                 entries[name], splits[name] = entry, split
-                first.setdefault(name, file.name)
+                first.setdefault(name, file)
         if not entries:
             names = join_names(file.name for file in files.values())
             raise SourceError(f"no images to pack: {names} list no images", path=self.root)
@@ -166,12 +180,8 @@ class FileAnnotatedImages(AnnotatedImages):
             and path not in used
             and posixpath.dirname(path) not in mask_folders
         ]
-        notices = count_notice(
-            left,
-            "image",
-            "missing from annotation files skipped",
-            check=Check.IMAGE_WITHOUT_ANNOTATION,
-        )
+        what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
+        notices = count_notice(left, "image", what, check=check)
         notices += count_notice(index.hidden, "hidden file", "skipped")
         return entries, splits, notices
 
@@ -199,30 +209,14 @@ def path_inside(root: Location, place: Location) -> str | None:
     return place.identity[len(root.identity) :].lstrip("/")
 
 
-def find_by_content(
-    index: FileIndex, suffix: str, fits: Callable[[bytes], bool], expected: str
-) -> dict[str, str]:
-    """Find the files that start as expected, and the split of each; a single one has the split "".
-
-    Raises:
-        SourceError: there are none, or they are ambiguous.
-    """
-    paths = [
-        path
-        for path in index.paths
-        if path.lower().endswith(suffix) and fits((index.root / path).read(0, _HEAD_BYTES))
-    ]
-    if not paths:
-        raise no_files(index.root, expected, index)
-    return group_by_split(paths)
-
-
 def group_by_split(paths: Sequence[str]) -> dict[str, str]:
+    """The split of each file, by its name; a single one may have the split ""."""
     if len(paths) == 1:
         words = _split_words(paths[0])
         return {words[0] if len(words) == 1 else "": paths[0]}
-    for tokens_of in (_split_words, _split_words_with_years):
-        splits = {tuple(tokens_of(path)): path for path in paths}
+    words_of: Callable[[str], list[str]]
+    for words_of in (_split_words, _split_words_with_years):
+        splits = {tuple(words_of(path)): path for path in paths}
         if len(splits) == len(paths) and all(len(words) == 1 for words in splits):
             return {words[0]: path for words, path in splits.items()}
     raise SourceError(
@@ -248,8 +242,7 @@ def _split_words_with_years(path: str) -> list[str]:
 def _image_folders(index: FileIndex, file: str, split: str) -> list[str]:
     """Where to look for images, best first: next to the file, folders named like it, images."""
     own = posixpath.dirname(file)
-    words = {split.lower(), *(word.lower() for word in _split_words_with_years(file))}
-    words.update(word.lower() for word in _split_words(file))
+    words = {split.lower(), *map(str.lower, (*_split_words_with_years(file), *_split_words(file)))}
     folders = sorted({posixpath.dirname(path) for path in index.paths if has_image_name(path)})
     above = {posixpath.dirname(folder) for folder in folders}
 
@@ -262,20 +255,20 @@ def _image_folders(index: FileIndex, file: str, split: str) -> list[str]:
         return (2 if last in _IMAGE_FOLDERS else 3), folder
 
     near = {own, posixpath.dirname(own), ""}
-    wanted = [folder for folder in {*folders, *above, *near} if rank(folder)[0] < 3]
-    return list(dict.fromkeys([*sorted(wanted, key=rank), *sorted(near)]))
+    likely = [folder for folder in {*folders, *above, *near} if rank(folder)[0] < 3]
+    return list(dict.fromkeys([*sorted(likely, key=rank), *sorted(near)]))
 
 
-def _make_entry(
-    index: FileIndex, folders: list[str], file: str, described: DescribedImage[Kept_co]
-) -> Entry[Kept_co]:
+def _make_entry(index: FileIndex, folders: list[str], annotation: Annotation) -> Entry:
     """The entry of an image; `folders` are where to look for it, best first."""
-    where, name, kept = described
+    file, image = annotation.place, annotation.image
+    name = image.file_name
     found = index.find_image(name, folders, file) if name else []
     if isinstance(found, Found) and has_image_name(found.path):
         if found.change == FOUND_WITH_SUFFIX and not has_image_name(name):
             found = Found(found.path)  # names without suffixes are usual
-        return Entry(found.path, kept, path_notes(found, name, f"{file}, {where}"))
+        annotation.image = image._replace(file_name="", where="")
+        return Entry(found.path, annotation, path_notes(found, name, f"{file}, {image.where}"))
     problem = not_found(found, name, join_names(folder or "." for folder in folders))
-    fault = Fault(f"{where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)
-    return Entry(f"{file}/{where.rpartition(' ')[2]}", kept, fault=fault)
+    fault = Fault(f"{image.where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)
+    return Entry(f"{file}/{image.where.rpartition(' ')[2]}", annotation, fault=fault)

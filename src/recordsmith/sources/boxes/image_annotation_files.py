@@ -1,4 +1,4 @@
-"""Find annotation files of one image each, their images and split lists, in the common layouts.
+"""Sources with an annotation file for each image: the files, their images, and lists of splits.
 
 `Annotations/` and `JPEGImages/` with lists in `ImageSets/`, `annotations/` and `images/`, or files
 next to the images, with or without folders named like splits. An image without a file is a sample
@@ -7,26 +7,35 @@ only if a list names it.
 
 from __future__ import annotations
 
-import dataclasses
+import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from recordsmith.errors import RecordsmithError, SourceError
-from recordsmith.sources.boxes.annotated import Entry, path_notes
-from recordsmith.sources.boxes.image_annotations import (
-    Annotated,
-    ImageAnnotation,
-    dump_annotation,
+from recordsmith.sources.boxes.annotation import (
+    MAX_VALUE_BYTES,
+    AnnotatedObject,
+    Annotation,
+    AnnotationFile,
+    Entry,
 )
+from recordsmith.sources.boxes.source import (
+    AnnotatedImages,
+    ListedImages,
+    path_notes,
+    strength,
+)
+from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.name_files import Lines, read_lines
 from recordsmith.sources.flaws import Check
+from recordsmith.sources.layouts import LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.splits import split_lists, splits_by_folder
-from recordsmith.stores import Location
 
 _ANNOTATION_FOLDERS = frozenset(
     ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels")
@@ -38,50 +47,39 @@ _CLASS_MARKS = ("-1", "0", "1", "-0")  # after a name in a list of one class
 _OTHER_NAME = "annotations name another image than their file name does"
 
 
-class FileFormat(NamedTuple):
-    """A format of annotation files.
+class ImageAnnotationFiles(AnnotatedImages):
+    """What the sources of such files share."""
 
-    read: returns None for a file of another type.
-    expected: for the error if there are none.
-    """
+    @classmethod
+    def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
+        if paths := cls._matching(tree):
+            what = cls.box_format.what.format(paths[0])
+            confidence = strength(tree, cls.box_format.suffix)
+            yield LayoutCandidate(cls.box_format.name, what, confidence)
 
-    suffix: str
-    read: Callable[[Location, str], ImageAnnotation | None]
-    expected: str
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        found = _Annotations(self, index)
+        if lists := _read_lists(index, found.layout):
+            entries, splits, notices = _with_lists(index, found, lists)
+        else:
+            entries, splits = found.entries, splits_by_folder(found.entries)
+            used = {entry.image for entry in entries.values()}
+            left = [path for path in found.layout.image_paths if path not in used]
+            what, check = "without an annotation file skipped", Check.IMAGE_WITHOUT_ANNOTATION
+            notices = count_notice(left, "image", what, check=check)
+        if not entries:
+            raise no_files(index.root, self.box_format.expected, index)
+        kind = self.box_format.suffix[1:].upper()
+        notices += [
+            *count_notice(found.foreign, f"other {kind} file", "skipped"),
+            *count_notice(found.layout.masks, "segmentation mask", "skipped"),
+            *count_notice(index.hidden, "hidden file", "skipped"),
+        ]
+        classes = self._classes(index, found.class_names)
+        return ListedImages(entries, splits, classes, notices)
 
-
-class AnnotatedSamples(NamedTuple):
-    """The samples to pack.
-
-    entries: by sample name: the path of its image, or of its annotation file if the image is
-        missing.
-    splits: by sample name, if there are several.
-    class_names: of all objects in all readable files.
-    """
-
-    entries: dict[str, Entry[Annotated]]
-    splits: dict[str, str]
-    class_names: set[str]
-    notices: list[str]
-
-
-def find_samples(index: FileIndex, files: FileFormat) -> AnnotatedSamples:
-    """Find annotation files and their images. Reads every file of the format.
-
-    Raises:
-        SourceError: there are none, or several datasets.
-        FileAccessError: a list cannot be read.
-    """
-    survey = _Survey(index, _Layout(index, files.suffix), files)
-    lists = _read_lists(index, survey.layout)
-    if lists:
-        entries, splits, notices = _with_lists(index, survey, lists)
-    else:
-        entries, splits = survey.entries, splits_by_folder(survey.entries)
-        notices = survey.without_annotation()
-    if not entries:
-        raise no_files(index.root, files.expected, index)
-    return AnnotatedSamples(entries, splits, survey.class_names, [*notices, *survey.notices()])
+    def _classes(self, index: FileIndex, names: set[str]) -> Classes:
+        return make_classes(names, self._label_map)
 
 
 class _Layout:
@@ -92,26 +90,21 @@ class _Layout:
         inside = [path for path in index.paths if path.startswith(self.base)]
         folders = sorted({path[len(self.base) :].split("/")[0] for path in inside if "/" in path})
         documents = [path for path in inside if path.lower().endswith(suffix)]
+        named = (f"{self.base}{n}/" for n in folders if n.lower() in _ANNOTATION_FOLDERS)
         self.annotations = next(
-            (
-                f"{self.base}{name}/"
-                for name in folders
-                if name.lower() in _ANNOTATION_FOLDERS
-                and any(path.startswith(f"{self.base}{name}/") for path in documents)
-            ),
+            (folder for folder in named if any(path.startswith(folder) for path in documents)),
             self.base,
         )
         by_lower = {name.lower(): name for name in folders}
-        named = [by_lower[name] for name in _IMAGE_FOLDERS if name in by_lower]
-        has_own = self.annotations != self.base and bool(named)
-        self.images = f"{self.base}{named[0]}/" if has_own else self.base
+        images = [by_lower[name] for name in _IMAGE_FOLDERS if name in by_lower]
+        has_own = self.annotations != self.base and bool(images)
+        self.images = f"{self.base}{images[0]}/" if has_own else self.base
         self.documents = [path for path in documents if path.startswith(self.annotations)]
+        pixels = [path for path in inside if has_image_name(path)]
+        self.masks = [path for path in pixels if _is_mask(path)]
         self.image_paths = [
-            path
-            for path in inside
-            if path.startswith(self.images) and has_image_name(path) and not _is_mask(path)
+            path for path in pixels if path.startswith(self.images) and not _is_mask(path)
         ]
-        self.masks = [path for path in inside if has_image_name(path) and _is_mask(path)]
 
     def folders_for(self, document: str) -> list[str]:
         """Where to look for the image of an annotation file, best first."""
@@ -121,80 +114,71 @@ class _Layout:
 
 
 def _base(index: FileIndex) -> str:
-    """The folder of the dataset: the root, or the only dataset below it, VOCdevkit/VOC2012/.
-
-    Raises:
-        SourceError: there are several datasets below the root.
-    """
+    """The folder of the dataset: the root, or the only dataset below it, VOCdevkit/VOC2012/."""
     bases = {
         path[: match.start()]
         for path in index.paths
         if (match := _ANNOTATIONS.search(path)) and path.endswith(".xml")
     }
     if len(bases) > 1 and "" not in bases:
-        found = join_names(sorted(str(index.root / base[:-1]) for base in bases), "or")
+        paths = join_names(sorted(str(index.root / base[:-1]) for base in bases), "or")
         raise SourceError(
             f"the folder contains {len(bases)} datasets, each with its own Annotations/",
             path=index.root,
-            remedy=f"Pack {found}.",
+            remedy=f"Pack {paths}.",
         )
     return bases.pop() if len(bases) == 1 else ""
 
 
-class _Survey:
-    """The samples and class names of all annotation files; see `AnnotatedSamples`."""
+def _is_mask(path: str) -> bool:
+    return not _MASK_FOLDERS.isdisjoint(path.lower().split("/"))
 
-    def __init__(self, index: FileIndex, layout: _Layout, files: FileFormat) -> None:
-        self._files = files
-        self.layout = layout
-        self.entries: dict[str, Entry[Annotated]] = {}
-        self.class_names: set[str] = set()
+
+class _Annotations:
+    """The samples and class names of all annotation files, which are read.
+
+    entries: by sample name: the path of its image, or of its annotation file if the image is
+        missing.
+    foreign: files of another type.
+    """
+
+    def __init__(self, source: AnnotatedImages, index: FileIndex) -> None:
+        self._format = source.box_format
         self._index = index
-        self._foreign: list[str] = []
-        self._stems = {stem_of(path) for path in layout.documents}
-        for document in layout.documents:
+        self.layout = _Layout(index, self._format.suffix)
+        self.entries: dict[str, Entry] = {}
+        self.class_names: set[str] = set()
+        self.foreign: list[str] = []
+        self._stems = {stem_of(path) for path in self.layout.documents}
+        for document in self.layout.documents:
             self._add(document)
 
-    def without_annotation(self) -> list[str]:
-        """A notice on skipped images without an annotation file."""
-        used = {entry.image for entry in self.entries.values()}
-        left = [path for path in self.layout.image_paths if path not in used]
-        return count_notice(
-            left,
-            "image",
-            "without an annotation file skipped",
-            check=Check.IMAGE_WITHOUT_ANNOTATION,
-        )
-
-    def notices(self) -> list[str]:
-        return [
-            *count_notice(self._foreign, f"other {self._files.suffix[1:].upper()} file", "skipped"),
-            *count_notice(self.layout.masks, "segmentation mask", "skipped"),
-            *count_notice(self._index.hidden, "hidden file", "skipped"),
-        ]
-
     def _add(self, document: str) -> None:
+        notes: list[tuple[str, str]] = []
+        location, version = self._index.root / document, self._index.version_of(document)
+        file = AnnotationFile(location, document, version, note=lambda *note: notes.append(note))
         try:
-            found = self._files.read(self._index.root / document, document)
-        except SourceError as error:
-            fault = Fault(error.problem, error.path, error.line, error.remedy)
-            self.entries[document] = Entry(document, Annotated(document), fault=fault)
-            return
+            images = [*self._format.parse(file)]
         except RecordsmithError as error:
             fault = Fault(str(error))
-            self.entries[document] = Entry(document, Annotated(document), fault=fault)
+            if isinstance(error, SourceError):
+                fault = Fault(error.problem, error.path, error.line, error.remedy)
+            self.entries[document] = Entry(document, Annotation(document, version), fault=fault)
             return
-        if found is None:
-            self._foreign.append(document)
+        if not images:
+            self.foreign.append(document)
             return
-        self.class_names |= found.class_names()
-        entry = self._entry(Annotated(document, dump_annotation(found)), found.filename)
-        if entry.fault is not None and found.has_image:
-            annotated = Annotated(document, dump_annotation(found), has_image=True)
-            entry = Entry(document, annotated)
-        if found.notes:
-            entry = dataclasses.replace(entry, notes=(*entry.notes, *found.notes))
-        if entry.fault is not None:
+        image = images[0]
+        names = {item.name for item in image.objects if item.name and "\n" not in item.name}
+        self.class_names |= names
+        content = _dump(image.objects)
+        kept = image._replace(objects=(), file_name="", has_pixels=False)
+        annotation = Annotation(document, version, kept, content)
+        entry = self._entry(annotation, image.file_name)
+        if entry.fault is not None and image.has_pixels:
+            entry.fault, annotation.image = None, kept._replace(has_pixels=True)
+        entry.notes += tuple(notes)
+        if entry.fault is not None or entry.image == document:
             self.entries[document] = entry
             return
         earlier = self.entries.setdefault(entry.image, entry)
@@ -203,49 +187,45 @@ class _Survey:
                 self.entries[entry.image], earlier, entry = entry, entry, earlier
             assert entry.annotation is not None
             assert earlier.annotation is not None
-            path = entry.annotation.path
-            problem = f"image {entry.image} already has the annotations {earlier.annotation.path}"
-            self.entries[path] = Entry(path, entry.annotation, fault=Fault(problem, path))
+            path, other = entry.annotation.place, earlier.annotation.place
+            fault = Fault(f"image {entry.image} already has the annotations {other}", path)
+            self.entries[path] = Entry(path, entry.annotation, fault=fault)
 
-    def _entry(self, annotation: Annotated, filename: str) -> Entry[Annotated]:
+    def _entry(self, annotation: Annotation, filename: str) -> Entry:
         """Find the image by the name in the annotation, else by the name of the annotation file."""
-        document = annotation.path
+        document = annotation.place
         folders = self.layout.folders_for(document)
         stem = stem_of(document)
         named = self._index.find_image(filename, folders, document) if filename else []
         if isinstance(named, Found) and not self._is_image(named.path):
             named = []
         is_own = isinstance(named, Found) and stem_of(named.path) == stem
-        if isinstance(named, Found) and (is_own or stem_of(named.path) not in self._stems):
-            notes = self._notes(document, filename, named, stem)
-            return Entry(named.path, annotation, notes)
-        own = self._index.find_image(stem, folders, document)
+        own: Found | list[str] = []
+        if not isinstance(named, Found) or (not is_own and stem_of(named.path) in self._stems):
+            own = self._index.find_image(stem, folders, document)
         if isinstance(own, Found) and self._is_image(own.path):
             other = own._replace(change=_OTHER_NAME if filename else None)
             return Entry(own.path, annotation, path_notes(other, filename, document))
         if isinstance(named, Found):
-            return Entry(named.path, annotation, self._notes(document, filename, named, stem))
-        fault = Fault(
-            not_found(named or own, filename or stem),
-            document,
-            check=Check.ANNOTATION_WITHOUT_IMAGE,
-        )
+            notes = path_notes(named, filename, document)
+            if not is_own:
+                notes += path_notes(named._replace(change=_OTHER_NAME), filename, document)
+            return Entry(named.path, annotation, notes)
+        problem = not_found(named or own, filename or stem)
+        fault = Fault(problem, document, check=Check.ANNOTATION_WITHOUT_IMAGE)
         return Entry(document, annotation, fault=fault)
 
-    def _notes(
-        self, document: str, filename: str, found: Found, stem: str
-    ) -> tuple[tuple[str, str], ...]:
-        notes = path_notes(found, filename, document)
-        if stem_of(found.path) != stem:
-            notes += path_notes(found._replace(change=_OTHER_NAME), filename, document)
-        return notes
-
     def _is_image(self, path: str) -> bool:
-        return not path.lower().endswith(self._files.suffix)
+        return not path.lower().endswith(self._format.suffix)
 
 
-def _is_mask(path: str) -> bool:
-    return not _MASK_FOLDERS.isdisjoint(path.lower().split("/"))
+def _dump(objects: Sequence[AnnotatedObject]) -> bytes:
+    """The objects as JSON; empty if that is large or JSON has no such numbers."""
+    try:
+        content = json.dumps(objects, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:
+        return b""
+    return content if len(content) <= MAX_VALUE_BYTES else b""
 
 
 class _List(NamedTuple):
@@ -260,38 +240,35 @@ def _read_lists(index: FileIndex, layout: _Layout) -> list[_List]:
     """The lists of splits, without those of one class (aeroplane_train.txt)."""
     for folder in ("imagesets/main", "imagesets"):
         known = layout.base.lower() + folder
-        lists = split_lists(
-            path for path in index.paths if posixpath.dirname(path).lower() == known
-        )
-        if lists:
-            return [
-                _List(split, path, read_lines(index.root / path)) for split, path in lists.items()
-            ]
+        paths = (path for path in index.paths if posixpath.dirname(path).lower() == known)
+        if lists := split_lists(paths):
+            return [_List(split, p, read_lines(index.root / p)) for split, p in lists.items()]
     return []
 
 
 def _with_lists(
-    index: FileIndex, survey: _Survey, lists: Iterable[_List]
-) -> tuple[dict[str, Entry[Annotated]], dict[str, str], list[str]]:
+    index: FileIndex, found: _Annotations, lists: list[_List]
+) -> tuple[dict[str, Entry], dict[str, str], list[str]]:
     """The entries in the lists, the split of each, and notices."""
     by_stem: dict[str, str] = {}
-    for name, entry in survey.entries.items():
-        by_stem.setdefault(stem_of(entry.annotation.path if entry.annotation else name), name)
+    for name, entry in found.entries.items():
+        document = entry.annotation.place if entry.annotation else name
+        by_stem.setdefault(stem_of(document), name)
         by_stem.setdefault(stem_of(name), name)
-    entries: dict[str, Entry[Annotated]] = {}
+    entries: dict[str, Entry] = {}
     splits: dict[str, str] = {}
     twice: list[str] = []
     bare: list[str] = []
-    folders = [survey.layout.images.rstrip("/"), survey.layout.base.rstrip("/")]
+    folders = [found.layout.images.rstrip("/"), found.layout.base.rstrip("/")]
     for listed in lists:
         for line, text in listed.names:
+            plain = _without_class_mark(text)
             known = by_stem.get(posixpath.basename(text)) or by_stem.get(stem_of(text))
-            if known is None and (short := _without_class_mark(text)) != text:
-                known, text = by_stem.get(short), short  # noqa: PLW2901 - without the mark
+            known = known or by_stem.get(plain)
             if known is None:
-                entry = _unannotated(index, folders, listed, line, text)
+                entry = _unannotated(index, folders, listed, line, plain)
             else:
-                entry = survey.entries[known]
+                entry = found.entries[known]
             name = known or entry.image
             if name in entries:
                 if splits[name] != listed.split:
@@ -300,15 +277,11 @@ def _with_lists(
             if entry.annotation is None and entry.fault is None:
                 bare.append(name)
             entries[name], splits[name] = entry, listed.split
-    left = sorted({*survey.entries, *survey.layout.image_paths} - entries.keys())
+    left = sorted({*found.entries, *found.layout.image_paths} - entries.keys())
+    what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
     notices = [
         *count_notice(twice, "image", "in two splits packed in the first"),
-        *count_notice(
-            bare,
-            "image",
-            "without an annotation file packed without boxes",
-            check=Check.IMAGE_WITHOUT_ANNOTATION,
-        ),
+        *count_notice(bare, "image", what, check=check),
         *count_notice(left, "file", "missing from the lists skipped"),
     ]
     return entries, splits, notices
@@ -325,7 +298,7 @@ def _without_class_mark(text: str) -> str:
 
 def _unannotated(
     index: FileIndex, folders: list[str], listed: _List, line: int, name: str
-) -> Entry[Annotated]:
+) -> Entry:
     """The entry of a listed image without an annotation file."""
     found = index.find_image(name, folders, listed.path)
     if isinstance(found, Found) and has_image_name(found.path):

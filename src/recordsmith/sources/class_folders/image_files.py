@@ -9,7 +9,7 @@ from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.sources.class_names import class_in_name, classes_in_names, compile_class_pattern
+from recordsmith.sources.classes import class_in_name, classes_in_names, compile_class_pattern
 from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
 from recordsmith.sources.files.images import class_features, read_image
 from recordsmith.sources.files.paths import check_folder, last_name, relative_place

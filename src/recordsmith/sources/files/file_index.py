@@ -67,15 +67,10 @@ class FileIndex:
         return self.size_and_version(path)[1]
 
     def find(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
-        """Find the file that an annotation calls `name`.
+        """Find the file that an annotation calls `name`; or all candidates, if there is not one.
 
-        Args:
-            name: a path relative to one of the folders, or from another machine.
-            folders: where to look, best first; "" is the root.
-            near: path of the annotation: of several candidates the nearest one wins.
-
-        Returns:
-            The file; or all candidates if the name is ambiguous; empty if there are none.
+        `name` is relative to one of the folders, the best first, or from another machine. The
+        nearest of several candidates to `near` wins, the path of the annotation.
         """
         for folder in folders:
             path = _joined(folder, name)
@@ -111,20 +106,20 @@ class FileIndex:
         return Found(best[0], FOUND_WITH_SUFFIX) if len(best) == 1 else best
 
     @cached_property
-    def _by_name(self) -> _Namesakes:
-        return _Namesakes(self.paths, posixpath.basename)
+    def _by_name(self) -> _PathsByName:
+        return _PathsByName(self.paths, posixpath.basename)
 
     @cached_property
-    def _by_spelling(self) -> _Namesakes:
-        return _Namesakes(self.paths, lambda path: name_key(posixpath.basename(path)))
+    def _by_spelling(self) -> _PathsByName:
+        return _PathsByName(self.paths, lambda path: name_key(posixpath.basename(path)))
 
     @cached_property
-    def _by_stem(self) -> _Namesakes:
+    def _by_stem(self) -> _PathsByName:
         images = filter(has_image_name, self.paths)
-        return _Namesakes(images, lambda path: name_key(stem_of(path)))
+        return _PathsByName(images, lambda path: name_key(stem_of(path)))
 
 
-class _Namesakes:
+class _PathsByName:
     """Files by a key of their names, and of those with one key the nearest ones."""
 
     def __init__(self, paths: Iterable[str], key: Callable[[str], str]) -> None:

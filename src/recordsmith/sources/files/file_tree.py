@@ -26,6 +26,7 @@ HIGHEST_KEY = 1 << 32
 """Above every `sampling_key`."""
 _MAX_LISTED = 100_000
 _MAX_SCANNED = 20_000
+_MAX_HEADS = 100
 _NAMES_KEPT = 1000
 _FEWER_KEPT = 32
 _KEPT_IN_ALL = 200_000
@@ -130,6 +131,7 @@ class FileTree:
         self.root = root
         self._max_folders = max_folders
         self._listings: dict[str, list[FolderEntry]] = {}
+        self._heads: dict[str, bytes] = {}
         self._room = _MAX_LISTED
 
     # -- listings ----------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ class FileTree:
         if not folder:
             return self
         tree, head = FileTree(self.root / folder), f"{folder}/"
-        tree._listings = self._listings
+        tree._listings, tree._heads = self._listings, self._heads
         if folder in self.folders:
             tree.folders = {
                 path[len(head) :]: replace(scan, path=path[len(head) :])
@@ -319,11 +321,17 @@ class FileTree:
                     yield f"{folder.path}/{name}" if folder.path else name
 
     def head(self, path: str) -> bytes:
-        """The first 64 KiB of a file; empty if it cannot be read."""
-        try:
-            return (self.root / path).read(0, HEAD_BYTES)
-        except FileAccessError:
-            return b""
+        """The first 64 KiB of a file; empty if it cannot be read. Some are kept."""
+        file = self.root / path
+        head = self._heads.get(str(file))
+        if head is None:
+            try:
+                head = file.read(0, HEAD_BYTES)
+            except FileAccessError:
+                head = b""
+            if len(self._heads) < _MAX_HEADS:
+                self._heads[str(file)] = head
+        return head
 
     @cached_property
     def image_counts(self) -> Mapping[str, int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 from recordsmith.errors import SourceError
+from recordsmith.sources.files.paths import object_version
 from recordsmith.sources.source import Sample, StoredReader, unlisted_error
 from recordsmith.stores import Location
 
@@ -42,13 +43,7 @@ class FilesReader(StoredReader, Generic[_Opened]):
         return self
 
     def opened(self, sample: Sample) -> tuple[_Opened, Mapping[str, Any]]:
-        """The open file that contains a sample, and the reference of the sample.
-
-        Raises:
-            OptionError: the sample is not from a listing of this source.
-            SourceError: the file has changed since it was listed.
-            FileAccessError: the file cannot be read.
-        """
+        """The open file that contains a sample of a listing, and the reference of the sample."""
         reference = sample.reference or {}
         try:
             return self.file(reference["file"]), reference
@@ -56,13 +51,7 @@ class FilesReader(StoredReader, Generic[_Opened]):
             raise unlisted_error(sample) from None
 
     def file(self, name: str) -> _Opened:
-        """An open file.
-
-        Raises:
-            KeyError: it is not one of the files.
-            SourceError: it has changed since it was listed.
-            FileAccessError: it cannot be read.
-        """
+        """An open file; KeyError if it is not one of the files."""
         known: dict[str, _Opened] = vars(self)["_opened"]
         if name not in known:
             if name not in dict(self.files):
@@ -77,13 +66,9 @@ class FilesReader(StoredReader, Generic[_Opened]):
         """Open a file, or several files together; returns them by name."""
 
     def checked(self, name: str) -> Location:
-        """The place of a file that has not changed.
-
-        Raises:
-            SourceError: it has.
-        """
+        """The place of a file; an error if it has changed."""
         location = self.root / name
-        if location.store.version_number(location.info().version) != dict(self.files)[name]:
+        if object_version(location) != dict(self.files)[name]:
             raise SourceError(
                 "the file changed since its samples were listed",
                 path=location,
@@ -94,11 +79,7 @@ class FilesReader(StoredReader, Generic[_Opened]):
 
 def versions_of(root: Location, names: Sequence[str]) -> tuple[tuple[str, int], ...]:
     """The files of a reader: names with version numbers."""
-    found = []
-    for name in names:
-        location = root / name
-        found.append((name, location.store.version_number(location.info().version)))
-    return tuple(found)
+    return tuple((name, object_version(root / name)) for name in names)
 
 
 def below_common_folder(places: Sequence[Location]) -> tuple[Location, list[str]]:

@@ -96,11 +96,14 @@ def common_version(versions: Iterable[int]) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little") >> 1
 
 
+def object_version(location: Location) -> int:
+    """The version number of an object that must exist."""
+    return location.store.version_number(location.info().version)
+
+
 def files_version(locations: Iterable[Location]) -> int:
     """A number for objects that must exist."""
-    return common_version(
-        location.store.version_number(location.info().version) for location in locations
-    )
+    return common_version(map(object_version, locations))
 
 
 # -- paths in annotations --------------------------------------------------------------------------

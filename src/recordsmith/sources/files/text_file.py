@@ -18,7 +18,7 @@ from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile
 
 _BLOCK_BYTES = 1 << 22
-_LONGEST_LINE_BYTES = 1 << 25
+_MAX_LINE_BYTES = 1 << 25
 _Block = TypeVar("_Block")
 _UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -79,9 +79,8 @@ class TextFile:
     ) -> Iterator[_Block]:
         """Yield what `take` makes of the file from an offset, which is in this line.
 
-        Args:
-            take: called with bytes, their offset and line, and whether they are the last. Returns
-                a block and the number of bytes that it used; 0 if it needs more.
+        `take` is called with bytes, their offset and line, and whether they are the last. It
+        returns a block and the number of bytes that it used; 0 if it needs more.
         """
         size = _BLOCK_BYTES
         while data := self.read(offset, size):
@@ -92,9 +91,9 @@ class TextFile:
                 line += line_count(data[:stop])
                 size = _BLOCK_BYTES
                 continue
-            if size >= _LONGEST_LINE_BYTES:
+            if size >= _MAX_LINE_BYTES:
                 raise SourceError(
-                    f"not a text table: a line exceeds {_LONGEST_LINE_BYTES:,} bytes",
+                    f"not a text table: a line exceeds {_MAX_LINE_BYTES:,} bytes",
                     path=self.path,
                     line=line,
                 )

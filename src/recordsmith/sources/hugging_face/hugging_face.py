@@ -17,12 +17,11 @@ import numpy as np
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.example import Kind
-from recordsmith.sources.boxes.boxes import (
+from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners
+from recordsmith.sources.boxes.placing import (
     BOX_KINDS,
-    AnnotatedBox,
     BoxPolicy,
     BoxReader,
-    Corners,
     box_features,
     check_policy,
 )
@@ -285,10 +284,9 @@ class HuggingFaceReader:
         for number, (box, label) in enumerate(zip(corners.tolist(), labels.tolist(), strict=True)):
             is_known = 0 <= label < len(columns.class_names)
             class_name = columns.class_names[label] if is_known else str(label)
-            place = f"{name}, object {number}"
             sides: Corners = (box[0], box[1], box[2], box[3])
-            found.append(AnnotatedBox(place, class_name, sides))
-        placed = reader.place(found, frame, self._classes)
+            found.append(AnnotatedObject(f"object {number}", class_name, sides))
+        placed = reader.place(found, frame, self._classes, name)
         reader.finish(name)
         return box_features(placed)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import OptionError, option
-from recordsmith.sources.class_names import class_in_name, classes_in_names, compile_class_pattern
+from recordsmith.sources.classes import class_in_name, classes_in_names, compile_class_pattern
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.name_files import read_lines, read_text
 from recordsmith.sources.files.paths import check_folder, is_file, last_name, relative_place
@@ -160,8 +160,8 @@ class ImagePairs(TreeSource):
         tree = None if self.root is None else self._take_tree(self.root)
         if tree is not None and not (self._given or self._list or self._folders):
             return self._resolved(tree).list_samples()
-        found = self._find(tree)
-        samples = tuple(sorted(found.samples, key=lambda sample: sample.name))
+        collected = self._collect(tree)
+        samples = tuple(sorted(collected.samples, key=lambda sample: sample.name))
         classes = None
         if self._pattern is not None:
             sound = [sample for sample in samples if "fault" not in (sample.reference or ())]
@@ -172,9 +172,9 @@ class ImagePairs(TreeSource):
         colours = self._table and tuple((*rgb, number) for rgb, number in self._table.items())
         return Listing(
             samples,
-            PairReader(found.root, found.mask_root, colours or None, classes),
-            classes or self._mask_classes(found),
-            tuple(found.notices),
+            PairReader(collected.root, collected.mask_root, colours or None, classes),
+            classes or self._mask_classes(collected),
+            tuple(collected.notices),
             sort_splits(sample.split for sample in samples if sample.split is not None),
             only_split([], self.root),
         )
@@ -206,15 +206,15 @@ class ImagePairs(TreeSource):
         below = None if self.root is None else place.relative_to(self.root)
         return below or place.name
 
-    def _mask_classes(self, found: PairSamples) -> ClassNames | None:
+    def _mask_classes(self, collected: PairSamples) -> ClassNames | None:
         """The names of the numbers in masks: of the file of colours, `class_names.txt`, or VOC."""
         if isinstance(self._colours, (str, os.PathLike)) and self._colours not in PRESETS:
             text = read_text(relative_place(self.root, self._colours, as_location))
             return tuple(name or None for _, name in parse_colour_table(text))
         if self.root is not None and is_file(listed := self.root / _CLASS_NAMES):
             return tuple(name for _, name in read_lines(listed) if name != "__ignore__")
-        references = (sample.reference or {} for sample in found.samples)
-        masks = [f"{found.mask_root.key}/{r['mask']}" for r in references if "mask" in r]
+        references = (sample.reference or {} for sample in collected.samples)
+        masks = [f"{collected.mask_root.key}/{r['mask']}" for r in references if "mask" in r]
         return VOC_CLASSES if masks and all(map(_OF_VOC.search, masks)) else None
 
     def _resolved(self, tree: FileTree) -> ImagePairs:
@@ -230,7 +230,7 @@ class ImagePairs(TreeSource):
         source.use_tree(tree)
         return source
 
-    def _find(self, tree: FileTree | None) -> PairSamples:
+    def _collect(self, tree: FileTree | None) -> PairSamples:
         """Find the pairs, in the way that the options say."""
         if self._given is not None:
             return check_pairs(self._given, self.root)
@@ -254,17 +254,17 @@ class ImagePairs(TreeSource):
             ]
             check_folder(folders[0].images, "a folder")
             check_folder(folders[0].masks, "a folder")
-        found = PairSamples(self._base_of(folders[0].images), self._base_of(folders[0].masks))
+        collected = PairSamples(self._base_of(folders[0].images), self._base_of(folders[0].masks))
         lists = self._split_lists
-        if lists is None and found.root == self.root:
+        if lists is None and collected.root == self.root:
             near = folders[0].images.parent / VOC_LISTS
             is_inside = near.relative_to(self.root) is not None
             lists = near if is_inside and near.is_folder() else None
-        pair_folders(tree or FileTree(found.root), found, folders, self._rule, lists)
-        if tree is not None and found.root == found.mask_root == self.root:
+        pair_folders(tree or FileTree(collected.root), collected, folders, self._rule, lists)
+        if tree is not None and collected.root == collected.mask_root == self.root:
             used = [folder for pair in folders for folder in (pair.images, pair.masks)]
-            found.notices += left_out(tree, used, lists)
-        return found
+            collected.notices += left_out(tree, used, lists)
+        return collected
 
     def _base_of(self, folder: Location) -> Location:
         """What files in a folder are relative to: the root, or the folder if it is elsewhere."""

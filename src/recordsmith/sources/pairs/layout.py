@@ -380,18 +380,15 @@ def _candidate(tree: FileTree, pair: _Pair, confidence: Confidence) -> LayoutCan
         files = (colours,)
         presets = {"grey": ", gray levels in RGB", "voc": ", in VOC's colours"}
         what += presets.get(colours, f", in the colours of {colours}")
-    options |= _lists(tree, images, masks)
-    left_out = _names_of_groups(pair)
-    if "class_pattern" in options:
-        what += ", classes from their names"
-        left_out = ()
+    if (lists := _folder_of_lists(tree, images, masks)) is not None:
+        options["split_lists"] = lists
     return LayoutCandidate(
         "pairs",
         what,
         confidence,
         options,
         noun="pairs",
-        left_out=left_out,
+        left_out=_names_of_groups(pair),
         files=files,
         problem=problem.text,
         remedy=problem.remedy,
@@ -472,25 +469,19 @@ def _colour_table(tree: FileTree, colours: frozenset[Colour]) -> str | None:
     return preset_of(colours)
 
 
-def _lists(tree: FileTree, images: _Side, masks: _Side) -> dict[str, Any]:
-    """The folder with lists of splits, and the pattern of classes if lists have their numbers."""
+def _folder_of_lists(tree: FileTree, images: _Side, masks: _Side) -> str | None:
+    """The folder with lists of the images of each split, next to the images or the masks."""
     scan = tree.folders.get(images.folder)
     if images.folder == masks.folder or scan is None or not scan.images:
-        return {}
+        return None
     known = {os.path.splitext(name)[0] for name in scan.images}
     for folder in dict.fromkeys(side.folder.rpartition("/")[0] for side in (masks, images)):
         above = tree.folders.get(folder)
         files = split_lists(above.names if above else ()).values()
         heads = [tree.head(_inside(folder, name)).decode("utf-8", "replace") for name in files]
-        lines = [line.split() for head in heads for line in head.splitlines()[:200] if line.strip()]
-        names = [os.path.splitext(line[0])[0] for line in lines]
+        lines = [line.split() for head in heads for line in head.splitlines()[:200]]
+        names = [os.path.splitext(line[0])[0] for line in lines if line]
         sampled = [name for name in names if sampling_key(name) < scan.highest_key]
-        if not sampled or sum(name in known for name in sampled) < 0.5 * len(sampled):
-            continue
-        options = {"split_lists": folder or "."}
-        has_numbers = all(len(line) > 1 and line[1].isdigit() for line in lines)
-        are_numbered = all(re.fullmatch(r".+_\d+", name) for name in names)
-        if has_numbers and are_numbered and len({name.rpartition("_")[0] for name in names}) > 1:
-            options["class_pattern"] = r"([^/]+)_\d+\.\w+$"
-        return options
-    return {}
+        if sampled and sum(name in known for name in sampled) >= 0.5 * len(sampled):
+            return folder or "."
+    return None

@@ -86,7 +86,7 @@ def _expand(
 
 def pair_folders(
     tree: FileTree,
-    found: PairSamples,
+    collected: PairSamples,
     folders: Sequence[FolderPair],
     rule: NameRule,
     lists: Location | None = None,
@@ -101,7 +101,7 @@ def pair_folders(
         names = split_lists(entry.name for entry in lists.list_entries())
         list_files = {split: lists / name for split, name in names.items()}
     for pair in folders:
-        matched = _MatchedFolders(tree, found, pair, rule)
+        matched = _MatchedFolders(tree, collected, pair, rule)
         listings += matched.listings
         if lists is not None and list_files:
             matched.add_listed(list_files, lists)
@@ -109,10 +109,10 @@ def pair_folders(
             matched.add_all()
     hidden = [path for listing in listings for path in listing.hidden]
     others = [path for listing in listings for path in listing.others]
-    found.notices += count_notice(hidden, "hidden file", "skipped")
-    found.notices += count_notice(others, "non-image file", "skipped")
-    if len(found.faults) == len(found.samples):
-        raise _no_pairs(folders, listings, found)
+    collected.notices += count_notice(hidden, "hidden file", "skipped")
+    collected.notices += count_notice(others, "non-image file", "skipped")
+    if len(collected.faults) == len(collected.samples):
+        raise _no_pairs(folders, listings, collected)
 
 
 def left_out(tree: FileTree, used: Sequence[Location], lists: Location | None) -> list[str]:
@@ -129,9 +129,9 @@ class _MatchedFolders:
     """The files of a folder of images and of its folder of masks, matched by name."""
 
     def __init__(
-        self, tree: FileTree, found: PairSamples, folders: FolderPair, rule: NameRule
+        self, tree: FileTree, collected: PairSamples, folders: FolderPair, rule: NameRule
     ) -> None:
-        self._found = found
+        self._collected = collected
         self._folders = folders
         images = _list_all(tree, folders.images)
         if folders.masks == folders.images:
@@ -149,18 +149,18 @@ class _MatchedFolders:
                 (image.name for image in images.images), (mask.name for mask in masks.images)
             )
         self._files = [{file.name: file for file in each.images} for each in self.listings]
-        head = folders.images.relative_to(found.root)
+        head = folders.images.relative_to(collected.root)
         self._prefix = f"{head}/" if head else ""
         other = [str(folders.images / name) for name in self._matches.other_images]
         other += [str(folders.masks / name) for name in self._matches.other_masks]
-        found.notices += count_notice(other, "image", "with other names skipped")
+        collected.notices += count_notice(other, "image", "with other names skipped")
 
     def _add(self, image: str, mask: str, split: str | None) -> None:
         files = (
             PairFile(self._folders.images / image, *self._files[0][image][1:]),
             PairFile(self._folders.masks / mask, *self._files[-1][mask][1:]),
         )
-        self._found.add(self._prefix + image, *files, split)
+        self._collected.add(self._prefix + image, *files, split)
 
     def _ambiguity(self, images: Sequence[str], masks: Sequence[str]) -> Fault:
         """The fault of files that share one name."""
@@ -187,18 +187,18 @@ class _MatchedFolders:
         for images, masks in matches.ambiguous:
             fault = self._ambiguity(images, masks)
             for image in images:
-                self._found.add_fault(self._prefix + image, fault, split_of(image))
+                self._collected.add_fault(self._prefix + image, fault, split_of(image))
         lone = [str(self._folders.images / image) for image in matches.lone_images]
         check = Check.IMAGE_WITHOUT_ANNOTATION
         notices = count_notice(lone, "image", "without a mask skipped", check=check)
         lone = [str(self._folders.masks / mask) for mask in matches.lone_masks]
         check = Check.ANNOTATION_WITHOUT_IMAGE
         notices += count_notice(lone, "mask", "without an image skipped", check=check)
-        self._found.notices += notices
+        self._collected.notices += notices
 
     def add_listed(self, files: dict[str, Location], folder: Location) -> None:
         """Add the names in VOC's lists; each fault has the line of its name."""
-        matches, notices = self._matches, self._found.notices
+        matches, notices = self._matches, self._collected.notices
         pairs = {without_suffix(image): (image, mask) for image, mask in matches.pairs}
         faults = {without_suffix(images[0]): (images, masks) for images, masks in matches.ambiguous}
         lone = {without_suffix(image) for image in matches.lone_images}
@@ -233,7 +233,7 @@ class _MatchedFolders:
                         problem = f"{name} has no image in {self._folders.images}"
                         check_name = Check.ANNOTATION_WITHOUT_IMAGE.value
                     fault = Fault(problem, str(path), number, check=check_name)
-                    self._found.add_fault(f"{path.name}, line {number}", fault, split)
+                    self._collected.add_fault(f"{path.name}, line {number}", fault, split)
         notices += count_notice(repeated, "repeated name", "in lists packed once")
         unlisted = sorted(known - first_places.keys())
         unlisted_pairs = [name for name in unlisted if name in pairs]
@@ -258,10 +258,10 @@ def _find_name(line: Line, known: set[str]) -> str:
 
 
 def _no_pairs(
-    folders: Sequence[FolderPair], listings: Sequence[ImageListing], found: PairSamples
+    folders: Sequence[FolderPair], listings: Sequence[ImageListing], collected: PairSamples
 ) -> SourceError:
     """The error for folders without common names."""
-    problems = [str(fault.error()) for fault in found.faults]
+    problems = [str(fault.error()) for fault in collected.faults]
     if problems:
         what = f"none of {count(len(problems), 'name')} has an image and a mask: {problems[0]}"
     elif empty := [str(listing.path) for listing in listings if not listing.images]:
@@ -273,6 +273,6 @@ def _no_pairs(
     return SourceError(
         f"no pairs to pack: {what}; expected masks named like their images, x.png or x_mask.png "
         "for x.jpg",
-        [*problems, *found.notices],
+        [*problems, *collected.notices],
         remedy=f"Rename the masks, or list the pairs with {option('pairs')}.",
     )

@@ -56,7 +56,7 @@ def read_pairs(path: Location, root: Location) -> PairSamples:
     An error if no line names a pair of files.
     """
     folder = path.parent.relative_to(root)
-    found = PairSamples(root, root)
+    collected = PairSamples(root, root)
     moved: list[str] = []
     repeated: list[str] = []
     seen: dict[str, tuple[str, int]] = {}
@@ -73,17 +73,17 @@ def read_pairs(path: Location, root: Location) -> PairSamples:
             if earlier_mask == mask:
                 if any(is_moved for _, is_moved in files):
                     moved.append(f"{place}, {line.fields[0]} is {image}")
-                found.add(image, PairFile.at(root / image), PairFile.at(root / mask))
+                collected.add(image, PairFile.at(root / image), PairFile.at(root / mask))
                 continue
             problem = f"{image} already has the mask {earlier_mask} (line {earlier_line})"
         fault = Fault(problem, str(path), line.number)
-        found.add_fault(f"{path.name}, line {line.number}", fault)
-    found.notices += count_notice(
+        collected.add_fault(f"{path.name}, line {line.number}", fault)
+    collected.notices += count_notice(
         moved, "path", "from another machine found by the last parts", "paths"
     )
-    found.notices += count_notice(repeated, "repeated pair", "packed once")
+    collected.notices += count_notice(repeated, "repeated pair", "packed once")
     if not seen:
-        faults = found.faults
+        faults = collected.faults
         problem = faults[0].problem if faults else "the list is empty"
         raise SourceError(
             f"no pairs to pack: {problem}; expected an image and its mask on each line",
@@ -91,7 +91,7 @@ def read_pairs(path: Location, root: Location) -> PairSamples:
             path=path,
             line=faults[0].line if faults else None,
         )
-    return found
+    return collected
 
 
 def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | None) -> PairSamples:
@@ -102,7 +102,7 @@ def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | Non
     pairs = [(image.absolute(), mask.absolute()) for image, mask in pairs]
     base = root or _common_folder([image for image, _ in pairs])
     whole = root or _common_folder([file for pair in pairs for file in pair])
-    found = PairSamples(whole, whole)
+    collected = PairSamples(whole, whole)
     masks: dict[str, Location] = {}
     for image, mask in pairs:
         name = image.relative_to(base)
@@ -120,8 +120,8 @@ def check_pairs(pairs: Sequence[tuple[Location, Location]], root: Location | Non
                 value=str(image),
             )
         masks[name] = mask
-        found.add(name, PairFile.at(image), PairFile.at(mask))
-    return found
+        collected.add(name, PairFile.at(image), PairFile.at(mask))
+    return collected
 
 
 def _common_folder(files: Sequence[Location]) -> Location:

@@ -21,6 +21,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.example import BytesArray, Kind
 
 _LIMIT = 2**63
+_OF_FLOATS = b"+.eEnNaAiIfFtTyY"  # in addition to digits and -
 _INTEGER = r"-?(?:0|[1-9][0-9]{0,18})"
 _FLOAT = (
     r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+"
@@ -149,11 +150,7 @@ def exact_number(cell: str) -> int | float:
 
 def cell_memory(cells: Any) -> BytesArray:
     """The text of the cells, in the memory of their pyarrow.StringArray."""
-    if not len(cells):
-        return BytesArray(np.empty(0, np.uint8), np.zeros(1, np.int64))
-    data = cells.buffers()[2]
-    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return BytesArray(content, _offsets(cells).astype(np.int64))
+    return BytesArray(_content(cells), _offsets(cells).astype(np.int64))
 
 
 def _check_number(cell: str, kind: Kind) -> None:
@@ -177,45 +174,40 @@ def _to_float(cell: str) -> float:
 
 
 def _as_numbers(cells: Any, *, as_float: bool = False) -> Any:
-    """Cells as an array of int64 or float64, null for blank ones; None if one is neither."""
-    from pyarrow import compute
+    """Cells as an array of int64 or float64, null for blank ones; None if one is neither.
 
-    numbers = _convert(cells, as_float=as_float)
-    if numbers is None:
-        bare = compute.ascii_trim(cells, " \t")
-        numbers = None if bare.equals(cells) else _convert(bare, as_float=as_float)
-    return numbers
-
-
-def _convert(cells: Any, *, as_float: bool) -> Any:
-    """As `_as_numbers`, of cells without blanks around them.
-
-    pyarrow also takes what is text here, such as 007 and 0x10: these forms differ when they are
-    written again, or have no point.
+    pyarrow also takes 007 as a number, which is text here.
     """
     from pyarrow import compute
 
     pa = import_pyarrow()
+    others = (
+        _content(cells)[slice(*_offsets(cells)[[0, -1]])].tobytes().translate(None, b"0123456789-")
+    )
+    if b" " in others or b"\t" in others:
+        cells = compute.ascii_trim(cells, " \t")
+        others = others.translate(None, b" \t")
+    if others.translate(None, _OF_FLOATS):
+        return None  # not left to `cast`, which describes each cell that it refuses
     is_filled = _lengths(cells) > 0
     if not is_filled.all():
         # neither pa.scalar nor pa.array, which import pandas where it is installed
         valid = pa.py_buffer(np.packbits(is_filled, bitorder="little"))
         buffers = pa.py_buffer(_offsets(cells)), cells.buffers()[2], valid
         cells = pa.StringArray.from_buffers(len(cells), *buffers)
-    if not as_float:
-        with suppress(pa.ArrowInvalid):
+    with suppress(pa.ArrowInvalid):
+        if not others and not as_float:
             integers = cells.cast(pa.int64())
-            unusual = cells.filter(compute.not_equal(integers.cast(pa.string()), cells))
-            if _all_match(unusual, _INTEGER):
+            starts = compute.starts_with(cells, "0"), compute.starts_with(cells, "-0")
+            if _all_match(cells.filter(compute.or_(*starts)), _INTEGER):
                 return integers
-    try:
         floats = cells.cast(pa.float64())
-        unusual = cells.filter(compute.invert(compute.match_substring(cells, ".")))
-        is_integer = compute.match_substring_regex(unusual, f"^(?:{_INTEGER})$")
-        unusual.filter(is_integer).cast(pa.int64())
-    except pa.ArrowInvalid:
-        return None
-    return floats if _all_match(unusual, f"{_INTEGER}|{_FLOAT}") else None
+        integral = cells.filter(compute.invert(compute.match_substring(cells, ".")))
+        is_integer = compute.match_substring_regex(integral, f"^(?:{_INTEGER})$")
+        integral.filter(is_integer).cast(pa.int64())
+        if _all_match(integral, f"{_INTEGER}|{_FLOAT}"):
+            return floats
+    return None
 
 
 def _all_match(cells: Any, pattern: str) -> bool:
@@ -224,6 +216,11 @@ def _all_match(cells: Any, pattern: str) -> bool:
 
     matches = compute.match_substring_regex(cells, f"^(?:{pattern})$")
     return bool(compute.all(matches, min_count=0).as_py())
+
+
+def _content(cells: Any) -> npt.NDArray[np.uint8]:
+    data = cells.buffers()[2] if len(cells) else None
+    return np.frombuffer(data or b"", np.uint8)
 
 
 def _offsets(cells: Any) -> npt.NDArray[np.int32]:

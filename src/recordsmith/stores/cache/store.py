@@ -12,7 +12,7 @@ from recordsmith.stores.cache.block_cache import BlockCache, open_cache
 from recordsmith.stores.checks import check_range, check_version
 from recordsmith.stores.local.block_files import PAGE_BYTES, ObjectId
 from recordsmith.stores.object_reader import ObjectReader, RangeReader
-from recordsmith.stores.ranges import Range
+from recordsmith.stores.parallel_reads import Range
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store, WrappedStore
 
 _DIRECT_BYTES = 1 << 20

@@ -122,7 +122,7 @@ class BlockFiles:
             self._set_limit(max_bytes, keeps_limit=keeps_limit)
 
     def renew_lock(self) -> None:
-        """Replace the lock after a fork; see `stopping.renew_in_children`."""
+        """Replace the lock after a fork; see `threads.renew_in_children`."""
         self._lock = threading.Lock()
 
     def _make_files(self) -> None:

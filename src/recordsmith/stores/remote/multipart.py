@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from recordsmith.errors import FileAccessError
-from recordsmith.stopping import SHORT_SECONDS, call_with_timeout
 from recordsmith.stores.checks import exists_error
 from recordsmith.stores.object_writer import WholeWriter, version_of
 from recordsmith.stores.store import Store
+from recordsmith.threads import SHORT_SECONDS, call_with_timeout
 
 PART_BYTES = 8 << 20
 """The size of a part, and up to which an object is written in one request."""
@@ -23,7 +23,7 @@ PARTS_AT_ONCE = 2
 
 _ABORT_SECONDS = 10.0
 
-MOST_PARTS = 10_000
+MAX_PARTS = 10_000
 """In an object: the limit of S3 and Google; Azure has 50,000."""
 
 
@@ -118,10 +118,10 @@ class Upload:
 
     def write(self, view: memoryview) -> None:
         self.byte_count += len(view)
-        if self.byte_count > MOST_PARTS * PART_BYTES:
+        if self.byte_count > MAX_PARTS * PART_BYTES:
             raise FileAccessError(
                 errno.EFBIG,
-                f"it is larger than {MOST_PARTS * PART_BYTES >> 30:,} GiB, the limit here",
+                f"it is larger than {MAX_PARTS * PART_BYTES >> 30:,} GiB, the limit here",
                 self._name,
                 operation="write",
                 remedy="Write smaller shards.",

@@ -21,7 +21,6 @@ from recordsmith.errors import (
     OptionError,
     RecordsmithError,
 )
-from recordsmith.stopping import can_stop, submit_request, wait_for
 from recordsmith.stores.checks import (
     check_key,
     check_range,
@@ -51,6 +50,7 @@ from recordsmith.stores.remote.store_options import (
     store_options_error,
 )
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
+from recordsmith.threads import can_stop, submit_request, wait_for
 
 Result = TypeVar("Result")
 

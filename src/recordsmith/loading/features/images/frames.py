@@ -20,11 +20,7 @@ LARGEST_SIDE = 65_535
 def place_all(
     fit: Fit, sizes: Sequence[tuple[int, int] | None], name: str, rows: BatchRows
 ) -> tuple[list[Placement | None], tuple[int, int]]:
-    """Return the placements of all images of a batch and the size of their frame.
-
-    Raises:
-        OptionError: the images are padded to a common size, which is too large.
-    """
+    """Return the placements of all images of a batch and the size of their frame."""
     numbers: list[list[float]] = [[]] * rows.count
     if fit.number_count:
         numbers = rows.random_numbers.uniform(f"{name}/fit", fit.number_count).tolist()
@@ -56,15 +52,7 @@ def inner_sizes(placements: Sequence[Placement | None]) -> Int64Array:
 def checked_size(
     size: object, fit: str, *, is_required: bool = True, can_pad: bool = True
 ) -> tuple[int, int] | None:
-    """Check a size and return height and width; None for fit='pad', and where no size is passed.
-
-    Args:
-        is_required: whether None is an error.
-        can_pad: whether to suggest fit='pad' instead of an invalid size.
-
-    Raises:
-        OptionError: the size is invalid, missing, or not allowed with this fit.
-    """
+    """Check a size and return height and width; None for fit='pad', and where no size is passed."""
     if fit == "pad":
         if size is not None:
             raise OptionError(

@@ -104,14 +104,7 @@ class StoredPixels:
         self._shapes = raw.shapes(rows.columns, rows.count) if raw else []
 
     def look(self, row: int, *, is_cropped: bool = False) -> tuple[int, int]:
-        """Return height and width of a row without decoding it.
-
-        Args:
-            is_cropped: not the whole image will be decoded; the limit applies to the part.
-
-        Raises:
-            CorruptDataError: it is not an image, or too large.
-        """
+        """Return height and width of a row without decoding it."""
         if self._raw is None:
             head = self._heads[row] = read_image_head(self._data[row], max_pixels=None)
             if not is_cropped:
@@ -152,11 +145,7 @@ class StoredPixels:
 
 
 def raw_shape(sides: object, dtype: object, channel_words: str) -> RawShape | None:
-    """Check a feature's `raw_shape` and `raw_dtype`; return None without them.
-
-    Raises:
-        OptionError: they are invalid, or conflict.
-    """
+    """Check a feature's `raw_shape` and `raw_dtype`; return None without them."""
     if dtype not in ("uint8", "uint16"):
         raise OptionError(option="raw_dtype", value=dtype, expected="'uint8' or 'uint16'")
     if sides is None:

@@ -1,0 +1,203 @@
+"""Objects of an example (boxes with classes), and decimal numbers that restore their edges.
+
+Features follow TensorFlow's object detection API: edges are float32, relative to the stored image.
+Annotation files hold pixels (VOC, COCO) or centre and size (YOLO) as decimals. A reader computes
+`float32(number / size)` in float64 and rounds once. The numbers have the fewest digits with which
+that gives the original value.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+
+from recordsmith.errors import SourceError
+from recordsmith.example import Features
+from recordsmith.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.exporting.images import Warn, get_floats, get_ints, get_texts, has_values
+
+OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
+_MAX_DIGITS = 20
+_FLOAT32 = struct.Struct("f")
+
+
+@dataclass
+class Object:
+    """One object.
+
+    Attributes:
+        xmin, ymin, xmax, ymax: float32 values, relative to the image.
+        label, name: of its class.
+    """
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+    label: int
+    name: str
+
+
+NO_BOXES = (
+    "no record has boxes, so the annotations are empty; to keep the class of each image, export to "
+    "the format folder"
+)
+"""The problem of an export of boxes that found none, and no masks."""
+
+
+def has_objects(example: Features) -> bool:
+    """Whether the example has features for boxes, even if they are empty."""
+    return any(key in example for key in BOX)
+
+
+def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Object]:
+    """The objects of an example, in order.
+
+    Raises:
+        SourceError: lists differ in length, or an edge is not a finite number.
+    """
+    for key in BOX:
+        if has_values(example, key) and not len(get_floats(example, key)):
+            raise SourceError(f"{key} is not a float feature; expected edges from 0 to 1")
+    edges = [get_floats(example, key) for key in BOX]
+    labels, names = get_ints(example, OBJECT_LABEL), get_texts(example, OBJECT_TEXT)
+    lists: tuple[Sized, ...] = (*edges, labels, names)
+    keys = (*BOX, OBJECT_LABEL, OBJECT_TEXT)
+    lengths = {key: len(values) for key, values in zip(keys, lists, strict=True)}
+    count = max(lengths.values())
+    without_classes = {key for key in (OBJECT_LABEL, OBJECT_TEXT) if not lengths[key]}
+    if any(length != count for key, length in lengths.items() if key not in without_classes):
+        found = ", ".join(f"{length} {key}" for key, length in lengths.items())
+        raise SourceError(f"the features of its objects differ in length: {found}")
+    if not all(np.isfinite(values).all() for values in edges):
+        raise SourceError("an edge of a box is not a finite number")
+    objects = []
+    for number in range(count):
+        label, name = classes.of(
+            int(labels[number]) if len(labels) else None, names[number] if names else None, warn
+        )
+        ymin, xmin, ymax, xmax = (float(values[number]) for values in edges)
+        objects.append(Object(xmin, ymin, xmax, ymax, label, name))
+        if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1):
+            warn(f"box {number} ({name}) is empty, inverted or outside the image")
+    return objects
+
+
+@dataclass
+class LabelNames:
+    """Class names by label: those of the dataset, then those found in records."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    _labels: dict[str, int] = field(default_factory=dict)
+    _largest: int = 0
+
+    @classmethod
+    def known(cls, class_names: Sequence[str | None] | None) -> LabelNames:
+        names = {label: name for label, name in enumerate(class_names or ()) if name is not None}
+        labels = {name: label for label, name in names.items()}
+        return cls(names, labels, max(names, default=0))
+
+    def of(self, label: int | None, name: str | None, warn: Warn) -> tuple[int, str]:
+        """Complete the label and name of a class; one of them may be missing."""
+        if label is None:
+            name = name or "object"
+            if name not in self._labels:
+                self._add(self._largest + 1, name)
+            return self._labels[name], name
+        known = self.names.get(label)
+        if name is None:
+            return label, str(label) if known is None else known
+        if known is None:
+            self._add(label, name)
+        elif known != name:
+            warn(f"class {label} is named {name!r} here but {known!r} elsewhere")
+        return label, name
+
+    def _add(self, label: int, name: str) -> None:
+        self.names[label] = name
+        self._largest = max(self._largest, label)
+        self._labels.setdefault(name, label)
+
+
+def pixels(edge: float, size: int) -> float:
+    """The shortest `p` with `float32(p / size) == edge`; an int if possible."""
+    exact = edge * size
+    return _shortest(exact, lambda p: is_same(p / size, edge), exact)
+
+
+def pixel_extent(start: float, edge: float, size: int) -> float:
+    """The shortest `w` with `float32((start + w) / size) == edge`; `start` is in pixels.
+
+    It exists for every box that is not inverted.
+    """
+    exact = edge * size - start
+    fallback = exact
+    for candidate in _neighbours(exact):  # rounding may lose it if start >> w
+        if is_same((start + candidate) / size, edge):
+            fallback = candidate
+            break
+    return _shortest(exact, lambda w: is_same((start + w) / size, edge), fallback)
+
+
+def centre_and_extent(low: float, high: float) -> tuple[float, float]:
+    """Short `c`, `w` with `float32(c - w / 2) == low` and `float32(c + w / 2) == high`.
+
+    If no such numbers exist (one edge is less than 1e-8 of the other), returns the nearest ones.
+    """
+    for centre, extent in _centres_and_extents(low, high):
+        if is_same(centre - extent / 2, low) and is_same(centre + extent / 2, high):
+            return centre, extent
+    return (low + high) / 2, high - low
+
+
+def decimal(number: float) -> str:
+    """Format a number without an exponent; integers without a dot."""
+    if number == int(number):
+        return str(int(number))
+    return format(Decimal(repr(float(number))), "f")
+
+
+def shortest_float(value: np.float32) -> float:
+    """The float64 with the fewest digits that rounds to this float32."""
+    return float(str(value))
+
+
+def _shortest(exact: float, fits: Callable[[float], bool], fallback: float) -> float:
+    for digits in range(_MAX_DIGITS):
+        candidate = round(exact, digits)
+        if fits(candidate):
+            return int(candidate) if candidate.is_integer() else candidate
+    return fallback
+
+
+def _centres_and_extents(low: float, high: float) -> Iterator[tuple[float, float]]:
+    centre, extent = (low + high) / 2, high - low
+    for digits in range(1, _MAX_DIGITS):
+        wide = round(extent, digits)
+        for exact in (centre, low + wide / 2, high - wide / 2):
+            yield round(exact, digits), wide
+    for wide in _neighbours(extent):
+        for exact in (centre, low + wide / 2, high - wide / 2):
+            for near in _neighbours(exact):
+                yield near, wide
+
+
+def _neighbours(number: float) -> list[float]:
+    return [
+        number,
+        math.nextafter(number, -math.inf),
+        math.nextafter(number, math.inf),
+    ]
+
+
+def is_same(number: float, edge: float) -> bool:
+    """Whether both numbers round to the same float32."""
+    try:
+        return _FLOAT32.pack(number + 0.0) == _FLOAT32.pack(edge + 0.0)  # -0.0 is 0.0
+    except OverflowError:
+        return False

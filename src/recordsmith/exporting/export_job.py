@@ -1,0 +1,351 @@
+"""Passes records to exporters: in this process, or in tasks that write a file each."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import accumulate, islice, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.building import check_shard_options, shard_bounds, shard_counts
+from recordsmith.dataset import (
+    DEFAULT_TEMPLATE,
+    Dataset,
+    SelectedRecords,
+    View,
+    joined_shards,
+    records_of,
+    records_of_part,
+    shard_parts,
+)
+from recordsmith.dataset.parts import part_from_json, part_to_json
+from recordsmith.errors import DataError, OptionError, SourceError, located
+from recordsmith.example import Features, Schema, decode_example
+from recordsmith.exporting.export_writer import ExportTally, ExportWriter
+from recordsmith.exporting.exporter import (
+    EXPORTERS,
+    Exporter,
+    FileExporter,
+    FolderExporter,
+    PayloadFiles,
+    TableFiles,
+    WrittenFile,
+)
+from recordsmith.stores import FolderWriter, shared_folder
+from recordsmith.tasks import Engine, Task, run_on
+
+Count: TypeAlias = Callable[[str, int, int], None]
+"""Called with a split, and the numbers of records that were read and written."""
+
+_PART_BYTES = 512_000_000
+"""The largest part by default: shards have about half of it, unless the user said otherwise."""
+
+
+def export_locally(
+    dataset: Dataset,
+    exporter: Exporter,
+    writer: ExportWriter,
+    size_bytes: int | None,
+    count: Count,
+) -> Callable[[], None]:
+    """Pass all records to an exporter; return what writes the files that describe them.
+
+    Args:
+        size_bytes: as of `export`.
+    """
+    _begin(dataset, exporter, writer)
+    if isinstance(exporter, FolderExporter):
+        for number, (split, example) in enumerate(_examples(records_of(dataset))):
+            add = partial(exporter.add, example, split, number)
+            count(split, 1, _added(add, writer, number))
+        return exporter.finish
+    assert isinstance(exporter, FileExporter)
+    files: list[WrittenFile] = []
+    names = _file_names(dataset, exporter, writer, size_bytes)
+    for split, of_split in names.items():
+        records = records_of(dataset.splits[split])
+        position = _position_finder(dataset, split)
+        files += _write_files(exporter, writer, split, of_split, records, position, count)
+    return lambda: exporter.describe(files, [exporter.result()])
+
+
+class ExportTasks:
+    """An export as tasks, which are made while they are iterated."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        exporter: FileExporter,
+        part_bytes: int | None,
+        writer: ExportWriter,
+        files: FolderWriter,
+    ) -> None:
+        """
+        Args:
+            part_bytes: the most bytes of the input of a task; None: 512 MB.
+            writer, files: of this process.
+
+        Raises:
+            OptionError: the format cannot hold such a dataset, or tasks cannot write it; or the
+                records are not in the order of the files.
+        """
+        description = _described(dataset, exporter)
+        _begin(description, exporter, writer)
+        records = records_of(dataset)
+        len(records)  # counts the shards in parallel
+        try:
+            parts = [*shard_parts(records, part_bytes or _PART_BYTES)]
+        except OptionError as error:
+            error.advise("Or export it without an engine.")
+            raise
+        self._parts = [part for part in parts if part.record_count]
+        counts = Counter(part.split for part in self._parts)
+        names = {
+            split: iter(exporter.file_names(writer.split_name(split), count))
+            for split, count in counts.items()
+        }
+        self._names = [next(names[part.split]) for part in self._parts]
+        self._exporter = exporter
+        self._writer = writer
+        self._files = files
+        self._common = {
+            "format": exporter.format,
+            "dataset": description,
+            "folder": files.share(self._names),
+        }
+
+    def run(self, engine: Engine, count: Count) -> Callable[[], None]:
+        """Run the tasks; return what writes the files that describe theirs."""
+        results = run_on(engine, self, lambda read: count("", read, 0)) if self._parts else {}
+        files, described = [], []
+        for number, (part, name) in enumerate(zip(self._parts, self._names, strict=True)):
+            attempt, record_count, tally, result = results[number]
+            self._files.take(name, attempt)
+            self._writer.tally.merge(tally)
+            count(part.split, 0, record_count)
+            files.append(WrittenFile(name, part.split, record_count))
+            described.append(result)
+        return lambda: self._exporter.describe(files, described)
+
+    def __iter__(self) -> Iterator[Task]:
+        counts = [part.record_count for part in self._parts]
+        firsts = accumulate(counts, initial=0)
+        for number, (part, name, first) in enumerate(
+            zip(self._parts, self._names, firsts, strict=False)
+        ):
+            content = {**self._common, "file": name, "part": part_to_json(part), "first": first}
+            yield Task(_run_task, number, name, counts[number], content)
+
+
+def _run_task(content: dict[str, Any]) -> tuple[str, int, ExportTally, Any]:
+    """Write the file of a task; return the attempt, the number of records, and what was found."""
+    part, first = part_from_json(content["part"]), content["first"]
+    exporter = EXPORTERS[content["format"]]()
+    assert isinstance(exporter, FileExporter)
+    with shared_folder(content["folder"]) as (files, attempt):
+        writer = ExportWriter(files, [part.split])
+        try:
+            _begin(content["dataset"], exporter, writer)
+            (file,) = _write_files(
+                exporter,
+                writer,
+                part.split,
+                [(content["file"], part.record_count)],
+                records_of_part(part),
+                lambda done, row: first + done + row,
+                lambda *_: None,
+            )
+        finally:
+            writer.clean_up()
+    return attempt, file.record_count, writer.tally, exporter.result()
+
+
+def _begin(dataset: Dataset, exporter: Exporter, writer: ExportWriter) -> None:
+    if isinstance(exporter, TableFiles):
+        _check_columns(dataset.schema, exporter.format)
+    exporter.begin(dataset, writer)
+
+
+def _write_files(
+    exporter: FileExporter,
+    writer: ExportWriter,
+    split: str,
+    names: Sequence[tuple[str, Any]],
+    records: SelectedRecords,
+    position: Callable[[int, int], int],
+    count: Count,
+) -> list[WrittenFile]:
+    """Write the records of a split, or of a part of it.
+
+    Args:
+        names: the files, with the number of records that each is written from.
+        position: returns the position in the dataset of a record, whose number among these is the
+            sum of both arguments.
+        count: called with the records of each block, or with each.
+    """
+    if isinstance(exporter, TableFiles):
+        ((name, record_count),) = names
+        return _write_table(exporter, name, record_count, split, records, position, count)
+    payloads = isinstance(exporter, PayloadFiles)
+    items = _payloads(records) if payloads else (example for _, example in _examples(records))
+    numbered = enumerate(items)
+    files: list[WrittenFile] = []
+    for name, record_count in names:
+        exporter.open(name, split)
+        written = 0
+        for number, item in islice(numbered, record_count):
+            add = partial(exporter.add, item)  # type: ignore[attr-defined]
+            was_added = _added(add, writer, position(number, 0))
+            written += was_added
+            count(split, 1, was_added)
+        exporter.close()
+        files.append(WrittenFile(name, split, written))
+    return files
+
+
+def _write_table(
+    exporter: TableFiles,
+    name: str,
+    record_count: int | None,
+    split: str,
+    records: SelectedRecords,
+    position: Callable[[int, int], int],
+    count: Count,
+) -> list[WrittenFile]:
+    """Write a table; without records, only if their number is known: locally, it is not."""
+    if record_count is not None:
+        exporter.open(name, split)
+    done = written = 0
+    for block in records.blocks():
+        if record_count is None and not done:
+            exporter.open(name, split)
+        block.append_to(exporter.decoder)
+        row_count = len(block.block)
+        with block.located():
+            added = exporter.add(row_count, partial(position, done))
+        written += added
+        count(split, row_count, added)
+        done += row_count
+    if record_count is None and not done:
+        return []
+    exporter.close()
+    return [WrittenFile(name, split, written)]
+
+
+def _added(add: Callable[[], None], writer: ExportWriter, position: int) -> int:
+    """Add a record; return 1, or 0 if it was skipped."""
+    writer.position = position
+    try:
+        add()
+    except SourceError as error:
+        writer.skip(error)
+        return 0
+    return 1
+
+
+def _examples(records: SelectedRecords) -> Iterator[tuple[str, Features]]:
+    for shard, number, payload in records.located_records():
+        with located(shard.location):
+            try:
+                example = decode_example(payload)
+            except DataError as error:
+                error.record = number
+                raise
+        yield shard.split, example
+
+
+def _payloads(records: SelectedRecords) -> Iterator[bytes]:
+    return (payload for _, _, payload in records.located_records())
+
+
+def _file_names(
+    dataset: Dataset, exporter: FileExporter, writer: ExportWriter, size_bytes: int | None
+) -> dict[str, list[tuple[str, Any]]]:
+    """Return the files of each split, with the number of records of each, or None.
+
+    Raises:
+        OptionError: the size is invalid.
+    """
+    if not exporter.is_sized:
+        return {
+            split: [(exporter.file_name(writer.split_name(split)), None)]
+            for split in dataset.splits
+        }
+    check_shard_options(None, size_bytes, DEFAULT_TEMPLATE)
+    counts, sizes = {}, {}
+    for split, part in dataset.splits.items():
+        used = records_of(part).used_shards()
+        total = max(1, sum(shard.record_count for shard in used))
+        counts[split] = len(part)
+        sizes[split] = sum(shard.size_bytes for shard in used) * len(part) // total
+        sizes[split] += exporter.overhead_bytes * len(part)
+    files = shard_counts(counts, sizes, None, size_bytes)
+    return {
+        split: _bounded(
+            exporter.file_names(writer.split_name(split), max(1, files[split])), record_count
+        )
+        for split, record_count in counts.items()
+        if record_count
+    }
+
+
+def _bounded(names: Sequence[str], record_count: int) -> list[tuple[str, int]]:
+    bounds = pairwise(shard_bounds(record_count, len(names)))
+    return [(name, stop - start) for name, (start, stop) in zip(names, bounds, strict=True)]
+
+
+def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
+    """Return a function from a row of a split to its position in the dataset.
+
+    The row is the sum of both arguments.
+    """
+    if len(dataset.splits) == 1:
+        return operator.add
+
+    @cache
+    def positions() -> npt.NDArray[np.int64]:
+        return np.flatnonzero(records_of(dataset).are_in_split(split))
+
+    return lambda first, row: int(positions()[first + row])
+
+
+def _check_columns(schema: Schema, format: str) -> None:
+    """Raise OptionError if the features have no columns."""
+    schema.check_complete("a table has a column for each feature")
+    mixed = [
+        key
+        for section in schema.sections.values()
+        for key, feature in section.items()
+        if feature.kind == "mixed"
+    ]
+    if mixed:
+        raise OptionError(
+            f"{mixed[0]!r} has different kinds in different records, and {format} needs one",
+            option="format",
+            value=format,
+            remedy="Choose another format, or remove the feature with `recordsmith edit --drop`.",
+        )
+
+
+def _described(dataset: Dataset, exporter: Exporter) -> Dataset:
+    """Return what exporters use of a dataset, besides its records: a Dataset without shards.
+
+    A selection has the columns of the whole, so that no process reads all records before.
+    """
+    schema = None
+    if isinstance(exporter, TableFiles):
+        schema = dataset.view.outer_schema or dataset.schema
+    view = View(
+        joined_shards([]),
+        schema,
+        schema,
+        dataset.class_names,
+        arrow_schema=dataset.view.arrow_schema,
+        formats=exporter.formats_of(dataset),
+    )
+    return Dataset(view)

@@ -1,0 +1,151 @@
+"""The seam of export formats: a class in a module of `formats`, which registers itself.
+
+class CocoFiles(FolderExporter, format="coco"): ...
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from recordsmith.dataset import Dataset
+from recordsmith.dataset.selected_records import Decoder
+from recordsmith.example import Features
+from recordsmith.exporting.export_writer import ExportWriter
+
+EXPORTERS: dict[str, type[Exporter]] = {}
+"""By the names of their formats."""
+
+
+class Exporter(ABC):
+    """Writes records in one format, with as little memory as possible. Used by one thread.
+
+    format: its name.
+    has_types: whether columns may have the types of the Arrow table that was packed.
+    """
+
+    format: ClassVar[str]
+    has_types: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, format: str | None = None) -> None:
+        super().__init_subclass__()
+        if format is not None:
+            cls.format = format
+            EXPORTERS[format] = cls
+
+    @abstractmethod
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        """Prepare for a dataset, given its schema and class names.
+
+        Raises:
+            OptionError: the format cannot hold such a dataset.
+            MissingExtraError: the package of the format is not installed.
+        """
+
+    def formats_of(self, dataset: Dataset) -> Mapping[str, Any]:
+        """Return how other formats describe the features, as in `Manifest`, for tasks."""
+        return dataset.view.formats
+
+
+class FolderExporter(Exporter):
+    """Writes examples to files that belong together."""
+
+    @abstractmethod
+    def add(self, example: Features, split: str, position: int) -> None:
+        """Write one example.
+
+        Raises:
+            SourceError: this example cannot be exported; no part of it has been written.
+        """
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write the remaining files, such as lists and indexes."""
+
+
+class WrittenFile(NamedTuple):
+    """A file, the split of its records, and how many it has."""
+
+    name: str
+    split: str
+    record_count: int
+
+
+class FileExporter(Exporter):
+    """Writes files that are independent of each other, so that tasks can write them.
+
+    suffix: of their names.
+    is_sized: whether a split has several files, each of about the same size.
+    overhead_bytes: what a record takes in a file, about, in addition to its own bytes.
+    """
+
+    suffix: ClassVar[str]
+    is_sized: ClassVar[bool] = False
+    overhead_bytes: ClassVar[int] = 0
+
+    def file_name(self, split: str) -> str:
+        """Return the name of the only file of a split, given its name in paths."""
+        return f"{split}{self.suffix}"
+
+    def file_names(self, split: str, count: int) -> Sequence[str]:
+        """Return the names of several files of a split, given its name in paths."""
+        return [f"{split}-{number:05d}-of-{count:05d}{self.suffix}" for number in range(count)]
+
+    @abstractmethod
+    def open(self, name: str, split: str) -> None:
+        """Begin a file."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Complete the file that was begun last; it may have no records."""
+
+    def result(self) -> Any:
+        """Return what `describe` needs to know of the records; it is pickled."""
+
+    def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
+        """Write what describes all files.
+
+        Args:
+            results: of the exporters that wrote them, in order.
+        """
+
+
+class ExampleFiles(FileExporter):
+    """Writes examples."""
+
+    @abstractmethod
+    def add(self, example: Features) -> None:
+        """Write one example to the file that was begun last; raises as `FolderExporter.add`."""
+
+
+class PayloadFiles(FileExporter):
+    """Writes the payloads of records unchanged."""
+
+    @abstractmethod
+    def add(self, payload: bytes) -> None:
+        """Write one payload to the file that was begun last."""
+
+
+class TableFiles(FileExporter):
+    """Writes records as columns.
+
+    decoder: decodes the records for `add`; made by `begin`.
+    """
+
+    decoder: Decoder
+
+    @abstractmethod
+    def add(self, row_count: int, position: Callable[[int], int]) -> int:
+        """Write the records in the decoder to the file that was begun last, and empty it.
+
+        Args:
+            row_count: the number of records in the decoder.
+            position: returns the position of such a record in the dataset.
+
+        Returns:
+            How many were written; the others were passed to `ExportWriter.skip`.
+
+        Raises:
+            CorruptDataError: a feature does not match the schema.
+        """

@@ -1,0 +1,185 @@
+"""Parquet for Hugging Face `datasets`: a table for each split, with images and class names.
+
+    <split>.parquet     or <split>-00000-of-00001.parquet, … of tasks
+    README.md           the names of the splits, which `datasets` otherwise guesses from file names
+
+`load_dataset(folder)` finds the splits and decodes the images. The columns `image` and `mask` have
+the type Image; classes with names are ClassLabels, and that of the image is the column `label`.
+Raw pixels become PNG. Name, format and size of the image have no column. Needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recordsmith.dataset import Dataset
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import Features
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
+from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
+from recordsmith.exporting.exporter import WrittenFile
+from recordsmith.exporting.formats.arrow import ParquetTables
+from recordsmith.exporting.image_columns import (
+    check_names,
+    convert_images,
+    description_keys,
+    image_keys,
+)
+from recordsmith.exporting.images import read_image
+
+_CARD = "README.md"
+_NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")
+_NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
+
+
+class HuggingFaceTables(ParquetTables, format="huggingface"):
+    """Writes Parquet with the types of `datasets` in its metadata."""
+
+    has_types = False
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        super().begin(dataset, out)
+        import pyarrow as pa
+
+        self._images = image_keys(dataset.schema.features)
+        names = _unique_names(dataset.class_names)
+        image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+        hidden = description_keys(self._images)
+        if CLASS_LABEL in self.decoder.schema.names and names:
+            hidden |= {CLASS_TEXT}
+        self._fields: dict[str, Any] = {}
+        self._class_counts: dict[str, int] = {}
+        types = {}
+        others = (key for key in self.decoder.schema.names if key not in self._images)
+        for key in (*self._images, *others):
+            if key in hidden:
+                continue
+            name, field = _NAMES.get(key, key), self.decoder.schema.field(key)
+            self._fields[key] = field.with_name(name)
+            if key in self._images:
+                self._fields[key] = pa.field(name, image)
+                types[name] = {"_type": "Image"}
+            elif field.metadata.get(b"tfrecord.content") == b"image":
+                types[name] = _list_type(field.type, {"_type": "Image"})
+                self._fields[key] = pa.field(name, _of_values(field.type, image))
+            elif names and b"tfrecord.class_names" in field.metadata:
+                self._class_counts[key] = len(names)
+                types[name] = _list_type(field.type, {"names": names, "_type": "ClassLabel"})
+        check_names(field.name for field in self._fields.values())
+        metadata = {"huggingface": json.dumps({"info": {"features": types}})}
+        self._schema = pa.schema(self._fields.values(), metadata)
+
+    def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
+        names: dict[str, list[str]] = {}
+        for file in files:
+            names.setdefault(file.split, []).append(file.name)
+        if names:
+            self._out.write(_CARD, self._card(names).encode())
+
+    def _card(self, files: Mapping[str, Sequence[str]]) -> str:
+        """The metadata of the dataset: which files are which split."""
+        names: dict[str, str] = {}
+        for split, of_split in files.items():
+            name = _NO_SPLIT_NAME.sub("_", split)
+            while name in names or name == "all":  # which means all splits
+                name += "_"
+            if name != split:
+                self._out.tally.changed_names.append(ChangedName(None, split, name))
+            names[name] = of_split[0]
+            if len(of_split) > 1:
+                last = f"-of-{len(of_split):05d}.parquet"
+                head = self._out.split_name(split)
+                names[name] = f"{head}-{'?' * (len(of_split[0]) - len(head) - len(last) - 1)}{last}"
+        lines = ["---", "configs:", "- config_name: default", "  data_files:"]
+        for name, file in names.items():
+            lines += [f"  - split: {json.dumps(name)}", f"    path: {json.dumps(file)}"]
+        return "\n".join([*lines, "---", ""])
+
+    def _batch(self, position: Callable[[int], int]) -> Any:
+        import pyarrow as pa
+
+        batch = super()._batch(position)
+        for key, count in self._class_counts.items():
+            _check_classes(key, batch.column(key), count)
+        batch, images = convert_images(batch, self._images, self._out, position, self._image)
+        columns = [
+            pa.array(images[key], field.type)
+            if key in images
+            else _as_images(batch.column(key), field.type)
+            for key, field in self._fields.items()
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _image(self, example: Features, key: str) -> dict[str, Any]:
+        image = read_image(example if key == IMAGE else {IMAGE: example[key]}, self._out.warn)
+        return {"bytes": image.data, "path": original_name(example)}
+
+
+def _unique_names(class_names: Sequence[str | None] | None) -> list[str] | None:
+    """Return a name for each class, as ClassLabel needs it; None if that is not possible."""
+    names = [str(n) if name is None else name for n, name in enumerate(class_names or ())]
+    return names if names and len(set(names)) == len(names) else None
+
+
+def _of_values(arrow_type: Any, value: Any) -> Any:
+    """Return a type of lists with other values."""
+    import pyarrow as pa
+
+    if pa.types.is_large_list(arrow_type):
+        return pa.large_list(_of_values(arrow_type.value_type, value))
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.list_(_of_values(arrow_type.value_type, value), arrow_type.list_size)
+    return value
+
+
+def _as_images(column: Any, arrow_type: Any) -> Any:
+    """Convert lists of encoded images to structs, as `datasets` requires, if that is the type."""
+    import pyarrow as pa
+
+    if column.type == arrow_type:
+        return column
+    if not hasattr(column, "values"):
+        paths = pa.nulls(len(column), pa.string())
+        return pa.StructArray.from_arrays([column.cast(pa.binary()), paths], ["bytes", "path"])
+    values = _as_images(column.values, arrow_type.value_type)
+    nulls = column.is_null() if column.null_count else None
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.FixedSizeListArray.from_arrays(values, type=arrow_type, mask=nulls)
+    return pa.LargeListArray.from_arrays(column.offsets, values, mask=nulls)
+
+
+def _list_type(arrow_type: Any, value: dict[str, Any]) -> dict[str, Any]:
+    """Return the type of a column of such values, or lists of them, as `datasets` writes it."""
+    from pyarrow import types
+
+    if types.is_large_list(arrow_type):
+        return {"feature": _list_type(arrow_type.value_type, value), "_type": "LargeList"}
+    if types.is_fixed_size_list(arrow_type):
+        inner = _list_type(arrow_type.value_type, value)
+        return {"feature": inner, "length": arrow_type.list_size, "_type": "List"}
+    return value
+
+
+def _check_classes(key: str, column: Any, class_count: int) -> None:
+    """Raise CorruptDataError if a class has no name, as `datasets` would refuse the table."""
+    import pyarrow.compute as pc
+
+    rows = np.arange(len(column))
+    while hasattr(column, "flatten"):
+        rows = rows[pc.list_parent_indices(column)]
+        column = column.flatten()
+    wrong = np.flatnonzero(column.fill_null(0).to_numpy() >= class_count)
+    if len(wrong):
+        raise CorruptDataError(
+            Defect.FEATURE_VALUE,
+            f"feature {key!r} is a class without a name",
+            found=str(column[wrong[0]]),
+            expected=f"a class below {class_count}, the number of class names",
+            feature=key,
+            record=int(rows[wrong[0]]),
+        )

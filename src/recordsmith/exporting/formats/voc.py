@@ -1,0 +1,185 @@
+"""PASCAL VOC: images, XML files with boxes, and lists of names for each split.
+
+    JPEGImages/<name>              images, whatever their format
+    Annotations/<name>.xml         boxes in pixels
+    SegmentationClass/<name>.png   masks
+    ImageSets/Main/<split>.txt, ImageSets/Segmentation/<split>.txt
+    label_map.pbtxt                class numbers, which the XML files lack
+
+Lists have the names that readers know: those of the splits validation and valid are named val.
+
+Pixels are written as the shortest decimals that restore the same float32 when a reader divides them
+by the size of the image.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+from xml.etree import ElementTree as ET
+
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    Dataset,
+    class_names_of,
+    label_map_to_bytes,
+    standard_name,
+)
+from recordsmith.errors import DataError, OptionError, SourceError
+from recordsmith.example import Features
+from recordsmith.example.keys import (
+    DEPTH,
+    OBJECT_DIFFICULT,
+    OBJECT_TRUNCATED,
+    OBJECT_VIEW,
+    SOURCE_ID,
+)
+from recordsmith.exporting.boxes import (
+    NO_BOXES,
+    OBJECT_KEYS,
+    LabelNames,
+    Object,
+    decimal,
+    has_objects,
+    pixels,
+    read_objects,
+)
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import FolderExporter
+from recordsmith.exporting.images import (
+    IMAGE_KEYS,
+    MASK_KEYS,
+    ExportedImage,
+    get_int,
+    get_ints,
+    get_texts,
+    read_image,
+    read_mask,
+)
+from recordsmith.image import channel_count
+
+_IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
+_KEPT = (
+    IMAGE_KEYS
+    | MASK_KEYS
+    | OBJECT_KEYS
+    | {
+        SOURCE_ID,
+        OBJECT_DIFFICULT,
+        OBJECT_TRUNCATED,
+        OBJECT_VIEW,
+    }
+)
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class VocFiles(FolderExporter, format="voc"):
+    """Writes images, XML files with their boxes, and masks."""
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        self._out = out
+        self._is_empty = True
+        self._classes = LabelNames.known(dataset.class_names)
+        self._has_boxes = False
+        self._lists: dict[str, BinaryIO] = {}
+        names: dict[str, str] = {}  # readers know train, val, trainval and test
+        for split in out.splits:
+            name = standard_name(split)
+            is_free = name is not None and name not in (*out.splits, *names.values())
+            names[split] = name if name is not None and is_free else split
+        out.rename_split = names.__getitem__
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        out = self._out
+        image = read_image(example, out.warn)
+        mask = read_mask(example, image, out.warn)
+        self._is_empty &= mask is None and not has_objects(example)
+        companions = []
+        objects = None
+        if has_objects(example) or mask is None:
+            objects = self._objects(example, image)
+            companions.append((_BOXES, ".xml"))
+        name, suffix = out.write_image(
+            example, image, _IMAGES, mask=mask, masks=_MASKS, flat=True, companions=companions
+        )
+        if objects is not None:
+            document = _annotation(example, image, name + suffix, objects, mask is not None)
+            out.write(f"{_BOXES}/{name}.xml", document)
+            self._list("Main", split, name)
+        if mask is not None:
+            self._list("Segmentation", split, name)
+        out.count_dropped(example, _KEPT)
+
+    def finish(self) -> None:
+        if self._is_empty:
+            self._out.tally.problems.add(NO_BOXES)
+        for name in self._lists:
+            self._out.close(name)
+        if self._has_boxes and self._classes.names:
+            try:
+                names = class_names_of(self._classes.names)
+            except OptionError as error:
+                self._out.tally.problems.add(f"{LABEL_MAP_NAME} was not written: {error}")
+            else:
+                self._out.write(LABEL_MAP_NAME, label_map_to_bytes(names))
+
+    def _objects(self, example: Features, image: ExportedImage) -> list[Object]:
+        if not has_objects(example):
+            return []
+        self._has_boxes = True
+        objects = read_objects(example, self._classes, self._out.warn)
+        if objects and not image.height:
+            raise SourceError("it has boxes, but the size of its image is unknown")
+        for found in objects:
+            if _NO_XML.search(found.name):
+                raise SourceError(f"XML cannot hold the class name {found.name!r}")
+        return objects
+
+    def _list(self, kind: str, split: str, name: str) -> None:
+        path = f"ImageSets/{kind}/{self._out.split_name(split)}.txt"
+        if path not in self._lists:
+            self._lists[path] = self._out.open(path)
+        self._lists[path].write(f"{name}\n".encode())
+
+
+def _annotation(
+    example: Features, image: ExportedImage, name: str, objects: list[Object], has_mask: bool
+) -> bytes:
+    root = ET.Element("annotation")
+    _put(root, "folder", _IMAGES)
+    _put(root, "filename", name)
+    size = ET.SubElement(root, "size")
+    _put(size, "width", str(image.width))
+    _put(size, "height", str(image.height))
+    _put(size, "depth", str(_channel_count(example, image)))
+    _put(root, "segmented", str(int(has_mask)))
+    views = get_texts(example, OBJECT_VIEW)
+    truncated, difficult = (get_ints(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
+    for number, found in enumerate(objects):
+        item = ET.SubElement(root, "object")
+        _put(item, "name", found.name)
+        _put(item, "pose", views[number] if len(views) == len(objects) else "Unspecified")
+        for key, values in (("truncated", truncated), ("difficult", difficult)):
+            _put(item, key, str(values[number]) if len(values) == len(objects) else "0")
+        box = ET.SubElement(item, "bndbox")
+        _put(box, "xmin", decimal(pixels(found.xmin, image.width)))
+        _put(box, "ymin", decimal(pixels(found.ymin, image.height)))
+        _put(box, "xmax", decimal(pixels(found.xmax, image.width)))
+        _put(box, "ymax", decimal(pixels(found.ymax, image.height)))
+    ET.indent(root)
+    return bytes(ET.tostring(root, "utf-8")) + b"\n"
+
+
+def _put(parent: ET.Element, tag: str, text: str) -> None:
+    ET.SubElement(parent, tag).text = _NO_XML.sub("_", text)
+
+
+def _channel_count(example: Features, image: ExportedImage) -> int:
+    for key in (DEPTH, "image/channels"):
+        known = get_int(example, key)
+        if known is not None:
+            return known
+    try:
+        return channel_count(image.data)
+    except DataError:
+        return 3  # as in VOC itself

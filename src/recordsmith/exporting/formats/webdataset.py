@@ -1,0 +1,155 @@
+"""WebDataset: tar files whose members are grouped by the name before their first dot.
+
+    <split>-000000.tar, <split>-000001.tar, …, each with
+    <key>.jpg        the image, with the suffix of its format
+    <key>.mask.png   its mask
+    <key>.cls        its label
+    <key>.json       every other feature
+
+In the JSON, a feature with one value is that value, others are lists. Bytes that are not UTF-8 are
+`{"base64": …}`. NaN and infinities are written as Python does. `recordsmith/empty` has the kinds of
+empty lists of numbers, and the name of an unnamed image is null, so that packing the files restores
+the same features, except that the format and size of an image come from its header. Images and
+masks of unknown format, or several of them, are in the JSON. The output is deterministic: members
+have no owner and no time. Names of members have at most 255 bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recordsmith.dataset import Dataset
+from recordsmith.example import Features, FeatureValue
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    WIDTH,
+)
+from recordsmith.exporting.boxes import shortest_float
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import ExampleFiles
+from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
+from recordsmith.image import IMAGE_SUFFIXES
+from recordsmith.sources.archives.webdataset import EMPTY_KINDS
+from recordsmith.sources.tables.json_values import text_or_base64
+from recordsmith.sources.tables.precision import EXACT
+
+_FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))
+_FROM_RAW = frozenset((DEPTH, DTYPE))
+_FROM_MASK = frozenset((MASK, MASK_FORMAT))
+_LONGEST_SUFFIX = ".mask.jpeg2000"
+
+
+class WebDatasetShards(ExampleFiles, format="webdataset"):
+    """Writes tar files."""
+
+    suffix = ".tar"
+    is_sized = True
+    overhead_bytes = 2 * 1024  # a header for each of two members, and about as much padding
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        self._out = out
+
+    def file_names(self, split: str, count: int) -> Sequence[str]:
+        return [f"{split}-{number:06d}{self.suffix}" for number in range(count)]
+
+    def open(self, name: str, split: str) -> None:
+        self._name, self._split = name, split
+        file = self._out.open(name)
+        self._tar = tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+
+    def add(self, example: Features) -> None:
+        members, used = self._images(example)
+        rest: dict[str, FeatureValue | None] = {
+            key: value for key, value in example.items() if key not in used
+        }
+        if members:
+            rest.setdefault(FILENAME, None)
+        label = rest.get(CLASS_LABEL)
+        if isinstance(label, np.ndarray) and label.dtype == np.int64 and len(label) == 1:
+            members.append((".cls", str(int(label[0])).encode()))
+            del rest[CLASS_LABEL]
+        if rest or not members:
+            members.append((".json", _document(rest)))
+        name = self._out.name_key(example, self._split, _LONGEST_SUFFIX)
+        for suffix, data in members:
+            member = tarfile.TarInfo(name + suffix)  # no owner, time 0, mode 644
+            member.size = len(data)
+            self._tar.addfile(member, io.BytesIO(data))
+
+    def close(self) -> None:
+        self._tar.close()
+        self._out.close(self._name)
+
+    def _images(self, example: Features) -> tuple[list[tuple[str, bytes]], set[str]]:
+        """The members for the image and its mask, and the feature keys that they replace."""
+        members: list[tuple[str, bytes]] = []
+        used: set[str] = set()
+        if not _has_one(example, IMAGE):
+            return members, used
+        image = read_image(example, self._out.warn)
+        if not (suffix := _suffix(image)):
+            return members, used
+        members.append((suffix, image.data))
+        used |= _FROM_IMAGE
+        if image.data is not get_bytes(example, IMAGE):
+            used |= _FROM_RAW
+        mask = read_mask(example, image, self._out.warn) if _has_one(example, MASK) else None
+        if mask is not None and (suffix := _suffix(mask)):
+            members.append((f".mask{suffix}", mask.data))
+            used |= _FROM_MASK
+            if mask.data is not get_bytes(example, MASK):
+                used.add(MASK_DTYPE)
+        return members, used
+
+
+def _has_one(example: Features, key: str) -> bool:
+    """Whether the feature is a single bytes value."""
+    value = example.get(key)
+    return isinstance(value, list) and len(value) == 1
+
+
+def _suffix(image: ExportedImage) -> str:
+    """The suffix of its member; empty if readers would not detect an image."""
+    suffix = image.split_name("x")[1]
+    return suffix if suffix in IMAGE_SUFFIXES else ""
+
+
+def _document(features: Mapping[str, FeatureValue | None]) -> bytes:
+    document: dict[str, Any] = {}
+    kinds: dict[str, str] = {}
+    for key in sorted(features):
+        value = features[key]
+        values = None if value is None else _values(value)
+        document[key] = values[0] if values and len(values) == 1 else values
+        if isinstance(value, np.ndarray) and not values:
+            kinds[key] = "int64" if value.dtype == np.int64 else "float"
+    if kinds:
+        document.setdefault(EMPTY_KINDS, kinds)
+    return json.dumps(document, ensure_ascii=True).encode()
+
+
+def _values(value: FeatureValue) -> list[Any]:
+    if isinstance(value, list):
+        return [text_or_base64(item) for item in value]
+    if value.dtype == np.int64:
+        return list(value.tolist())
+    # large numbers in full: read as integers, the shortest digits would differ
+    return [
+        exact if abs(exact) > EXACT else shortest_float(short)
+        for exact, short in zip(value.tolist(), value, strict=True)
+    ]

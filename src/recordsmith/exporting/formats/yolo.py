@@ -1,0 +1,143 @@
+"""YOLO in the layout of Ultralytics: images, text files with boxes, and `data.yaml`.
+
+    images/<split>/<name>, labels/<split>/<name>.txt, masks/<split>/<name>.png, data.yaml
+
+A line has class, centre and size, relative to the image, with enough decimals to restore the same
+float32 for every edge. If one edge of a box is less than 1e-8 of the other, float64 has no such
+centre, and the nearest edge is restored. Classes are renumbered from 0 without gaps if necessary.
+In `data.yaml`, the splits are train, val and test, as Ultralytics expects: `val` has the images of
+the split valid or validation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+
+from recordsmith.dataset import Dataset, standard_name
+from recordsmith.example import Features
+from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
+from recordsmith.exporting.boxes import (
+    NO_BOXES,
+    OBJECT_KEYS,
+    LabelNames,
+    centre_and_extent,
+    decimal,
+    has_objects,
+    is_same,
+    read_objects,
+)
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import FolderExporter
+from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
+
+_KEPT = IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID}
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_BATCH = 1024
+
+
+class YoloFiles(FolderExporter, format="yolo"):
+    """Writes images, text files with their boxes, and `data.yaml`."""
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        self._out = out
+        self._is_empty = True
+        self._classes = LabelNames.known(dataset.class_names)
+        labels = set(self._classes.names)
+        if OBJECT_LABEL in dataset.schema.features and not labels:
+            labels = _find_labels(dataset)
+        self._numbers = {label: number for number, label in enumerate(sorted(labels))}
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        out = self._out
+        image = read_image(example, out.warn)
+        mask = read_mask(example, image, out.warn)
+        self._is_empty &= mask is None and not has_objects(example)
+        lines = self._lines(example)
+        part = out.split_name(split)
+        name, _ = out.write_image(
+            example,
+            image,
+            f"images/{part}",
+            mask=mask,
+            masks=f"masks/{part}",
+            companions=[(f"labels/{part}", ".txt")],
+        )
+        out.write(f"labels/{part}/{name}.txt", "".join(lines).encode())
+        out.count_dropped(example, _KEPT)
+
+    def finish(self) -> None:
+        if self._is_empty:
+            self._out.tally.problems.add(NO_BOXES)
+        moved = [(label, number) for label, number in self._numbers.items() if number != label - 1]
+        if moved and moved != [(label, label) for label in self._numbers]:
+            self._out.tally.problems.add(
+                "classes were renumbered from 0 without gaps: "
+                + ", ".join(f"{label} became {number}" for label, number in moved[:3])
+                + (f" and {len(moved) - 3:,} more" if len(moved) > 3 else "")
+            )
+        lines = self._split_lines()
+        lines.append("names:\n" if self._numbers else "names: {}\n")
+        lines += [
+            f"  {number}: {_quoted(self._classes.names.get(label, str(label)))}\n"
+            for label, number in self._numbers.items()
+        ]
+        self._out.write("data.yaml", "".join(lines).encode())
+
+    def _split_lines(self) -> list[str]:
+        """Return the lines of `data.yaml` with the folders of the splits.
+
+        Ultralytics reads train, val and test, each of which is a folder or a list of folders.
+        """
+        folders: dict[str, list[str]] = {}
+        for split in self._out.splits:
+            key = standard_name(split)
+            if key == "trainval" or (key is None and len(self._out.splits) == 1):
+                key = "train"
+            if key is None:
+                self._out.tally.problems.add(
+                    f"Ultralytics does not read the split {split!r}, only train, val and test"
+                )
+            folders.setdefault(key or split, []).append(
+                _quoted(f"images/{self._out.split_name(split)}")
+            )
+        return [
+            f"{_key(key)}: {found[0] if len(found) == 1 else '[' + ', '.join(found) + ']'}\n"
+            for key, found in folders.items()
+        ]
+
+    def _lines(self, example: Features) -> list[str]:
+        if not has_objects(example):
+            return []
+        lines = []
+        for number, found in enumerate(read_objects(example, self._classes, self._out.warn)):
+            numbers = []
+            for low, high in ((found.xmin, found.xmax), (found.ymin, found.ymax)):
+                centre, extent = centre_and_extent(low, high)
+                numbers.append((centre, extent))
+                if not is_same(centre - extent / 2, low) or not is_same(centre + extent / 2, high):
+                    self._out.warn(f"box {number}: its edges cannot be restored exactly")
+            (x, width), (y, height) = numbers
+            label = self._numbers.setdefault(found.label, len(self._numbers))
+            lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height)))}\n")
+        return lines
+
+
+def _find_labels(dataset: Dataset) -> set[int]:
+    """The labels of all records, read in one pass, for a dataset without a list of classes."""
+    labels: set[int] = set()
+    for batch in dataset.batches(_BATCH, [OBJECT_LABEL]):
+        column = batch[OBJECT_LABEL]
+        labels.update(np.unique(getattr(column, "values", column)).tolist())  # type: ignore[arg-type]
+    return labels
+
+
+def _key(split: str) -> str:
+    return split if _PLAIN.fullmatch(split) else _quoted(split)
+
+
+def _quoted(text: str) -> str:
+    """A YAML string in double quotes, whose escapes include those of JSON."""
+    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)

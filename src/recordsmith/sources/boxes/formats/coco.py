@@ -1,0 +1,479 @@
+"""COCO: one JSON file per split with the boxes and segmentations of all images.
+
+Category ids are kept as labels, with their gaps. Such files reach half a gigabyte, so msgspec finds
+the entries of its lists in the bytes, and the annotations of an image are parsed again for its
+reference. Memory stays close to the size of the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import posixpath
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from recordsmith.dataset.documents import json_fault
+from recordsmith.dataset.labels import LARGEST_LABEL
+from recordsmith.errors import Problems, SourceError, option
+from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD
+from recordsmith.sources.boxes.annotation import (
+    AnnotatedImage,
+    AnnotatedObject,
+    AnnotationFile,
+    BoxFormat,
+    to_float,
+)
+from recordsmith.sources.boxes.annotation_files import AnnotationFiles, group_by_split
+from recordsmith.sources.boxes.source import ListedImages
+from recordsmith.sources.classes import Classes, classes_by_label
+from recordsmith.sources.files.file_index import FileIndex, no_files
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.files.images import stem_of
+from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
+from recordsmith.sources.problems import count_notice, join_names, join_problems
+from recordsmith.stores import Location
+from recordsmith.words import count
+
+MAX_ENTRY_BYTES = 1 << 23
+"""Of an entry of a list, such as an annotation with its polygons."""
+
+_LIST = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[')
+_KEY = re.compile(
+    rb'"(file_name|image_id|supercategory|category_id|segmentation|bbox|iscrowd)"\s*:'
+)
+_BYTE = re.compile(r" \(byte (\d+)\)")
+_NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
+_MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
+_SEGMENT_KEYS = ("id", "category_id", "bbox", "area", "iscrowd")
+_LARGEST_AREA = float(np.finfo(np.float32).max)
+_SPLIT_FILE = "_annotations.coco.json"
+_BOXED_TASKS = ("stuff_", "person_keypoints_", "panoptic_")
+_BARE_TASKS = ("captions_", "image_info_")
+
+
+class _Document(msgspec.Struct):
+    categories: list[msgspec.Raw] | None = None
+    annotations: list[msgspec.Raw] | None = None
+    images: list[msgspec.Raw] | None = None
+
+
+class _Annotation(msgspec.Struct):
+    id: Any = None
+    image_id: Any = None
+    category_id: Any = None
+    bbox: Any = None
+    area: Any = None
+    iscrowd: Any = None
+    file_name: Any = None
+    segments_info: Any = None
+    keypoints: msgspec.Raw = msgspec.Raw()  # raw values are not parsed
+    segmentation: msgspec.Raw = msgspec.Raw()
+
+
+class _Context(NamedTuple):
+    """What parsing annotations needs to know of the whole file, and its classes.
+
+    categories: id and name of each.
+    uses_zero: whether objects have the category 0.
+    """
+
+    categories: tuple[tuple[int, str], ...]
+    is_panoptic: bool
+    uses_zero: bool
+    keypoint_count: int
+    outline_count: int
+
+
+def matches(head: bytes) -> bool:
+    """Whether a file begins like COCO's: with one of its lists and its keys, or with two lists."""
+    head = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    lists = {match[1] for match in _LIST.finditer(head)}
+    is_known = len(lists) > 1 or (bool(lists) and _KEY.search(head) is not None)
+    return head.startswith(b"{") and is_known
+
+
+def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    """Yield the images of a file with the places of their annotations, or those in some places."""
+    if not file.is_part:
+        yield from _CocoFile(file).images()
+        return
+    names = dict(file.context[0])
+    for _, data in file.parts():
+        item = msgspec.json.decode(_finite(data), type=_Annotation)
+        if not isinstance(item.segments_info, list):
+            text = bytes(item.segmentation) if file.with_outlines else b""
+            outline = partial(json.loads, text) if text else None
+            yield AnnotatedImage(objects=[_object(item, names, outline)])
+            continue
+        objects = []
+        for part in _objects_in(item.segments_info):
+            known: dict[str, Any] = {key: part.get(key) for key in _SEGMENT_KEYS}
+            segment = _Annotation(**known)
+            place = {"file_name": item.file_name, "segment": segment.id}
+            objects.append(_object(segment, names, place))
+        yield AnnotatedImage(objects=objects)
+
+
+def _without_outlines(data: bytes) -> bytes:
+    item = msgspec.json.decode(_finite(data), type=_Annotation)
+    item.segmentation = item.keypoints = msgspec.Raw(b"0")
+    return msgspec.json.encode(item)
+
+
+def _finite(data: bytes) -> bytes:
+    """JSON of Python with NaN and infinite numbers as texts of the same length."""
+    if b"NaN" not in data and b"Infinity" not in data:
+        return data
+    return _NOT_FINITE.sub(lambda match: b'"%*s"' % (len(match[0]) - 2, b""), data)
+
+
+def _objects_in(values: list[Any]) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _object(item: _Annotation, names: Mapping[Any, str], outline: Any) -> AnnotatedObject:
+    where = f"annotation {item.id}"
+    category, box = item.category_id, item.bbox
+    name = names.get(category) if isinstance(category, int) else None
+    if name is None:
+        return AnnotatedObject(where, None, fault=f"unknown category_id {category!r}")
+    if not isinstance(box, list) or len(box) != 4:
+        fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
+        return AnnotatedObject(where, name, fault=fault)
+    x, y, width, height = map(to_float, box)
+    area = to_float(item.area)
+    extra = (int(to_float(item.iscrowd) > 0), area if 0 <= area <= _LARGEST_AREA else None)
+    return AnnotatedObject(where, name, (x, y, x + width, y + height), outline, extra)
+
+
+class _CocoFile:
+    """Finds the entries of one file, and what is wrong in its lists."""
+
+    def __init__(self, file: AnnotationFile) -> None:
+        self._file = file
+        self._counted = 0, 1  # a position in the file, and its line
+        self._categories: dict[int, str] = {}
+        self._counts: Counter[str] = Counter()  # of what is left out, and of special annotations
+        # keyed by ids as text, because a file may contain integers that collide as dict keys
+        self._spans: dict[str, array[int]] = {}
+        self._images: dict[str, dict[str, Any]] = {}
+
+    def images(self) -> Iterator[AnnotatedImage]:
+        """Yield the images in the order of the file."""
+        file, document = self._file, self._document()
+        for value, start, _ in self._entries(document.categories, "categories", dict):
+            self._add_category(value, start)
+        for value, start, stop in self._entries(document.annotations, "annotations", _Annotation):
+            self._add_annotation(value, start, stop)
+        for value, start, _ in self._entries(document.images, "images", dict):
+            self._add_image(value, start)
+        file.context = _Context(
+            tuple(self._categories.items()),
+            is_panoptic="segments" in self._counts,
+            uses_zero="zero" in self._counts,
+            keypoint_count=self._counts["keypoints"],
+            outline_count=self._counts["outlines"],
+        )
+        self._report_orphans()
+        for key, image in self._images.items():
+            size = to_float(image.get("width") or 0), to_float(image.get("height") or 0)
+            name, image_id = image["file_name"], image["id"]
+            spans = self._spans.get(key, array("q"))
+            yield AnnotatedImage(f"image {image_id}", name, size, spans=spans, id=image_id)
+
+    def _document(self) -> _Document:
+        file = self._file
+        file.data = _finite(file.data)
+        start = len(codecs.BOM_UTF8) * file.data.startswith(codecs.BOM_UTF8)
+        try:
+            document = msgspec.json.decode(memoryview(file.data)[start:], type=_Document)
+        except msgspec.DecodeError as error:
+            match = _BYTE.search(str(error))
+            stop = start + int(match[1]) if match else len(file.data)
+            shown = file.data[stop : stop + 30].decode("utf-8", "replace")
+            problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
+            if isinstance(error, msgspec.ValidationError):
+                problem = f"not a COCO annotation file: {error}"
+            raise SourceError(problem, path=file.name, line=self._line(stop)) from None
+        except RecursionError as error:
+            raise SourceError(json_fault(error), path=file.name) from None
+        if document.images is None:
+            raise SourceError(
+                "not a COCO annotation file: the list images is missing; expected the lists "
+                "images, annotations and categories",
+                path=file.name,
+            )
+        return document
+
+    def _entries(
+        self, entries: list[msgspec.Raw] | None, key: str, kind: Any
+    ) -> Iterator[tuple[Any, int, int]]:
+        """Yield each entry of a list that is an object, with its start and end in the file."""
+        data = self._file.data
+        stop = max(0, data.find(f'"{key}"'.encode()))
+        self._counted = 0, 1
+        for entry in entries or ():
+            raw = memoryview(entry)
+            start = data.find(raw, stop)
+            stop = start + len(raw)
+            if len(raw) > MAX_ENTRY_BYTES:
+                raise SourceError(
+                    f"an entry is longer than {MAX_ENTRY_BYTES:,} bytes",
+                    path=self._file.name,
+                    line=self._line(start),
+                    remedy="Remove it, or simplify its segmentation.",
+                )
+            try:
+                yield msgspec.json.decode(raw, type=kind), start, stop
+            except (ValueError, RecursionError):
+                shown = bytes(raw[:60]).decode("utf-8", "replace")
+                self._add_problem(start, f"invalid {key} {shown!r}; expected objects")
+
+    def _add_annotation(self, item: _Annotation, start: int, stop: int) -> None:
+        self._counts["keypoints"] += bool(bytes(item.keypoints))
+        self._counts["outlines"] += len(memoryview(item.segmentation)) > len("null")
+        categories = [item.category_id]
+        if item.segments_info is not None:
+            self._counts["segments"] += 1
+            listed = item.segments_info if isinstance(item.segments_info, list) else []
+            categories += [each.get("category_id") for each in _objects_in(listed)]
+        if 0 in categories:
+            self._counts["zero"] += 1
+        if not isinstance(item.image_id, (int, str)):
+            annotation = f"annotation {str(item.id)[:60]}"
+            self._add_problem(start, f"{annotation} has image_id {str(item.image_id)[:60]}")
+            return
+        spans = self._spans.get(repr(item.image_id))
+        if spans is None:
+            spans = self._spans[repr(item.image_id)] = array("q")
+        spans.extend((0, start, stop))
+
+    def _add_image(self, image: dict[str, Any], start: int) -> None:
+        image_id, name = image.get("id"), image.get("file_name")
+        shown = f"image {str(image_id)[:60]}"
+        if not isinstance(image_id, (int, str)) or not isinstance(name, str):
+            self._add_problem(start, f"{shown} has file_name {str(name)[:60]}")
+            return
+        needed = {key: image.get(key) for key in ("id", "file_name", "width", "height")}
+        known = self._images.setdefault(repr(image_id), needed)["file_name"]
+        if known != name:
+            self._add_problem(start, f"{shown} is both {known!r:.60} and {name!r:.60}")
+
+    def _add_category(self, category: dict[str, Any], start: int) -> None:
+        number, name = category.get("id"), category.get("name")
+        if type(number) is not int or not isinstance(name, str) or not name or "\n" in name:
+            self._add_problem(start, f"category {str(number)[:60]} has name {name!r:.60}")
+        elif not 0 <= number <= LARGEST_LABEL and len(self._categories) >= _MAX_ODD_CATEGORIES:
+            self._add_problem(start, f"category {name!r:.60} has id {str(number)[:60]}")
+        elif self._categories.setdefault(number, name) != name:
+            other = self._categories[number]
+            self._add_problem(start, f"category {number} is both {other!r} and {name!r}")
+
+    def _report_orphans(self) -> None:
+        """Report annotations whose image is not listed."""
+        file = self._file
+        unknown = [key for key in self._spans if key not in self._images]
+        if unknown and len(unknown) == len(self._spans):
+            file.problems.add(
+                f"{file.name}: the image_id of every annotation is unknown; the first is "
+                f"{unknown[0]:.60}"
+            )
+        places = [pair for key in unknown for pair in _pairs(self._spans.pop(key))]
+        if places:
+            entries = (file.data[start:stop] for start, stop in places)
+            ids = (str(msgspec.json.decode(entry, type=_Annotation).id) for entry in entries)
+            number = count(len(places), "annotation")
+            notice = f"{number} of unlisted images in {file.name} skipped: {join_names(ids)}"
+            check, files = Check.ANNOTATION_WITHOUT_IMAGE, [file.name]
+            file.notices.append(Flaw(notice, check, files=files, item_count=len(places)))
+
+    def _add_problem(self, start: int, what: str) -> None:
+        self._file.problems.add(f"{self._file.name}, line {self._line(start)}: {what}")
+
+    def _line(self, position: int) -> int:
+        seen, line = self._counted  # problems come in the order of the text
+        line += self._file.data.count(b"\n", seen, position)
+        self._counted = position, line
+        return line
+
+
+def _pairs(spans: array[int]) -> Iterator[tuple[int, int]]:
+    return zip(spans[1::3], spans[2::3], strict=True)
+
+
+class Coco(
+    AnnotationFiles,
+    box_format=BoxFormat(
+        "coco",
+        ".json",
+        matches,
+        parse,
+        what="images and boxes of {} (COCO)",
+        file_what="a JSON file",
+        file_suffixes=(".json",),
+        owns_suffixes=True,
+        expected="annotations/instances_<split>.json with one folder of images per split, "
+        "<split>/_annotations.coco.json next to the images, or one .json file next to or above "
+        "them",
+        features={OBJECT_IS_CROWD: "int64", OBJECT_AREA: "float"},
+        without_outlines=_without_outlines,
+    ),
+):
+    """Images with boxes, and optionally masks, in COCO's JSON format.
+
+    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
+    `image/width`, `image/filename`, `image/source_id`) and for each object
+    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
+    `image/object/class/label` (its category id), `image/object/class/text`,
+    `image/object/is_crowd` and `image/object/area` (in pixels, from the file).
+
+    Example:
+        >>> rs.pack(rs.Coco("coco", object_masks="instance"), "packed")  # doctest: +SKIP
+    """
+
+    @classmethod
+    def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
+        if not (paths := cls._matching(tree)):
+            return
+        chosen = [path for path in paths if not _is_of_other_task(path)] or paths
+        left_out = tuple(f"{path} (another task)" for path in paths if path not in chosen)
+        what, files = cls.box_format.what.format(join_names(chosen)), tuple(paths)
+        yield LayoutCandidate("coco", what, Confidence.ANNOTATED, left_out=left_out, files=files)
+
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        files = self._files(index)
+        images = self._parse(files)
+        problems = self._check_files(files.values())
+        contexts = {file.name: file.context for file in files.values()}
+        classes, more = _classes(contexts, self._label_map)
+        classes.names()  # labels are checked before images are looked for
+        folders = {
+            name: _panoptic_folder(index, name)
+            for name, context in contexts.items()
+            if context.is_panoptic and self._masks
+        }
+        entries, splits, left = self._find_images(index, images, files, folders.values())
+        notices = [*problems, *left, *more]
+        if self._annotations is None:
+            used = {file.name for file in files.values()}
+            others = [
+                path
+                for path in index.paths
+                if _is_of_other_task(path) and path not in used and self._matches(index, path)
+            ]
+            notices += count_notice(others, "annotation file", "of other tasks skipped")
+        notices += [notice for file in files.values() for notice in file.notices]
+        if number := sum(context.keypoint_count for context in contexts.values()):
+            notices.append(f"keypoints of {count(number, 'annotation')} left out")
+        panoptic = [name for name, context in contexts.items() if context.is_panoptic]
+        number = sum(context.outline_count for context in contexts.values())
+        left_out = [f"masks of {join_names(panoptic)}"] if panoptic else []
+        left_out += [f"segmentation of {count(number, 'annotation')}"] if number else []
+        if self._masks is None:
+            notices += [f"{text} left out: object masks are not requested" for text in left_out]
+        return ListedImages(entries, splits, classes, notices, contexts, mask_folders=folders)
+
+    def _find(self, index: FileIndex) -> dict[str, str]:
+        documents = [path for path in index.paths if path.lower().endswith(".json")]
+        groups = (
+            [path for path in documents if posixpath.basename(path) == _SPLIT_FILE],
+            [path for path in documents if posixpath.dirname(path).lower() == "annotations"],
+            [path for path in documents if "/" not in path],
+            documents,
+        )
+        for group in groups:
+            known = [path for path in group if self._matches(index, path)]
+            boxed = [path for path in known if "instances" in posixpath.basename(path)]
+            boxed = boxed or [path for path in known if not _is_of_other_task(path)]
+            for task in _BOXED_TASKS:
+                boxed = boxed or [p for p in known if posixpath.basename(p).startswith(task)]
+            if boxed:
+                return group_by_split(boxed)
+            if known:
+                raise SourceError(
+                    f"no boxes to pack: found only {join_names(known)}",
+                    path=index.root,
+                    remedy="Add the file with the instances of these images.",
+                )
+        if not documents:
+            raise no_files(index.root, self.box_format.expected, index)
+        head = (index.root / documents[0]).read(0, 20)
+        text = f"the file starts with {head!r}" if head else "the file is empty"
+        raise SourceError(
+            f"not a COCO annotation file: {text}; expected an object with the lists images, "
+            "annotations and categories",
+            path=documents[0],
+        )
+
+    def _check_files(self, files: Iterable[AnnotationFile]) -> list[str]:
+        """Raise the problems outside annotations, or return them as a notice."""
+        problems = Problems()
+        for file in files:
+            problems.extend(file.problems)
+        if problems and self._policy == "stop":
+            raise SourceError(
+                "the annotation files have invalid entries",
+                problems,
+                path=self.root,
+                remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them.",
+                lists_problems=True,
+            )
+        number = count(problems.count, "invalid entry", "invalid entries")
+        return [f"{number} dropped: {join_problems(problems)}"] if problems else []
+
+
+def _is_of_other_task(path: str) -> bool:
+    """Whether a file is named like those of captions, keypoints, stuff or panoptic segmentation."""
+    return posixpath.basename(path).startswith((*_BOXED_TASKS, *_BARE_TASKS))
+
+
+def _panoptic_folder(index: FileIndex, file: str) -> str:
+    """The folder of the PNG files of a panoptic JSON file, which has its name."""
+    name = stem_of(file)
+    folders = {posixpath.dirname(path) for path in index.paths if path.lower().endswith(".png")}
+    named = sorted(folder for folder in folders if posixpath.basename(folder) == name)
+    if not named:
+        raise SourceError(
+            f"no masks of {file}: the folder {name} with their PNG files is missing",
+            path=index.root,
+            remedy=f"Unpack {name}.zip.",
+        )
+    return named[0]
+
+
+def _classes(
+    contexts: Mapping[str, _Context], label_map: Location | None
+) -> tuple[Classes, list[str]]:
+    """The classes of all files together, and notices about them."""
+    names: dict[int, str] = {}
+    problems = []
+    for file, context in contexts.items():
+        for number, name in context.categories:
+            if names.setdefault(number, name) != name:
+                other = f"{names[number]!r} in another file"
+                problems.append(f"category {number} is {name!r} in {file} and {other}")
+    if problems and label_map is None:
+        raise SourceError(
+            f"the annotation files have different categories: {join_names(problems)}",
+            problems,
+            remedy=f"Fix them, or pass {option('label_map')} to use labels by name.",
+        )
+    notices = []
+    if 0 in names and label_map is None:
+        if any(context.uses_zero for context in contexts.values()):
+            names = {number + 1: name for number, name in names.items()}
+            notices.append(
+                "categories start at 0, the background: each label is its category id plus 1"
+            )
+        else:
+            notices.append(f"1 category without objects dropped: 0, {names.pop(0)!r}")
+    return classes_by_label(names, label_map, f"the categories of {join_names(contexts)}"), notices

@@ -1,0 +1,187 @@
+"""LabelMe: one JSON file per image, with polygons, rectangles and circles."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import json
+import math
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from recordsmith.dataset.documents import json_fault
+from recordsmith.errors import SourceError
+from recordsmith.sources.boxes.annotation import (
+    AnnotatedImage,
+    AnnotatedObject,
+    AnnotationFile,
+    BoxFormat,
+    Corners,
+    to_float,
+)
+from recordsmith.sources.boxes.image_annotation_files import ImageAnnotationFiles
+from recordsmith.sources.classes import Classes, classes_by_label
+from recordsmith.sources.files.file_index import FileIndex
+from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import last_part
+from recordsmith.stores import Location, read_document
+
+_SHAPES = re.compile(rb'"shapes"\s*:\s*\[')
+_KEY = re.compile(rb'"(version|flags|imagePath|imageData|lineColor|fillColor)"\s*:')
+_NAMES_FILES = ("class_names.txt", "labels.txt")
+_NO_CLASSES = frozenset(("__ignore__", "_background_"))
+_CIRCLE_POINTS = 64
+_MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
+_FLAGS = "annotations were packed without the flags of their image"
+_OTHER_SHAPES = "points and lines were left out, because they have no box"
+
+
+def matches(head: bytes) -> bool:
+    """Whether a file begins like LabelMe's."""
+    head = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    has_shapes = _SHAPES.search(head) is not None
+    return head.startswith(b"{") and has_shapes and _KEY.search(head) is not None
+
+
+def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    """Yield the image of a file; none for JSON of another type."""
+    document = _document(file.location, file.name)
+    shapes = document.get("shapes")
+    if not isinstance(shapes, list):
+        return
+    objects = []
+    flags = document.get("flags")
+    if isinstance(flags, dict) and any(flags.values()):
+        file.note(_FLAGS, file.name)
+    for number, shape in enumerate(shapes, 1):
+        where = f"shape {number}"
+        if not isinstance(shape, dict):
+            fault = f"invalid shape {str(shape)[:60]}"
+            objects.append(AnnotatedObject(where, "", fault=fault))
+            continue
+        kind = shape.get("shape_type") or "polygon"
+        if kind in ("point", "points", "line", "linestrip"):
+            file.note(_OTHER_SHAPES, f"{file.name}, {where}: {kind}")
+            continue
+        objects.append(_object(where, str(kind), shape))
+    yield AnnotatedImage(
+        "",
+        _file_name(document),
+        (
+            to_float(document.get("imageWidth") or 0),
+            to_float(document.get("imageHeight") or 0),
+        ),
+        objects,
+        has_pixels=isinstance(document.get("imageData"), str),
+    )
+
+
+def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
+    label = shape.get("label")
+    name = label if isinstance(label, str) else ""
+    points = _points(shape.get("points"))
+    if points is None:
+        fault = f"invalid points {str(shape.get('points'))[:60]}"
+    elif kind == "polygon":
+        fault = f"a polygon of {len(points)} points; expected 2" if len(points) < 2 else ""
+    else:
+        is_known = kind in ("rectangle", "circle", "mask") and len(points) == 2
+        fault = "" if is_known else f"unsupported shape: {kind} of {len(points)} points"
+    if fault or points is None:
+        return AnnotatedObject(where, name, fault=fault)
+    if kind == "polygon":
+        return AnnotatedObject(where, name, _around(points), _outline(points))
+    if kind != "circle":  # drawn from any corner
+        return AnnotatedObject(where, name, _around(points), None if kind == "mask" else "box")
+    (x, y), (edge_x, edge_y) = points
+    radius = math.hypot(edge_x - x, edge_y - y)
+    turns = (2 * math.pi * step / _CIRCLE_POINTS for step in range(_CIRCLE_POINTS))
+    circle = [(x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns]
+    corners = (x - radius, y - radius, x + radius, y + radius)
+    return AnnotatedObject(where, name, corners, _outline(circle))
+
+
+def _points(values: Any) -> list[tuple[float, float]] | None:
+    if not isinstance(values, list):
+        return None
+    points = []
+    for value in values:
+        if not isinstance(value, list) or len(value) != 2:
+            return None
+        x, y = map(to_float, value)
+        if not (math.isfinite(x) and math.isfinite(y)):
+            return None
+        points.append((x, y))
+    return points
+
+
+def _around(points: Iterable[tuple[float, float]]) -> Corners:
+    xs, ys = zip(*points, strict=True)
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _outline(points: Iterable[tuple[float, float]]) -> list[list[float]]:
+    return [[value for point in points for value in point]]
+
+
+def _file_name(document: Mapping[str, Any]) -> str:
+    name = document.get("imagePath")
+    return last_part(name) if isinstance(name, str) else ""
+
+
+def _document(location: Location, name: str) -> dict[str, Any]:
+    data = read_document(location)
+    if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
+        raise SourceError(
+            f"more than {_MAX_VALUES:,} values", path=name, remedy="Cut the image into tiles."
+        )
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except (RecursionError, ValueError) as error:
+        raise SourceError(json_fault(error), path=name) from None
+    return document if isinstance(document, dict) else {}
+
+
+def _pixels(location: Location, name: str) -> tuple[bytes, str]:
+    """The image in a file, and its path."""
+    document = _document(location, name)
+    path = posixpath.join(posixpath.dirname(name), _file_name(document))
+    try:
+        return base64.b64decode(document.get("imageData") or "", validate=True), path
+    except (binascii.Error, TypeError, ValueError):
+        raise SourceError("imageData is not valid base64", path=name) from None
+
+
+class LabelMe(
+    ImageAnnotationFiles,
+    box_format=BoxFormat(
+        "labelme",
+        ".json",
+        matches,
+        parse,
+        what="images and shapes of JSON files such as {} (LabelMe)",
+        expected="LabelMe's .json files next to their images, or in a folder annotations/",
+        pixels=_pixels,
+    ),
+):
+    """Images with polygons, rectangles and circles in LabelMe's JSON format.
+
+    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons and
+    circles become the boxes around them. Labels follow the order of `class_names.txt` or
+    `labels.txt`, otherwise that of the names. An image that is missing is taken from the JSON
+    file, if that contains it.
+
+    Example:
+        >>> rs.pack(rs.LabelMe("labelled", object_masks="class"), "packed")  # doctest: +SKIP
+    """
+
+    def _classes(self, index: FileIndex, names: set[str]) -> Classes:
+        listed = next((name for name in _NAMES_FILES if name in index), None)
+        if listed is None or self._label_map is not None:
+            return super()._classes(index, names)
+        lines = (name for _, name in read_lines(self.root / listed))
+        numbered = enumerate((name for name in lines if name not in _NO_CLASSES), 1)
+        return classes_by_label(dict(numbered), None, listed)

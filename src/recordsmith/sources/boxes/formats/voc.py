@@ -1,0 +1,139 @@
+"""PASCAL VOC: one XML file with boxes per image, in any of the common layouts.
+
+Listing reads every XML file for the names of classes and images, and keeps the content, because
+parsing it again would take longer than the rest of the sample.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+from xml.parsers import expat
+
+from recordsmith.errors import SourceError
+from recordsmith.example.keys import OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW
+from recordsmith.sources.boxes.annotation import (
+    AnnotatedImage,
+    AnnotatedObject,
+    AnnotationFile,
+    BoxFormat,
+    to_float,
+)
+from recordsmith.sources.boxes.image_annotation_files import ImageAnnotationFiles
+from recordsmith.sources.boxes.xml_files import parse_xml
+from recordsmith.stores import read_document
+
+_Values: TypeAlias = dict[str, "_Values | str"]
+"""Tag -> text, or the content of the first element with that tag."""
+
+_HEAD = re.compile(rb"<annotation(\s[^>]*)?>.*?<(filename|folder|size|object)\b", re.DOTALL)
+_MAX_ELEMENTS = 250_000  # of an image; each takes some hundred bytes
+_TRUE = frozenset(("1", "true", "yes"))
+
+
+def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    """Yield the image of a file; none for XML of another type."""
+    parsed = _elements(read_document(file.location), file.name)
+    if parsed is None:
+        return
+    values, objects = parsed
+    size = values.get("size")
+    width, height = (size.get("width"), size.get("height")) if isinstance(size, dict) else (0, 0)
+    yield AnnotatedImage(
+        "",
+        _text(values.get("filename")),
+        (to_float(width or 0), to_float(height or 0)),
+        [_object(line, item) for line, item in objects],
+    )
+
+
+def _object(line: int, values: _Values) -> AnnotatedObject:
+    where, box, name = f"line {line}", values.get("bndbox"), _text(values.get("name"))
+    if not isinstance(box, dict):
+        return AnnotatedObject(where, name, fault=f"object {name!r} has no bndbox")
+    corners = (
+        to_float(box.get("xmin")),
+        to_float(box.get("ymin")),
+        to_float(box.get("xmax")),
+        to_float(box.get("ymax")),
+    )
+    extra = (
+        int(_text(values.get("difficult")).lower() in _TRUE),
+        int(_text(values.get("truncated")).lower() in _TRUE),
+        _text(values.get("pose")),
+    )
+    return AnnotatedObject(where, name, corners, None, extra)
+
+
+def _text(value: _Values | str | None) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _elements(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] | None:
+    """The values in `annotation`, and each object with its first line."""
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    open_elements: list[_Values] = [{}]
+    objects: list[tuple[int, _Values]] = []
+    count = 0
+    pieces: list[str] = []  # of the text since the last tag
+
+    def start(tag: str, _: Any) -> None:
+        nonlocal count
+        count += 1
+        if count > _MAX_ELEMENTS:
+            raise SourceError(
+                f"more than {_MAX_ELEMENTS:,} elements",
+                path=name,
+                line=parser.CurrentLineNumber,
+                remedy="Cut the image into tiles.",
+            )
+        element: _Values = {}
+        if tag == "object" and len(open_elements) == 2:
+            objects.append((parser.CurrentLineNumber, element))
+        open_elements.append(element)
+        pieces.clear()
+
+    def end(tag: str) -> None:
+        element = open_elements.pop()
+        above = open_elements[-1]
+        if tag not in above:  # the first of several is used
+            above[tag] = element or "".join(pieces).strip()
+        pieces.clear()
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = pieces.append
+    parse_xml(parser, data, name)
+    if "annotation" not in open_elements[0]:
+        return None
+    root = open_elements[0]["annotation"]
+    return (root if isinstance(root, dict) else {}), objects
+
+
+class Voc(
+    ImageAnnotationFiles,
+    box_format=BoxFormat(
+        "voc",
+        ".xml",
+        lambda head: _HEAD.search(head) is not None,
+        parse,
+        what="images and boxes of XML files such as {} (PASCAL VOC)",
+        expected="Annotations/*.xml with JPEGImages/, annotations/*.xml with images/, or .xml "
+        "files next to their images",
+        has_outlines=False,
+        features={OBJECT_DIFFICULT: "int64", OBJECT_TRUNCATED: "int64", OBJECT_VIEW: "bytes"},
+    ),
+):
+    """Images with boxes in PASCAL VOC's XML format.
+
+    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
+    `image/width`, `image/filename`, `image/source_id`) and for each object
+    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
+    `image/object/class/label` (from 1), `image/object/class/text`, `image/object/difficult`,
+    `image/object/truncated` and `image/object/view`.
+
+    Example:
+        >>> rs.pack(rs.Voc("VOCdevkit/VOC2012", boxes="clip"), "packed")  # doctest: +SKIP
+    """

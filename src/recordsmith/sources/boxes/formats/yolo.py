@@ -1,0 +1,443 @@
+"""YOLO: one text file per image, one line per object, relative coordinates.
+
+Layouts: Darknet (`obj.data`, `obj.names`, lists of images, labels next to them), Ultralytics
+(`data.yaml`, folders or lists, `labels/` next to `images/`), or only images, labels and a file of
+class names. An image without a label file has no objects.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from recordsmith.errors import SourceError, option
+from recordsmith.sources.boxes.annotation import (
+    AnnotatedImage,
+    AnnotatedObject,
+    Annotation,
+    AnnotationFile,
+    BoxFormat,
+    Entry,
+    to_float,
+)
+from recordsmith.sources.boxes.placing import BoxPolicy
+from recordsmith.sources.boxes.reader import Masks
+from recordsmith.sources.boxes.source import (
+    MAX_OPENED,
+    AnnotatedImages,
+    ListedImages,
+    path_notes,
+    strength,
+)
+from recordsmith.sources.boxes.yolo_files import DataFile, read_data_file, read_names
+from recordsmith.sources.classes import classes_by_label
+from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
+from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import (
+    common_version,
+    is_absolute,
+    is_file,
+    path_endings,
+    with_slashes,
+)
+from recordsmith.sources.flaws import Check
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
+from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
+from recordsmith.sources.splits import split_lists, splits_by_folder
+from recordsmith.stores import PlaceLike
+from recordsmith.words import count
+
+_LABELS_CHECKED = 100
+_DESCRIPTIONS = (".yaml", ".yml", ".data")
+_YAML_NAMES = re.compile(rb"^[\"']?names[\"']?\s*:", re.MULTILINE)
+_YAML_SPLIT = re.compile(rb"^[\"']?(train|val|valid|validation|test)[\"']?\s*:", re.MULTILINE)
+_DARKNET = re.compile(rb"^\s*names\s*=", re.MULTILINE)
+_ROW = re.compile(rb"\s*\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}\s*")
+_NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
+_IMAGE_FOLDERS = frozenset(("images", "jpegimages"))
+_KEYPOINTS = "objects were packed without their keypoints"
+
+
+def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    """Yield the image of a label file.
+
+    The context has the names of classes by number, and whether objects have keypoints.
+    """
+    names, has_keypoints = file.context
+    known = dict(names)
+    objects = []
+    for line, text in read_lines(file.location):
+        words = text.split()
+        values = [to_float(word) for word in words[1:]]
+        if has_keypoints and len(values) > 4:
+            file.note(_KEYPOINTS, f"{file.name}, line {line}")
+            del values[4:]
+        objects.append(_object(f"line {line}", words[0], values, known))
+    yield AnnotatedImage(size=None, objects=objects)
+
+
+def _object(
+    where: str, number: str, values: list[float], names: Mapping[int, str]
+) -> AnnotatedObject:
+    label = to_float(number)
+    name = names.get(int(label)) if label >= 0 and label.is_integer() else None
+    if name is None:
+        known = f"; expected 0 to {max(names)}" if names else "; no class is named"
+        return AnnotatedObject(where, None, fault=f"unknown class number {number!r}{known}")
+    if len(values) == 4:
+        x, y, width, height = values
+        half_width, half_height = width / 2, height / 2
+        corners = (x - half_width, y - half_height, x + half_width, y + half_height)
+        return AnnotatedObject(where, name, corners)
+    if len(values) >= 6 and len(values) % 2 == 0:
+        xs, ys = values[::2], values[1::2]
+        return AnnotatedObject(where, name, (min(xs), min(ys), max(xs), max(ys)), [values])
+    hint = ", not predictions with their confidence" * (len(values) == 5)
+    fault = f"{len(values)} numbers after the class; expected 4 (x, y, width, height) or a polygon"
+    return AnnotatedObject(where, name, fault=fault + hint)
+
+
+def _is_labels(head: bytes) -> bool:
+    """Whether a file begins with rows of a class number and at least four numbers."""
+    lines = [line for line in head.splitlines()[:-1] or [head] if line.strip()]
+    return bool(lines) and all(_ROW.fullmatch(line) for line in lines[:MAX_OPENED])
+
+
+def _is_description(path: str, head: bytes) -> bool:
+    """Whether a file begins like a `data.yaml` or an `obj.data`."""
+    if path.lower().endswith(".data"):
+        return _DARKNET.search(head) is not None
+    return _YAML_NAMES.search(head) is not None and _YAML_SPLIT.search(head) is not None
+
+
+class Yolo(
+    AnnotatedImages,
+    box_format=BoxFormat(
+        "yolo",
+        ".txt",
+        _is_labels,
+        parse,
+        what="images and boxes of text files such as {} (YOLO)",
+        file_what="a YOLO dataset description",
+        file_suffixes=_DESCRIPTIONS,
+        owns_suffixes=True,
+        expected="data.yaml with images/ and labels/, obj.data with obj.names and lists of images, "
+        "or images with .txt labels and their class names in classes.txt",
+    ),
+):
+    """Images with boxes in YOLO's text format.
+
+    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
+    `image/width`, `image/filename`, `image/source_id`) and for each object
+    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
+    `image/object/class/label` (the position in the list of names, from 1) and
+    `image/object/class/text`. Polygons become the boxes around them, and masks with `object_masks`.
+
+    The root may also be the `data.yaml` or `obj.data` of the dataset, if there are several.
+
+    Example:
+        >>> rs.pack(rs.Yolo("coco128/data.yaml"), "packed")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        root: PlaceLike,
+        *,
+        label_map: PlaceLike | None = None,
+        boxes: BoxPolicy = "stop",
+        object_masks: Masks | None = None,
+    ) -> None:
+        super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
+        self._file: str | None = None
+        if self.root.suffix.lower() in _DESCRIPTIONS and is_file(self.root):
+            self.root, self._file = self.root.parent, self.root.name
+
+    def describe(self) -> Mapping[str, Any]:
+        return {**super().describe(), "file": self._file}
+
+    @classmethod
+    def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
+        if not any(folder.image_count for folder in tree.folders.values()):
+            return
+        for path in islice(tree.files(*_DESCRIPTIONS), MAX_OPENED):
+            if _is_description(path, tree.head(path)):
+                what = f"images and boxes described by {path} (YOLO)"
+                yield LayoutCandidate("yolo", what, Confidence.MARKED)
+                return
+        if labels := cls._matching(tree):
+            paths = tree.files(".txt", ".names", ".labels", depth=2)
+            names = [path for path in paths if _is_names_file(path)]
+            classes = f", classes of {names[0]} (YOLO)" if names else " (YOLO)"
+            what = cls.box_format.what.format(labels[0]).replace(" (YOLO)", classes)
+            yield LayoutCandidate("yolo", what, strength(tree, ".txt"))
+
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        config = _find_description(index, self._file)
+        names, described = self._names(index, config)
+        numbers = {number + 1: name for number, name in names.items()}
+        classes = classes_by_label(numbers, self._label_map, described[0])
+        samples = _Samples(index, config, [*map(index.version_of, described)])
+        notices = samples.notices()
+        if not samples.entries:
+            if config is None:
+                raise no_files(index.root, self.box_format.expected, index)
+            problem = join_problems(notices) or "its folders and lists contain no images"
+            raise SourceError(f"nothing to pack: {problem}", path=config.name)
+        if config is not None and config.class_count not in (None, len(names)):
+            text = count(len(names), "class name")
+            notices.append(f"{text} in {described[0]}, which announces {config.class_count}")
+        has_keypoints = config is not None and config.has_keypoints
+        if self._masks is None and not has_keypoints:
+            labels = (
+                entry.annotation.place for entry in samples.entries.values() if entry.annotation
+            )
+            _check_rows(index, islice(labels, _LABELS_CHECKED))
+        return ListedImages(
+            samples.entries,
+            samples.splits,
+            classes,
+            notices,
+            {"": (tuple(names.items()), has_keypoints)},
+            is_upright=config is not None and config.is_yaml,
+        )
+
+    def _names(self, index: FileIndex, config: DataFile | None) -> tuple[dict[int, str], list[str]]:
+        """The names of classes by number, and the files that describe the dataset."""
+        described = [] if config is None else [config.name]
+        names_file = _find_names_file(index, config)
+        if config is not None and config.names:
+            return config.names, described
+        if names_file is not None:
+            return read_names(index.root / names_file), [names_file, *described]
+        if config is not None:  # no classes, so no objects
+            return {}, described
+        yaml = [path for path in index.paths if path.lower().endswith((".yaml", ".yml"))]
+        if not yaml:
+            raise no_files(index.root, self.box_format.expected, index)
+        raise SourceError(
+            "not a dataset description: expected the top-level keys names and one of train, val, "
+            "test",
+            path=yaml[0],
+        )
+
+
+class _Samples:
+    """The samples from the lists or folders in the description, or from all images.
+
+    entries: by image path, or by list and line if the image is missing.
+    splits: by sample name, if there are several.
+    """
+
+    def __init__(self, index: FileIndex, config: DataFile | None, versions: list[int]) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.splits: dict[str, str] = {}
+        self._index = index
+        self._versions = versions
+        self._folders = {"."}
+        for path in index.paths:
+            self._folders.update(_folders_above(path))
+        self._notices: list[str] = []
+        self._twice: list[str] = []
+        if config is not None:
+            self._add_splits(config)
+        elif lists := split_lists(path for path in index.paths if "/" not in path):
+            for split, path in lists.items():
+                self._add_list(split, path, [""])
+        else:
+            entries = [self._entry(path) for path in index.paths if has_image_name(path)]
+            if any(entry.annotation for entry in entries):
+                self.entries = {entry.image: entry for entry in entries}
+                self.splits = splits_by_folder(self.entries)
+
+    def notices(self) -> list[str]:
+        entries = self.entries.values()
+        bare = sorted(e.image for e in entries if e.annotation is None and e.fault is None)
+        what = "without a label file packed without boxes"
+        unused, of_orphans = self._unused_labels(), Check.ANNOTATION_WITHOUT_IMAGE
+        return [
+            *self._notices,
+            *count_notice(self._twice, "repeated image", "packed once, in the first split"),
+            *count_notice(bare, "image", what, check=Check.IMAGE_WITHOUT_ANNOTATION),
+            *count_notice(unused, "label file", "without an image skipped", check=of_orphans),
+            *count_notice(self._index.hidden, "hidden file", "skipped"),
+        ]
+
+    def _unused_labels(self) -> list[str]:
+        """The files in folders of labels that belong to no image."""
+        used = {entry.annotation.place for entry in self.entries.values() if entry.annotation}
+        folders = {posixpath.dirname(path) for path in used}
+        return [
+            path
+            for path in self._index.paths
+            if path.endswith(".txt")
+            and path not in used
+            and posixpath.dirname(path) in folders
+            and "labels" in path.lower().split("/")[:-1]
+            and not _is_names_file(path)
+        ]
+
+    def _add_splits(self, config: DataFile) -> None:
+        seen: dict[tuple[str, ...], str] = {}
+        for split, values in config.splits.items():
+            paths = []
+            for value in values:
+                path = self._resolved(value, config)
+                if path is None:
+                    self._notices.append(f"{config.name}: {split} path {value} not found")
+                else:
+                    paths.append(path)
+            earlier = seen.setdefault(tuple(paths), split)
+            if paths and earlier != split:
+                self._notices.append(
+                    f"{config.name}: {split} skipped, because it is the same as {earlier}"
+                )
+                continue
+            for path in paths:
+                if path not in self._folders:
+                    self._add_list(split, path, config.bases)
+                    continue
+                prefix = "" if path == "." else f"{path}/"
+                for image in self._index.paths:
+                    if image.startswith(prefix) and has_image_name(image):
+                        self._add(split, self._entry(image))
+
+    def _resolved(self, value: str, config: DataFile) -> str | None:
+        """The folder or list that a path means; the path may be from another machine."""
+        plain = with_slashes(value)
+        if not is_absolute(plain) and (path := self._below(plain, config.bases)) is not None:
+            return path
+        for tail in path_endings(plain):
+            path = self._below(tail, config.bases)
+            if path is not None:
+                notice = f"{config.name}: {value} not found, used {path}"
+                self._notices += [notice] if notice not in self._notices else []
+                return path
+        return None
+
+    def _below(self, name: str, bases: Sequence[str]) -> str | None:
+        """The folder or file of a name, from the first base that has it."""
+        paths = (posixpath.normpath(posixpath.join(base, name)) for base in bases)
+        return next((path for path in paths if path in self._folders or path in self._index), None)
+
+    def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
+        folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_bases_above(path)]))
+        for line, text in read_lines(self._index.root / path):
+            found = self._index.find_image(text, folders, path)
+            if isinstance(found, Found) and has_image_name(found.path):
+                entry = self._entry(found.path)
+                entry.notes = path_notes(found, text, f"{path}, line {line}")
+            else:
+                check = Check.ANNOTATION_WITHOUT_IMAGE
+                fault = Fault(not_found(found, text), path, line, check=check)
+                entry = Entry(f"{path}/{line}", fault=fault)
+            self._add(split, entry)
+
+    def _add(self, split: str, entry: Entry) -> None:
+        name = entry.image
+        if name not in self.entries:
+            self.entries[name], self.splits[name] = entry, split
+        elif self.splits[name] != split:
+            self._twice.append(f"{name} in {self.splits[name]} and {split}")
+        else:
+            self._twice.append(f"{name} twice in {split}")
+
+    def _entry(self, image: str) -> Entry:
+        """An image and its label file: in labels/ like the image in images/, or next to it."""
+        stem = posixpath.splitext(image)[0]
+        folder, name = posixpath.split(stem)
+        parts = stem.split("/")
+        candidates = [
+            "/".join([*parts[:place], "labels", *parts[place + 1 :]])
+            for place in range(len(parts) - 2, -1, -1)
+            if parts[place].lower() in _IMAGE_FOLDERS
+        ]
+        candidates += [stem, posixpath.join(posixpath.dirname(folder), "labels", name)]
+        for path in (f"{candidate}.txt" for candidate in candidates):
+            if path in self._index:
+                version = common_version((self._index.version_of(path), *self._versions))
+                return Entry(image, Annotation(path, version))
+        return Entry(image)
+
+
+def _check_rows(index: FileIndex, paths: Iterable[str]) -> None:
+    """Refuse oriented boxes, which look like polygons of 4 points."""
+    first = ""
+    for path in paths:
+        lines = read_lines(index.root / path)
+        if any(len(line.split()) != 9 for _, line in lines):
+            return
+        first = first or (path if lines else "")
+    if first:
+        raise SourceError(
+            "all rows have 8 numbers after the class: they are oriented boxes (OBB), which have no "
+            "place in a record, or polygons of 4 points",
+            path=first,
+            remedy=f"Pass {option('object_masks', 'instance')} to pack their outlines as masks "
+            "with the upright boxes around them.",
+        )
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """The folders above a file, without the root."""
+    while path := posixpath.dirname(path):
+        yield path
+
+
+def _bases_above(path: str) -> list[str]:
+    """The folders above that of a file, up to the root."""
+    return [*_folders_above(posixpath.dirname(path)), ""]
+
+
+def _find_description(index: FileIndex, only: str | None) -> DataFile | None:
+    """Read the description of the dataset: the one to use, or the nearest to the root."""
+    paths = [only] if only is not None else index.paths
+    for suffixes in (_DESCRIPTIONS[:2], _DESCRIPTIONS[2:]):
+        files: list[DataFile] = []
+        for path in sorted(paths, key=lambda path: (path.count("/"), path)):
+            if path.lower().endswith(suffixes):
+                data = read_data_file(index.root / path, path)
+                if data is not None:
+                    bases = [posixpath.dirname(path), *_bases_above(path)]
+                    if data.base:
+                        below = (posixpath.join(base, data.base) for base in list(bases))
+                        bases = [*map(posixpath.normpath, below), *bases]
+                    inside = [base for base in bases if not base.startswith(("../", "/"))]
+                    files.append(data._replace(bases=list(dict.fromkeys(inside))))
+        nearest = [file for file in files if file.name.count("/") == files[0].name.count("/")]
+        if len(nearest) > 1:
+            raise SourceError(
+                f"several dataset descriptions: {join_names(file.name for file in nearest)}",
+                path=index.root,
+                remedy=f"Pass one of them, such as {index.root / nearest[0].name}.",
+            )
+        if nearest:
+            return nearest[0]
+    return None
+
+
+def _is_names_file(path: str) -> bool:
+    return _NAMES_FILES.fullmatch(posixpath.basename(path)) is not None
+
+
+def _find_names_file(index: FileIndex, config: DataFile | None) -> str | None:
+    """The file with one class name per line."""
+    if config is not None and config.names_file:
+        name = config.names_file
+        found = index.find(name, config.bases, config.name)
+        if isinstance(found, Found):
+            return found.path
+        raise SourceError(not_found(found, name, noun="file of class names"), path=config.name)
+    paths = sorted(filter(_is_names_file, index.paths), key=lambda path: (path.count("/"), path))
+    distinct = {tuple(sorted(read_names(index.root / path).items())) for path in paths}
+    if len(distinct) > 1:
+        raise SourceError(
+            f"the class names differ between {join_names(paths)}",
+            path=index.root,
+            remedy="Keep only one of these files.",
+        )
+    return paths[0] if paths else None

@@ -1,0 +1,269 @@
+"""Reads annotated images of all formats: the image, its boxes, and masks of its outlines."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from recordsmith.errors import SourceError, located
+from recordsmith.example import Kind
+from recordsmith.example.keys import (
+    HEIGHT,
+    MASK,
+    MASK_FORMAT,
+    OBJECT_AREA,
+    OBJECT_MASK,
+    SOURCE_ID,
+    WIDTH,
+)
+from recordsmith.image import (
+    apply_orientation,
+    decode_image,
+    encode_mask,
+    inverse_orientation,
+    resize_nearest,
+    swaps_sides,
+)
+from recordsmith.sources.boxes.annotation import (
+    FORMATS,
+    AnnotatedObject,
+    AnnotationFile,
+    parse_objects,
+)
+from recordsmith.sources.boxes.placing import (
+    BOX_KINDS,
+    BoxPolicy,
+    BoxReader,
+    Frame,
+    PlacedBox,
+    box_features,
+)
+from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
+from recordsmith.sources.classes import Classes
+from recordsmith.sources.files.images import image_features, read_image
+from recordsmith.sources.files.paths import inside, referenced
+from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.sources.problems import Fault
+from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note, unlisted_error
+from recordsmith.stores import Location
+
+Masks = Literal["instance", "class"]
+
+MAX_MASK_PIXELS = 1 << 28
+_POLYGONS = "polygons were packed as the boxes around them"
+_NO_OUTLINE = Flaw("objects have an invalid segmentation and got an empty mask", Check.MASK_FORMAT)
+_NO_OUTLINE_DROPPED = Flaw(
+    "objects were dropped because their segmentation is invalid", Check.MASK_FORMAT
+)
+_EMPTY_MASK = Flaw(
+    "objects have an empty mask because their segmentation encloses no pixel", Check.MASK_VALUES
+)
+
+
+@dataclass(frozen=True)
+class AnnotatedReader(StoredReader):
+    """Reads an image and its annotation, from its reference or from the file where that is.
+
+    labels: of classes by name.
+    origin: where the classes are from, for messages.
+    contexts: (file, `AnnotationFile.context`) of each file; "" for all others.
+    features: those of the format that are read.
+    mask_folders: (file, folder of PNG files) of files whose outlines are the segments of images.
+    is_upright: whether relative boxes are relative to the upright image.
+    """
+
+    root: Location
+    format: str
+    labels: tuple[tuple[str, int], ...]
+    origin: str
+    boxes: BoxPolicy
+    object_masks: Masks | None = None
+    contexts: tuple[tuple[str, Any], ...] = ()
+    features: tuple[str, ...] = ()
+    mask_folders: tuple[tuple[str, str], ...] = ()
+    is_upright: bool = False
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+        """Read one image and its annotations.
+
+        Raises:
+            SourceError: its image is missing, or annotations are invalid; `problems` lists each.
+            CorruptDataError: unreadable-image.
+            FileAccessError: a file cannot be read.
+        """
+        reference = sample.reference
+        if reference is None:
+            raise unlisted_error(sample)
+        if "fault" in reference:
+            raise Fault.from_json(reference["fault"]).error()
+        for what, where in reference.get("notes", ()):
+            note(what, where)
+        features = self._read_image(sample.name, reference)
+        source_id = reference.get("id", posixpath.basename(sample.name))
+        features[SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
+        reader = BoxReader(features, self.boxes, note)
+        place = reference.get("place", sample.name)
+        placed: list[PlacedBox] = []
+        masks: dict[str, Any] = {}
+        frame = Frame(features[WIDTH], features[HEIGHT])
+        if "place" in reference:
+            size, objects = self._read_objects(reference, note)
+            frame = (
+                reader.relative_frame(place, is_upright=self.is_upright)
+                if size is None
+                else reader.make_frame(*size, place)
+            )
+            if self.object_masks is None:
+                for item in objects:
+                    if isinstance(item.outline, list) or callable(item.outline):
+                        note(_POLYGONS, item.place_in(place))
+            placed = reader.place(objects, frame, self._classes, place)
+        if self.object_masks is not None and not reader.problems:
+            placed, masks = self._add_masks(placed, frame, features, reader, place)
+        reader.finish(place)
+        return {**features, **box_features(placed), **self._extra(placed, features), **masks}
+
+    def kinds(self) -> Mapping[str, Kind]:
+        known = FORMATS[self.format].features
+        kinds = {**BOX_KINDS, **{key: known[key] for key in self.features}}
+        return {**kinds, OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds
+
+    @cached_property
+    def _classes(self) -> Classes:
+        return Classes(dict(self.labels), self.origin)
+
+    def _read_image(self, name: str, reference: Mapping[str, Any]) -> dict[str, Any]:
+        location, pixels = self.root / name, FORMATS[self.format].pixels
+        if "has_pixels" not in reference or pixels is None:
+            return read_image(location, name)
+        data, path = pixels(location, name)
+        with located(location):
+            return image_features(data, path)
+
+    def _read_objects(
+        self, reference: Mapping[str, Any], note: Note
+    ) -> tuple[tuple[float, float] | None, list[AnnotatedObject]]:
+        """The size and the objects that a reference contains or leads to."""
+        place, size = reference["place"], reference.get("size", (0, 0))
+        size = size and (size[0], size[1])
+        if "objects" in reference:
+            return size, [
+                AnnotatedObject(where, name, (left, top, right, bottom), *more)
+                for where, name, (left, top, right, bottom), *more in reference["objects"]
+            ]
+        contexts = dict(self.contexts)
+        file = AnnotationFile(
+            referenced(self.root, reference.get("file", place)),
+            place,
+            texts=reference.get("texts"),
+            spans=reference.get("spans"),
+            with_outlines=self.object_masks is not None,
+            note=note,
+            context=contexts.get(place, contexts.get("")),
+        )
+        return parse_objects(FORMATS[self.format], file, size)
+
+    def _extra(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
+        """The features of objects that only this format has."""
+        features: dict[str, Any] = {}
+        for number, (key, kind) in enumerate(FORMATS[self.format].features.items()):
+            if key in self.features:
+                values = [item.source.extra[number] for item in placed]
+                features[key] = [str(v).encode() for v in values] if kind == "bytes" else values
+        if OBJECT_AREA in features:  # that of the box, where the file has none
+            pixel_count = image[HEIGHT] * image[WIDTH]
+            features[OBJECT_AREA] = [
+                (item.box[2] - item.box[0]) * (item.box[3] - item.box[1]) * pixel_count
+                if area is None
+                else area
+                for item, area in zip(placed, features[OBJECT_AREA], strict=True)
+            ]
+        return features
+
+    def _add_masks(
+        self,
+        placed: list[PlacedBox],
+        frame: Frame,
+        image: Mapping[str, Any],
+        reader: BoxReader,
+        place: str,
+    ) -> tuple[list[PlacedBox], dict[str, Any]]:
+        """The kept objects, and the features of their masks on the stored image."""
+        height, width = image[HEIGHT], image[WIDTH]
+        canvas = (int(frame.height), int(frame.width))
+        if frame.is_relative:
+            canvas = (width, height) if swaps_sides(frame.orientation) else (height, width)
+        if max(height * width, canvas[0] * canvas[1]) > MAX_MASK_PIXELS:
+            raise SourceError(
+                f"{place}: the size {width}x{height} is too large for masks; expected at most "
+                f"{MAX_MASK_PIXELS:,} pixels"
+            )
+        segments = _Segments(self.root, dict(self.mask_folders).get(place))
+        kept: list[PlacedBox] = []
+        encoded: list[bytes] = []  # one mask at a time is held as pixels
+        is_deep = max((label for _, label in self.labels), default=0) > 255
+        whole = ClassMask(height, width, is_deep=is_deep)
+        for item in placed:
+            try:
+                drawn = rasterize(_outline(item.source, frame, canvas, segments), *canvas)
+            except RegionError as error:
+                where = item.source.place_in(place)
+                if self.boxes != "clip":
+                    reader.reject(where, str(error), _NO_OUTLINE_DROPPED)
+                    continue
+                reader.note(_NO_OUTLINE, f"{where}: {error}")
+                mask = np.zeros((height, width), np.uint8)
+            else:
+                upright = apply_orientation(drawn, inverse_orientation(frame.orientation))
+                mask = resize_nearest(upright, height, width)
+                if not mask.any():
+                    reader.note(_EMPTY_MASK, item.source.place_in(place))
+            kept.append(item)
+            if self.object_masks == "instance":
+                encoded.append(encode_mask(mask))
+            else:
+                whole.add(mask, item.label)
+        if self.object_masks == "instance":
+            return kept, {OBJECT_MASK: encoded}
+        return kept, {MASK: encode_mask(whole.draw()), MASK_FORMAT: "png"}
+
+
+class _Segments:
+    """The masks of segments, whose numbers an image has as red + 256 green + 65536 blue."""
+
+    def __init__(self, root: Location, folder: str | None) -> None:
+        self._folder = None if folder is None else root / folder
+        self._numbers: dict[str, Any] = {}
+
+    def mask(self, file_name: Any, number: Any) -> Any:
+        """The mask of a segment in an image of the folder."""
+        known = isinstance(file_name, str) and self._folder is not None
+        location = inside(self._folder, file_name) if known and self._folder else None
+        if location is None:
+            raise SourceError(f"invalid file_name {file_name!r:.60} of segments")
+        if file_name not in self._numbers:
+            with located(location):
+                pixels = decode_image(location.read()).astype(np.int32)
+            self._numbers[file_name] = pixels @ np.array([1, 1 << 8, 1 << 16], np.int32)
+        return self._numbers[file_name] == number
+
+
+def _outline(
+    item: AnnotatedObject, frame: Frame, canvas: tuple[int, int], segments: _Segments
+) -> Any:
+    """The outline of an object as `rasterize` takes it."""
+    outline = item.outline() if callable(item.outline) else item.outline
+    if isinstance(outline, str):
+        xmin, ymin, xmax, ymax = item.corners
+        return [[xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]]
+    if isinstance(outline, dict) and "segment" in outline:
+        return segments.mask(outline.get("file_name"), outline["segment"])
+    if frame.is_relative and isinstance(outline, list):
+        scale = np.array(canvas[::-1])
+        return [(np.reshape(polygon, (-1, 2)) * scale).ravel() for polygon in outline]
+    return outline

@@ -1,0 +1,213 @@
+"""What the sources of annotated images share: options, detection and the listing.
+
+A sample whose image is missing stays in the listing and fails when it is read, so that packing
+reports it like any other bad sample.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recordsmith.errors import OptionError
+from recordsmith.sources.boxes.annotation import FORMATS, BoxFormat, Entry
+from recordsmith.sources.boxes.placing import BoxPolicy, check_policy
+from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
+from recordsmith.sources.classes import Classes
+from recordsmith.sources.files.file_index import FileIndex, Found
+from recordsmith.sources.files.file_tree import FileTree, TreeSource
+from recordsmith.sources.files.paths import common_version, last_name
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
+from recordsmith.sources.numbered import SampleTable
+from recordsmith.sources.source import Listing
+from recordsmith.sources.splits import only_split, sort_splits
+from recordsmith.stores import PlaceLike, as_location, as_place
+
+MAX_OPENED = 20
+"""How many files of each suffix the detector opens."""
+
+SOURCES: dict[str, type[AnnotatedImages]] = {}
+"""The sources by the names of their formats."""
+
+
+@dataclass
+class ListedImages:
+    """The images of a source.
+
+    entries: by sample name.
+    splits: by sample name, for the samples that have one.
+    contexts, features, mask_folders, is_upright: as in `AnnotatedReader`.
+    """
+
+    entries: Mapping[str, Entry]
+    splits: Mapping[str, str]
+    classes: Classes
+    notices: list[str]
+    contexts: Mapping[str, Any] = field(default_factory=dict)
+    features: Sequence[str] | None = None
+    mask_folders: Mapping[str, str] = field(default_factory=dict)
+    is_upright: bool = False
+
+
+class AnnotatedImages(TreeSource):
+    """What the sources of annotated images share. Subclasses name their format and find images."""
+
+    box_format: ClassVar[BoxFormat]
+    option_names: ClassVar[tuple[str, ...]] = ("label_map", "boxes", "object_masks")
+
+    def __init_subclass__(cls, box_format: BoxFormat | None = None) -> None:
+        super().__init_subclass__()
+        if box_format is not None:
+            cls.box_format = box_format
+            if not box_format.has_outlines:
+                names = (name for name in cls.option_names if name != "object_masks")
+                cls.option_names = tuple(names)
+            FORMATS[box_format.name], SOURCES[box_format.name] = box_format, cls
+
+    def __init__(
+        self,
+        root: PlaceLike,
+        *,
+        label_map: PlaceLike | None = None,
+        boxes: BoxPolicy = "stop",
+        object_masks: Masks | None = None,
+    ) -> None:
+        """
+        Args:
+            root: the folder of images and annotations.
+            label_map: path of a `label_map.pbtxt`, which defines the labels.
+            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
+                (`clip`), or drop the object (`drop`).
+            object_masks: `instance` or `class` adds masks, as in `Coco`; only for formats with
+                outlines.
+
+        Raises:
+            OptionError: `boxes` or `object_masks` is invalid.
+        """
+        self.root = as_place(root)
+        self._label_map = None if label_map is None else as_location(label_map)
+        self._policy = check_policy(boxes)
+        self._masks = object_masks
+        if object_masks is not None and not self.box_format.has_outlines:
+            raise OptionError(
+                option="object_masks", value=object_masks, expected="None: it has no outlines"
+            )
+        if object_masks not in (None, "instance", "class"):
+            raise OptionError(
+                option="object_masks", value=object_masks, expected="'instance', 'class' or None"
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.root)!r})"
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "kind": type(self).__name__,
+            "folder": last_name(self.root),
+            "label_map": None if self._label_map is None else self._label_map.name,
+            "boxes": self._policy,
+            **({} if self._masks is None else {"object_masks": self._masks}),
+        }
+
+    def list_samples(self) -> Listing:
+        """Find annotation files and their images, sorted by path.
+
+        Raises:
+            SourceError: there are no annotation files, or they are invalid or ambiguous.
+            OptionError: the label map is invalid, or the root is a file.
+            FileAccessError: a folder or file cannot be read.
+        """
+        index = FileIndex(self._take_tree(self.root))
+        listed = self._list_images(index)
+        features = self.box_format.features if listed.features is None else listed.features
+        reader = AnnotatedReader(
+            self.root,
+            self.box_format.name,
+            listed.classes.labels(),
+            listed.classes.origin,
+            self._policy,
+            self._masks,
+            tuple(listed.contexts.items()),
+            tuple(features),
+            tuple(listed.mask_folders.items()),
+            listed.is_upright,
+        )
+        return self._make_listing(index, listed, reader)
+
+    @classmethod
+    @abstractmethod
+    def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
+        """Yield the ways to read a folder in this format."""
+
+    @abstractmethod
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        """Find the annotation files and their images."""
+
+    @classmethod
+    def _matching(cls, tree: FileTree) -> list[str]:
+        """The first annotation files of the format."""
+        paths = islice(tree.files(cls.box_format.suffix), MAX_OPENED)
+        return [path for path in paths if cls.box_format.matches(tree.head(path))]
+
+    def _make_listing(
+        self, index: FileIndex, listed: ListedImages, reader: AnnotatedReader
+    ) -> Listing:
+        entries, splits = listed.entries, listed.splits
+        names = sorted(entries)
+        names_of_splits = sort_splits(filter(None, splits.values()))
+        only = only_split(names_of_splits[:1], index.root)
+        if len(names_of_splits) < 2:
+            splits, names_of_splits = {}, ()
+        numbers = {split: number for number, split in enumerate(names_of_splits)}
+        of_split = np.array([numbers.get(splits.get(name, ""), -1) for name in names], np.int32)
+        sizes, versions = np.empty(len(names), np.int64), np.empty(len(names), np.int64)
+        for number, name in enumerate(names):
+            entry = entries[name]
+            sizes[number], image = index.size_and_version(entry.image)
+            annotation = 0 if entry.annotation is None else entry.annotation.version
+            versions[number] = common_version((image, annotation))
+
+        def reference(number: int) -> Mapping[str, Any]:
+            entry = entries[names[number]]
+            if entry.fault is not None:
+                return {"fault": entry.fault.to_json()}
+            annotation = entry.annotation
+            found = {} if annotation is None else annotation.reference(self.box_format, self.root)
+            notes = [*map(list, entry.notes), *found.get("notes", ())]
+            return {**found, "notes": notes} if notes else found
+
+        samples = SampleTable(
+            names,
+            sizes,
+            splits=(names_of_splits, of_split) if splits else None,
+            version=versions,
+            references=reference,
+        )
+        return Listing(
+            samples,
+            reader,
+            listed.classes.names(),
+            (*listed.notices, *listed.classes.notices()),
+            names_of_splits,
+            only,
+            has_label_map=True,
+        )
+
+
+def strength(tree: FileTree, suffix: str) -> Confidence:
+    """That of a format with a file for each image: less where most images have none."""
+    files = sum(folder.suffixes[suffix] for folder in tree.folders.values())
+    images = sum(folder.image_count for folder in tree.folders.values())
+    return Confidence.ANNOTATED if 2 * files >= images else Confidence.STRUCTURE
+
+
+def path_notes(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
+    """The notes for an image that was not found under the exact name in its annotation."""
+    if found.change is None:
+        return ()
+    return ((found.change, f"{place}: {name!r}, used {found.path}"),)

@@ -1,0 +1,237 @@
+"""Parses the text files of YOLO datasets: `data.yaml`, `obj.data`, lists of names.
+
+Only the YAML that occurs in a `data.yaml` is supported: top-level keys whose values are scalars,
+lists in brackets or with dashes, or mappings from numbers to names. Other keys may have any value;
+an unsupported value of a needed key is an error with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from recordsmith.dataset.labels import is_label
+from recordsmith.errors import SourceError
+from recordsmith.sources.files.name_files import Lines, read_lines, read_text
+from recordsmith.stores import Location
+
+_SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
+_KEY = re.compile(r"""(?P<key>[A-Za-z_][\w-]*|"[^"]*"|'[^']*')\s*:(?:\s+|$)(?P<value>.*)""")
+_QUOTE_OR_HASH = re.compile(r"""["'#]""")
+_STRINGS = {'"': re.compile(r"""[^"\\]*(?:\\.[^"\\]*)*\""""), "'": re.compile(r"[^']*'")}
+"""Opening quote -> the rest of a string."""
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<mark>[\[\]{},:])|(?P<double>"(?:[^"\\]|\\.)*")|(?P<single>'(?:[^']|'')*')"""
+    r"""|(?P<plain>[^\[\]{},:"'\s](?:[^\[\]{},:]|:(?=\S))*))"""
+)
+_ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "r": "\r"}
+
+
+class DataFile(NamedTuple):
+    """The description of a dataset.
+
+    splits: split -> folders or lists of images.
+    names: class number, from 0 -> name; empty if they are in `names_file`.
+    base: the folder that paths are relative to; bases: where it may be, relative to the root.
+    """
+
+    name: str
+    is_yaml: bool
+    splits: dict[str, list[str]]
+    names: dict[int, str]
+    base: str = ""
+    names_file: str = ""
+    class_count: int | None = None
+    has_keypoints: bool = False
+    bases: list[str] = []  # noqa: RUF012 - replaced, never changed
+
+
+def read_names(location: Location) -> dict[int, str]:
+    """Read class names, one per line, numbered from 0; a blank line is a class without a name."""
+    return {number - 1: name for number, name in read_lines(location)}
+
+
+def read_data_file(location: Location, name: str) -> DataFile | None:
+    """Read `data.yaml` or `obj.data`; None for a file of another type.
+
+    Raises:
+        SourceError: the value of a needed key is missing or unsupported; `line` is where.
+        FileAccessError: the file cannot be read.
+    """
+    is_darknet = name.lower().endswith(".data")
+    return _read_darknet(location, name) if is_darknet else _read_yaml(location, name)
+
+
+def _read_darknet(location: Location, name: str) -> DataFile | None:
+    """Lines of `key = value`."""
+    values = {}
+    for _, line in read_lines(location):
+        key, mark, value = line.partition("=")
+        if mark and not line.startswith("#"):
+            values[key.strip()] = value.strip()
+    if "names" not in values:
+        return None
+    splits = {key: [values[key]] for key in _SPLIT_KEYS if values.get(key)}
+    if not splits:
+        raise SourceError("no list of images; expected a line train = train.txt", path=name)
+    count = _count(values.get("classes", ""))
+    return DataFile(name, False, splits, {}, names_file=values["names"], class_count=count)
+
+
+def _read_yaml(location: Location, name: str) -> DataFile | None:
+    blocks = _blocks(read_text(location))
+    if "names" not in blocks or not blocks.keys() & set(_SPLIT_KEYS):
+        return None
+    values = {
+        key: _value(blocks[key], name) for key in ("names", "path", *_SPLIT_KEYS) if key in blocks
+    }
+    splits = {}
+    for key in _SPLIT_KEYS:
+        value = values.get(key)
+        if isinstance(value, dict):
+            raise _unclear(name, blocks[key][0][0], f"{key} is a mapping; expected a path or list")
+        if value:
+            splits[key] = value if isinstance(value, list) else [value]
+    names, base = values["names"], values.get("path", "")
+    if isinstance(names, str):
+        raise _unclear(name, blocks["names"][0][0], f"names is {names!r}; expected a list")
+    return DataFile(
+        name,
+        True,
+        splits,
+        dict(enumerate(names)) if isinstance(names, list) else names,
+        base if isinstance(base, str) else "",
+        class_count=_count(blocks.get("nc", [(0, "")])[0][1]),
+        has_keypoints="kpt_shape" in blocks,
+    )
+
+
+def _count(text: str) -> int | None:
+    return int(text) if is_label(text) else None
+
+
+def _blocks(text: str) -> dict[str, Lines]:
+    """Key -> the text after and below it, with line numbers, without comments."""
+    blocks: dict[str, Lines] = {}
+    here: Lines = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        if raw.rstrip() in ("---", "..."):  # start and end of a document
+            continue
+        line = _without_comment(raw).rstrip()
+        key = _KEY.match(line)
+        if key is not None:
+            here = blocks.setdefault(key["key"].strip("\"'"), [])
+            here.append((number, key["value"].strip()))
+        elif line.strip():
+            here.append((number, line))
+    return blocks
+
+
+def _without_comment(line: str) -> str:
+    """A line without its comment, which starts at a # after a space and outside strings."""
+    at = 0
+    unclosed = ""  # quotes without a closing quote on the line
+    while match := _QUOTE_OR_HASH.search(line, at):
+        mark, at = match[0], match.end()
+        if mark == "#":
+            if at == 1 or line[at - 2].isspace():
+                return line[: at - 1]
+        elif mark not in unclosed:
+            string = _STRINGS[mark].match(line, at)
+            if string is None:
+                unclosed += mark
+            else:
+                at = string.end()
+    return line
+
+
+def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
+    """A scalar, a list, or a mapping from numbers."""
+    number, first = lines[0]
+    rest = lines[1:]
+    if first[:1] in ("[", "{"):
+        return _flow("\n".join(line for _, line in lines), number, name)
+    if not rest or first[:1] in ("|", ">", "&", "*", "!"):
+        return "" if first in ("", "~", "null") else _scalar(first, number, name)
+    if first:
+        raise _unclear(name, rest[0][0], f"unexpected continuation {rest[0][1].strip()!r}")
+    if all(line.lstrip().startswith(("- ", "-\t")) for _, line in rest):
+        return [_scalar(line.lstrip()[1:].strip(), at, name) for at, line in rest]
+    names: dict[int, str] = {}
+    for at, line in rest:
+        key, _, value = line.strip().partition(":")
+        _add(names, key, _scalar(value.strip(), at, name), at, name)
+    return names
+
+
+def _flow(text: str, line: int, name: str) -> list[str] | dict[int, str]:
+    """A list in brackets, or a mapping in braces, over any number of lines."""
+    tokens: list[tuple[str, str]] = []
+    at = 0
+    text = text.rstrip()
+    while (match := _TOKEN.match(text, at)) is not None:
+        kind = str(match.lastgroup)
+        tokens.append((kind, _plain(kind, match[kind])))
+        at = match.end()
+    closing = {"[": "]", "{": "}"}[text[0]]
+    if at < len(text) or tokens[-1] != ("mark", closing):
+        found = f"unexpected {text[at:].strip()[:40]!r}" if at < len(text) else "unclosed bracket"
+        raise _unclear(
+            name, line + text.count("\n", 0, at), f"{found}; expected {closing!r} at the end"
+        )
+    groups: list[list[tuple[str, str]]] = [[]]
+    for token in tokens[1:-1]:
+        if token == ("mark", ","):
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    if not groups[-1]:
+        groups.pop()  # nothing, or a comma at the end
+    if closing == "]":
+        if any(len(group) != 1 or group[0][0] == "mark" for group in groups):
+            raise _unclear(name, line, "invalid list; expected only names")
+        return [group[0][1] for group in groups]
+    names: dict[int, str] = {}
+    for group in groups:
+        if len(group) != 3 or group[1] != ("mark", ":"):
+            raise _unclear(name, line, "invalid mapping; expected entries such as 0: person")
+        _add(names, group[0][1], group[2][1], line, name)
+    return names
+
+
+def _add(names: dict[int, str], key: str, value: str, line: int, name: str) -> None:
+    """Add the name of a class."""
+    key = key.strip("\"' ")
+    if not is_label(key) or not value:
+        entry = f"{key}: {value}"
+        raise _unclear(name, line, f"invalid entry {entry!r}; expected one such as 0: person")
+    if int(key) in names:
+        raise _unclear(name, line, f"class number {key} occurs twice")
+    names[int(key)] = value
+
+
+def _scalar(text: str, line: int, name: str) -> str:
+    match = _TOKEN.fullmatch(text)
+    kind = None if match is None else match.lastgroup
+    if text[:1] in ("&", "*", "!", "|", ">", "[", "{") or (text[:1] in "\"'" and kind is None):
+        raise _unclear(name, line, f"unsupported YAML {text!r}")
+    return _plain(kind, text) if kind in ("single", "double") else text
+
+
+def _plain(kind: str, text: str) -> str:
+    if kind == "single":
+        return text[1:-1].replace("''", "'")
+    if kind == "double":
+        return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])
+    return text.strip()
+
+
+def _unclear(name: str, line: int, what: str) -> SourceError:
+    return SourceError(
+        what,
+        path=name,
+        line=line,
+        remedy="Use values on one line, lists as [a, b] or with dashes, and mappings of numbers to "
+        "names.",
+    )
