@@ -99,11 +99,3 @@ def test_invalid_batches(images: Any, options: Any, message: str, tmp_path: Path
     with pytest.raises(rs.OptionError, match=message):
         rs.draw_batch(images, tmp_path / "page.png", **options)
     assert not list(tmp_path.iterdir())
-
-
-def test_existing_file_is_kept_without_overwrite(tmp_path: Path) -> None:
-    path = rs.draw_batch(_batch(), tmp_path / "page.jpg")
-    with pytest.raises(rs.OptionError) as caught:
-        rs.draw_batch(_batch(), path)
-    assert caught.value.option == "overwrite"
-    rs.draw_batch(_batch(), path, overwrite=True)

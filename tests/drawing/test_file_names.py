@@ -5,17 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.drawing.verify_page import distinct_names
+from recordsmith.examining.verification.verify_content import distinct_names
 
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 
 
-def test_as_many_folders_as_needed() -> None:
+def test_names_are_below_the_common_folder() -> None:
     paths = ["/data/zoo/a/eval.tfrecord", "/data/zoo/b/eval.tfrecord", "/data/zoo/b/x.tfrecord"]
     assert list(map(distinct_names(paths).get, paths)) == [
         "a/eval.tfrecord",
         "b/eval.tfrecord",
-        "x.tfrecord",
+        "b/x.tfrecord",
     ]
 
 

@@ -14,8 +14,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.drawing import image_page
-from recordsmith.errors import MissingFileError
+from recordsmith.drawing.sheet import check_fits
 from recordsmith.image.drawing.overlay import label_colour
 from recordsmith.stores import Location, PlaceLike, as_location
 
@@ -79,14 +78,6 @@ def test_positions_are_spread_evenly(tmp_path: Path, images: ModuleType, count: 
     assert len(positions) == drawn
     for number, position in enumerate(positions):  # one from each part
         assert 40 * number // drawn <= position < 40 * (number + 1) // drawn
-
-
-def test_positions_do_not_alias_with_alternating_classes(
-    tmp_path: Path, images: ModuleType
-) -> None:
-    data = write(tmp_path / "x.tfrecord", images)
-    positions = rs.sheet(data, tmp_path / "s.png", count=8).positions
-    assert len({position % 5 for position in positions}) > 2
 
 
 def test_random_positions_follow_the_seed(tmp_path: Path, images: ModuleType) -> None:
@@ -224,26 +215,15 @@ def test_wrong_arguments(
 def test_only_records_that_exist_must_fit_on_a_page(tmp_path: Path, images: ModuleType) -> None:
     data = write(tmp_path / "x.tfrecord", images, range(2))
     assert len(rs.sheet(data, tmp_path / "s.png", count=10_000).positions) == 2
-    image_page.check_fits(6, 6)
+    check_fits(6, 6)
     for columns in (1, 6):
         with pytest.raises(rs.OptionError) as caught:
-            image_page.check_fits(10_000, columns)
+            check_fits(10_000, columns)
         assert (caught.value.option, caught.value.value) == ("count", "10000")
         most = int(next(filter(str.isdigit, caught.value.expected.split())))
-        image_page.check_fits(most, columns)
+        check_fits(most, columns)
         with pytest.raises(rs.OptionError):
-            image_page.check_fits(most + 1, columns)
-
-
-def test_jpeg_and_overwriting(tmp_path: Path, images: ModuleType) -> None:
-    data = write(tmp_path / "x.tfrecord", images, range(2))
-    for name in ("s.jpg", "s.JPEG"):
-        (tmp_path / name).write_bytes(b"old")
-        rs.sheet(data, tmp_path / name, overwrite=True)
-        with Image.open(tmp_path / name) as image:
-            assert image.format == "JPEG"
-    with pytest.raises(MissingFileError):
-        rs.sheet(data, tmp_path / "nowhere" / "s.png")
+            check_fits(most + 1, columns)
 
 
 def test_real_boxes(tmp_path: Path, zoo: Path) -> None:

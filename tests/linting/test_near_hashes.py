@@ -125,10 +125,3 @@ def test_numpy_without_bit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     values[:2] = 0, 2**64 - 1
     monkeypatch.delattr(np, "bitwise_count", raising=False)
     assert [*_bit_count(values)] == [int(value).bit_count() for value in values]
-
-
-def test_nothing_is_found_in_nothing() -> None:
-    empty = np.zeros(0, np.uint64)
-    near, _ = find_near(empty, np.zeros(0, np.int64), _always)
-    assert [len(column) for column in near] == [0, 0]
-    assert [len(column) for column in find_equal(empty, np.zeros(0, np.int64))] == [0, 0]

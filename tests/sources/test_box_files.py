@@ -306,27 +306,12 @@ def test_broken_csv(tmp_path: Path, text: str, line: int) -> None:
         CsvBoxes(root).list_samples()
 
 
-def test_a_csv_of_another_type(tmp_path: Path) -> None:
-    root = _csv(tmp_path, "a.jpg,cat\n", "filename,label\n")
-    with raises(rs.SourceError, path=root):
-        CsvBoxes(root).list_samples()
-    with raises(rs.SourceError, path="boxes.csv"):
-        CsvBoxes(root, annotations="boxes.csv").list_samples()
-
-
 def test_the_csv_of_one_split_may_be_outside(tmp_path: Path) -> None:
     root = _csv(tmp_path / "data")
     outside = (root / "boxes.csv").rename(tmp_path / "boxes.csv")
     outside.write_text(HEADER + f"a.jpg,40,20,{CAT}\n" * 3000)
     listing = CsvBoxes(root, annotations=outside).list_samples()
     assert len(_boxes(_read(listing)[0])) == 3000
-
-
-def test_the_csv_file_may_be_the_source(tmp_path: Path) -> None:
-    root = _csv(tmp_path)
-    source = CsvBoxes(root / "boxes.csv")
-    assert len(source.list_samples().samples) == 4
-    assert source.describe()["annotations"] == "boxes.csv"
 
 
 def test_most_coordinates_tell_whether_they_are_relative(tmp_path: Path) -> None:
@@ -392,14 +377,6 @@ def test_classes_of_labelme_in_a_file(tmp_path: Path) -> None:
     (problem,) = _problems(LabelMe(root).list_samples())
     assert "class_names.txt" in problem
     assert "'cat'?" in problem
-
-
-def test_flags_of_labelme_are_left_out_with_a_note(tmp_path: Path) -> None:
-    root = _labelme(tmp_path, flags={"indoors": True, "blurred": False})
-    ((what, where),) = _read(LabelMe(root).list_samples())[1]
-    assert ("flags" in what, where) == (True, "a.json")
-    _labelme(tmp_path, flags={"indoors": False})
-    assert _read(LabelMe(root).list_samples())[1] == []
 
 
 def test_files_may_have_other_columns(tmp_path: Path) -> None:
@@ -612,13 +589,6 @@ def test_masks_of_yolo_on_a_rotated_image(tmp_path: Path) -> None:
     expected = np.zeros((20, 40), np.uint8)
     expected[15:, :10] = 2
     assert np.array_equal(_mask(features["image/segmentation/class/encoded"]), expected)
-
-
-def test_predictions_are_refused(tmp_path: Path) -> None:
-    root = _yolo(tmp_path, "0 0.5 0.5 0.1 0.1 0.93\n")
-    (problem,) = _problems(Yolo(root).list_samples())
-    assert problem.startswith("labels/0.txt, line 1: 5 numbers")
-    assert "confidence" in problem
 
 
 def _panoptic(root: Path) -> Path:

@@ -490,19 +490,14 @@ def layout(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Layout, Path
     return chosen, tmp_path / "data"
 
 
-def test_layouts_are_detected(layout: tuple[Layout, Path]) -> None:
-    chosen, root = layout
-    readings = list(find_candidates(FileTree(as_folder(root))))
-    assert [reading.format for reading in readings] == [chosen.format]
-    assert readings[0].confidence >= Confidence.ANNOTATED
-    assert readings[0].problem == ""
-
-
 def test_layouts_are_packed_as_others_read_them(
     layout: tuple[Layout, Path], tmp_path: Path
 ) -> None:
     chosen, root = layout
-    report = rs.pack(rs.detect(root, chosen.format).source, tmp_path / "out")
+    (candidate,) = find_candidates(FileTree(as_folder(root)))
+    assert (candidate.format, candidate.problem) == (chosen.format, "")
+    assert candidate.confidence >= Confidence.ANNOTATED
+    report = rs.pack(rs.detect(root).source, tmp_path / "out")
     assert (report.skipped_count, tuple(report.splits)) == (0, chosen.splits or ("train",))
     found: Found = {}
     images = {path.name: path for path in root.rglob("*.jpg")}

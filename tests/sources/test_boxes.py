@@ -12,12 +12,9 @@ from recordsmith.sources.boxes.annotation import AnnotatedObject
 from recordsmith.sources.boxes.placing import (
     BoxReader,
     Frame,
-    box_features,
-    check_policy,
 )
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 
-from ..raising import raises
 from .annotated import image
 
 CLASSES = Classes({"cat": 1, "Dog": 2}, "the label map x.pbtxt")
@@ -222,12 +219,6 @@ def test_the_orientation_of_square_images_is_ambiguous(tmp_path: Path) -> None:
     assert "drawn on" in notes[0][0]
 
 
-def test_scaled_and_rotated(tmp_path: Path) -> None:
-    reader = _Reader("clip", tmp_path, 6)
-    assert reader.make_frame(100, 200, "a.xml") == Frame(100, 200, 6)
-    assert len(reader.notes) == 2
-
-
 def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     """Upright, 6 means: the stored top is on the right."""
     reader = _Reader("stop", tmp_path, 6)
@@ -274,24 +265,3 @@ def test_class_with_two_numbers_is_a_problem() -> None:
         classes_by_label({1: "a", 2: "b", 3: "a"}, None, "x.names")
     with pytest.raises(rs.SourceError, match=r"'a' .* -1"):
         classes_by_label({-1: "a"}, None, "x.names").names()
-
-
-def test_unknown_policy() -> None:
-    allowed = "'stop', 'clip' or 'drop'"
-    with raises(rs.OptionError, option="boxes", value="cut", expected=allowed):
-        check_policy("cut")
-
-
-def test_features_have_a_list_for_each_key(tmp_path: Path) -> None:
-    assert all(values == [] for values in box_features([]).values())
-    reader = _Reader("stop", tmp_path)
-    box = AnnotatedObject("line 1", "Dog", (4, 5, 10, 10))
-    placed = reader.place([box], Frame(40, 20), CLASSES, "a.xml")
-    assert box_features(placed) == {
-        "image/object/bbox/ymin": [0.25],
-        "image/object/bbox/xmin": [0.1],
-        "image/object/bbox/ymax": [0.5],
-        "image/object/bbox/xmax": [0.25],
-        "image/object/class/label": [2],
-        "image/object/class/text": [b"Dog"],
-    }

@@ -123,24 +123,6 @@ def test_features(tmp_path: Path) -> None:
 # -- layouts -------------------------------------------------------------------------------------
 
 
-def test_the_layout_of_coco_itself(tmp_path: Path) -> None:
-    for split, name in (("train", "a"), ("val", "b")):
-        images = {f"{name}.jpg": [CAT]}
-        _coco(tmp_path, images, f"annotations/instances_{split}2017.json", f"{split}2017")
-        write(tmp_path / f"annotations/mine_{split}.json", '{"images": []}')
-        for task in ("captions", "person_keypoints"):
-            path = tmp_path / f"annotations/{task}_{split}2017.json"
-            write(path, '{"images": [], "annotations": []}')
-    listing = Coco(tmp_path).list_samples()
-    assert [(sample.name, sample.split) for sample in listing.samples] == [
-        ("train2017/a.jpg", "train"),
-        ("val2017/b.jpg", "val"),
-    ]
-    assert listing.splits == ("train", "val")
-    (notice,) = _notices(listing)
-    assert "4 annotation files of other tasks skipped" in notice
-
-
 @pytest.mark.parametrize(
     ("annotations", "images"),
     [
@@ -251,18 +233,6 @@ def test_missing_and_repeated_images_fail_alone(tmp_path: Path) -> None:
         assert problem.startswith(f"annotations/instances.json: image {image_id}: ")
         assert words in problem
     assert _read(source, 2)[0]["image/object/class/label"] == [3]
-
-
-def test_size_of_the_json_is_checked(tmp_path: Path) -> None:
-    root = _coco(tmp_path, {"a.jpg": [CAT]}, size=(80, 40))
-    (problem,) = _problems(Coco(root))
-    assert "80x40" in problem
-    assert "40x20" in problem
-    features, notes = _read(Coco(root, boxes="clip"))
-    assert features["image/object/bbox/ymin"] == [0.125]
-    assert len(notes) == 1
-    coco(root / "annotations/instances.json", {"a.jpg": [CAT]}, CATEGORIES, size=None)
-    assert _read(Coco(root))[0]["image/object/bbox/ymin"] == [0.25]
 
 
 # -- what is wrong -------------------------------------------------------------------------------
@@ -390,36 +360,6 @@ def test_unusual_values_of_area_and_iscrowd(tmp_path: Path) -> None:
     rs.pack(Coco(root), tmp_path / "out")
 
 
-def test_an_empty_segmentation_is_noted(tmp_path: Path) -> None:
-    flat = CAT | {"segmentation": [[1, 1, 9, 1, 1, 1]]}
-    root = _coco(tmp_path, {"a.jpg": [flat, CAT]})
-    source = Coco(root, object_masks="instance")
-    notes: list[tuple[str, str]] = []
-    (sample,) = source.list_samples().samples
-    read_sample(source, sample, lambda what, where: notes.append((what, where)))
-    ((what, where),) = notes
-    assert "empty mask" in what
-    assert where.startswith("annotations/instances.json, annotation 1")
-
-
-@pytest.mark.parametrize("indent", [None, 2])
-def test_walking_the_text_finds_what_json_finds(tmp_path: Path, indent: int | None) -> None:
-    images = {f"é {number}.jpg": [CAT, DOG][: number % 3] for number in range(10)}
-    path = coco(tmp_path / "x.json", images, CATEGORIES)
-    for name in images:
-        image(tmp_path / name)
-    document = json.loads(path.read_text(encoding="utf-8"))
-    order = ("annotations", "categories", "info", "licenses", "images")
-    text = json.dumps({key: document[key] for key in order}, indent=indent, ensure_ascii=False)
-    path.write_text("\ufeff" + text, encoding="utf-8")
-    listing = Coco(path).list_samples()
-    assert listing.class_names == (None, None, None, "cat", *[None] * 86, "Dog")
-    assert [sample.name for sample in listing.samples] == sorted(images)
-    for sample, objects in zip(listing.samples, map(images.get, sorted(images)), strict=True):
-        labels = [item["category_id"] for item in objects or ()]
-        assert listing.reader.read(sample)["image/object/class/label"] == labels  # type: ignore[index]
-
-
 # -- categories ----------------------------------------------------------------------------------
 
 
@@ -453,12 +393,6 @@ def test_files_that_disagree(tmp_path: Path) -> None:
     assert source.list_samples().class_names == (None, "cat", "Dog")
     assert _read(source, 0)[0]["image/object/class/label"] == [1]
     assert _read(source, 1)[0]["image/object/class/label"] == [2]
-
-
-def test_name_with_two_numbers(tmp_path: Path) -> None:
-    root = _coco(tmp_path, {"a.jpg": [CAT]}, categories={3: "cat", 4: "cat"})
-    with pytest.raises(rs.SourceError, match=r"'cat' .* 3 and 4"):
-        Coco(root).list_samples()
 
 
 def test_segmentations_that_are_not_packed_are_counted(tmp_path: Path) -> None:
@@ -515,15 +449,6 @@ def test_masks_of_a_rotated_image(tmp_path: Path) -> None:
     assert features["image/object/bbox/ymin"] == [0.75]
     assert features["image/object/bbox/xmax"] == [0.25]
     assert "rotated" in notes[0][0]
-
-
-def test_masks_of_a_copy_in_another_size(tmp_path: Path) -> None:
-    item = CAT | {"bbox": [8, 10, 20, 20], "segmentation": [[2 * v for v in SQUARE]]}
-    root = _coco(tmp_path, {"a.jpg": [item]}, size=(80, 40))
-    features, _ = _read(Coco(root, object_masks="class", boxes="clip"))
-    mask = _mask(features["image/segmentation/class/encoded"])
-    assert mask.shape == (20, 40)
-    assert np.array_equal(np.argwhere(mask)[[0, -1]], [[5, 4], [14, 13]])
 
 
 def test_wrong_regions_are_listed_only_where_masks_are_asked_for(tmp_path: Path) -> None:

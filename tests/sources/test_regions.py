@@ -105,12 +105,11 @@ def test_a_polygon_costs_what_its_image_costs(monkeypatch: pytest.MonkeyPatch) -
         rasterize([zigzag], HEIGHT, WIDTH)
 
 
-def test_parts_are_drawn_together() -> None:
-    """The time does not depend on the number of parts; more than 255 may lie on each other."""
+def test_parts_may_lie_on_each_other() -> None:
     part = [2, 1, 7, 1, 7, 5, 2, 5]
-    assert np.array_equal(
-        rasterize([part] * 30_000, HEIGHT, WIDTH), rasterize([part], HEIGHT, WIDTH)
-    )
+    assert np.array_equal(rasterize([part] * 600, HEIGHT, WIDTH), rasterize([part], HEIGHT, WIDTH))
+    with pytest.raises(RegionError, match="more than 4,096 polygons"):
+        rasterize([part] * 5_000, HEIGHT, WIDTH)
     steps = [[x, 0, x + 1, 0, x + 1, x + 1, x, x + 1] for x in range(HEIGHT)]
     assert np.array_equal(rasterize(steps, HEIGHT, WIDTH)[:, :HEIGHT], np.triu(np.ones((9, 9))))
 

@@ -204,14 +204,6 @@ def test_lists_are_splits(tmp_path: Path) -> None:
     assert others == ["JPEGImages/bare.jpg", "JPEGImages/left.jpg and JPEGImages/nowhere.jpg"]
 
 
-def test_trainval_alone_is_not_a_split_but_selects_images(tmp_path: Path) -> None:
-    voc(tmp_path, FOUR)
-    write(tmp_path / "ImageSets" / "Main" / "trainval.txt", "a\nb\n")
-    listing = Voc(tmp_path).list_samples()
-    assert listing.splits == ()
-    assert _names(listing) == ["JPEGImages/a.jpg", "JPEGImages/b.jpg"]
-
-
 def test_list_with_missing_images(tmp_path: Path) -> None:
     voc(tmp_path, FOUR)
     write(tmp_path / "ImageSets" / "Main" / "train.txt", "a\n\ngone\n../../etc/passwd\n")
@@ -350,15 +342,6 @@ def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
     assert len(notes) == 3
 
 
-def test_object_without_a_box(tmp_path: Path) -> None:
-    voc(tmp_path, {"a": [CAT]})
-    path = tmp_path / "Annotations/a.xml"
-    path.write_text(path.read_text().replace("bndbox", "robndbox"))
-    (problem,) = _problems(Voc(tmp_path))
-    assert problem.startswith("Annotations/a.xml, line 12: ")
-    assert problem.endswith("no bndbox")
-
-
 def test_label_map(tmp_path: Path) -> None:
     voc(tmp_path / "data", {"a": [CAT, DOG]})
     path = write(tmp_path / "map.pbtxt", "item { id: 5 name: 'cat' } item { id: 9 name: 'dog' }")
@@ -409,19 +392,6 @@ def test_deep_xml_is_read(tmp_path: Path) -> None:
     deep = "<x>" * 100_000 + "</x>" * 100_000
     write(tmp_path / "Annotations" / "a.xml", voc_xml([CAT], "a.jpg", inside=deep))
     assert _read(Voc(tmp_path))[0]["image/object/class/label"] == [1]
-
-
-def test_size_and_orientation(tmp_path: Path) -> None:
-    upright = ("cat", 0, 0, 5, 10)
-    voc(tmp_path, {"a": [upright]}, size=(20, 40))
-    (problem,) = _problems(Voc(tmp_path))
-    assert "20x40" in problem
-    assert "40x20" in problem
-    image(tmp_path / "JPEGImages" / "a.jpg", (40, 20), orientation=6)
-    features, notes = _read(Voc(tmp_path))
-    assert features["image/object/bbox/ymin"] == [0.75]
-    assert features["image/object/bbox/xmax"] == [0.25]
-    assert "rotated" in notes[0][0]
 
 
 # -- together ------------------------------------------------------------------------------------

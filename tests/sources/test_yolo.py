@@ -186,17 +186,6 @@ def test_a_repeated_list_is_not_a_split(tmp_path: Path) -> None:
     assert notice.startswith("data/obj.data: valid skipped")
 
 
-def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
-    root = _darknet(tmp_path)
-    write(root / "data" / "test.txt", "data/img/a.jpg\ndata/img/c.jpg\ndata/img/c.jpg\n")
-    source = Yolo(root)
-    assert _names(source)["data/img/a.jpg"] == "train"
-    (notice,) = source.list_samples().notices
-    assert notice.startswith("2 repeated")
-    assert re.search(r"img/a\.jpg in .*train.* valid", notice)
-    assert re.search(r"img/c\.jpg twice .*valid", notice)
-
-
 def test_list_that_names_missing_images(tmp_path: Path) -> None:
     root = _darknet(tmp_path)
     write(root / "data" / "train.txt", "data/img/a.jpg\n\ndata/img/gone.jpg\n../../../etc/passwd\n")
@@ -305,15 +294,6 @@ def test_wrong_labels_are_listed_with_their_lines(tmp_path: Path) -> None:
     assert (_boxes(features), len(notes)) == ([(0.25, 0.65, 0.75, 1), BOX], 8)
 
 
-def test_boxes_rounded_over_the_edge_are_valid(tmp_path: Path) -> None:
-    """0.949306 + 0.101389 / 2 is 1.0000005: six decimals cannot say it better."""
-    root = _darknet(tmp_path)
-    write(root / "data" / "img" / "a.txt", "0 0.5 0.949306 0.5 0.101389")
-    features, notes = _read(Yolo(root))
-    assert features["image/object/bbox/ymax"] == [1.0]
-    assert notes == []
-
-
 def test_polygons_become_boxes(tmp_path: Path) -> None:
     root = _darknet(tmp_path)
     write(root / "data" / "img" / "a.txt", f"1 0.5 0.1 0.9 0.5 0.5 0.9 0.2 0.4\n{ONE}")
@@ -350,21 +330,6 @@ def test_orientation(tmp_path: Path) -> None:
     assert "drawn on" in notes[0][0]
 
 
-def test_label_map(tmp_path: Path) -> None:
-    label_map = write(tmp_path / "map.pbtxt", "item { id: 8 name: 'cat' }")
-    source = Yolo(_ultralytics(tmp_path / "x"), label_map=label_map)
-    assert _read(source, 0)[0]["image/object/class/label"] == [8]
-    (problem,) = _problems(source, 3)
-    assert places([problem]) == ["labels/val/c.txt, line 2 (Dog)"]
-    assert "class 'Dog'" in problem
-
-
-def test_number_of_classes_is_compared(tmp_path: Path) -> None:
-    root = _ultralytics(tmp_path, f"{YAML}nc: 3\n")
-    notices = Yolo(root).list_samples().notices
-    assert any(n.startswith("2 class names") and n.endswith(" 3") for n in notices)
-
-
 # -- the small files -----------------------------------------------------------------------------
 
 NAMES = {
@@ -378,6 +343,7 @@ NAMES = {
     "\n  0: child's toy\n  1: x:y": {0: "child's toy", 1: "x:y"},
     "{0: a, 1: 'b, c'}": {0: "a", 1: "b, c"},
     "[]": [],
+    "[a, b]\n...": ["a", "b"],
 }
 
 
@@ -488,13 +454,6 @@ def test_no_classes_means_no_objects(tmp_path: Path) -> None:
         read_sample(source, source.list_samples().samples[0])
 
 
-def test_document_markers_are_ignored(tmp_path: Path) -> None:
-    path = write(tmp_path / "data.yaml", "---\ntrain: x\nnames: [a, b]\n...\n")
-    data = read_data_file(as_location(path), "data.yaml")
-    assert data is not None
-    assert data.names == {0: "a", 1: "b"}
-
-
 @given(st.text("\"'#\\\\ \ta", max_size=20))
 def test_comments_end_like_in_yaml(line: str) -> None:
     """The parser agrees with an expression that tries all ways, on lines short enough for it."""
@@ -519,3 +478,20 @@ def test_invalid_class_numbers(tmp_path: Path, number: str) -> None:
     data = read_data_file(as_location(path), "obj.data")
     assert data is not None
     assert data.class_count is None
+
+
+def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    write(root / "data" / "test.txt", "data/img/a.jpg\ndata/img/c.jpg\ndata/img/c.jpg\n")
+    source = Yolo(root)
+    assert _names(source)["data/img/a.jpg"] == "train"
+    (notice,) = source.list_samples().notices
+    assert notice.startswith("2 repeated")
+    assert re.search(r"img/a\.jpg in .*train.* valid", notice)
+    assert re.search(r"img/c\.jpg twice .*valid", notice)
+
+
+def test_number_of_classes_is_compared(tmp_path: Path) -> None:
+    root = _ultralytics(tmp_path, f"{YAML}nc: 3\n")
+    notices = Yolo(root).list_samples().notices
+    assert any(n.startswith("2 class names") and n.endswith(" 3") for n in notices)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
@@ -91,11 +89,14 @@ def _print_report(report: ReshardReport) -> None:
 
 
 def upgrade(
-    folder: Annotated[str, typer.Argument(help="The folder of the dataset.", metavar="FOLDER")],
+    folder: str,
 ) -> None:
     """Reads and changes only `dataset.json`, no shards.
 
     Example: `recordsmith upgrade out`
+
+    Args:
+        folder: the folder of the dataset.
     """
     from recordsmith.dataset import upgrade_manifest
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
+from recordsmith.drawing.sheet import TILE, check_fits, check_page, write_page
 from recordsmith.errors import OptionError, option
 from recordsmith.image import Pixels
 from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+import io
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, runtime_checkable
 
 from jinja2 import Environment
 from markupsafe import Markup
 
 from recordsmith.drawing.html_page import check_html_path, paragraphs, text, write_html
-from recordsmith.drawing.thumbnails import Thumbnails
-from recordsmith.drawing.verify_page import verify_content
-from recordsmith.errors import OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.examining.verification import VerifyReport
-from recordsmith.linting import LintReport
+from recordsmith.example.keys import MASK, OBJECT_TEXT
+from recordsmith.image import Box, Pixels, decode_image, decode_mask
+from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
+from recordsmith.linting import LintExample, LintReport
+from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of
 from recordsmith.reports import Bar, Cell, Example, ReportContent, Strip
 from recordsmith.stores import Location, PlaceLike, as_location
 
 _ROWS_SHOWN = 500
 _DRAWN_EXAMPLES = 24  # of one finding
 _LONGEST_CELL = 800
-_MOST_MARKS = 240  # in a strip; more would not be distinguishable
+_THUMBNAIL = 200
+_QUALITY = 80
+_MAX_IMAGES = 400  # on the page: about 4 MB
+_AT_FAULT = 10  # the colour of a box at fault: red
+_OTHERS = 2  # of the other boxes: light blue
+_MAX_MARKS = 240  # in a strip; more would not be distinguishable
 
 _STYLE = """
 .scroll { overflow-x: auto; margin: 6px 0 24px; }
@@ -87,7 +96,7 @@ _TEMPLATE = """
 {% endif %}
 {% if lines or finding.places %}
 <ul>
-{% for example in lines %}<li>{{ example.text | text }}</li>{% endfor %}
+{% for example in lines %}<li>{{ example.text | prose }}</li>{% endfor %}
 {% for place in finding.places %}<li>{{ place | string | text }}</li>{% endfor %}
 {% if finding.examples and finding.count > finding.examples | length %}
 <li>and {{ "{:,}".format(finding.count - finding.examples | length) }} more</li>
@@ -162,10 +171,10 @@ def save_html(
     path = as_location(out)
     check_html_path(path, overwrite=overwrite)
     if isinstance(report, VerifyReport):
-        content = verify_content(report)
+        content = report.content()
         title = f"{title or 'Verification'}: {content.verdict}"
     elif isinstance(report, LintReport):
-        title, content = title or "Source", report.content(Thumbnails(report).draw)
+        title, content = title or "Source", report.content(_Thumbnails(report).draw)
     elif isinstance(report, ShownReport):
         title, content = title or "Report", report.content()
     else:
@@ -227,14 +236,14 @@ def _cell(cell: Cell) -> str:
 def _strip(strip: Strip) -> str:
     tips: dict[int, list[str]] = {}
     for place, tip in strip.marks:
-        tips.setdefault(min(_MOST_MARKS - 1, int(place * _MOST_MARKS)), []).append(tip)
+        tips.setdefault(min(_MAX_MARKS - 1, int(place * _MAX_MARKS)), []).append(tip)
     marks = _rect(0, 0, 480, 14, kind="mark" if strip.is_whole else strip.level)
     if strip.skipped_from < 1:
         start = 480 * strip.skipped_from
         marks += _rect(start, 0, 480 - start, 14, "skipped", "skipped")
     for number, of_mark in sorted(tips.items()):
         more = f" and {len(of_mark) - 1:,} more" if len(of_mark) > 1 else ""
-        marks += _rect(480 * number / _MOST_MARKS, 0, 3, 14, of_mark[0] + more, "mark")
+        marks += _rect(480 * number / _MAX_MARKS, 0, 3, 14, of_mark[0] + more, "mark")
     return f'<svg width="480" height="14" role="img">{marks}</svg>'
 
 
@@ -245,3 +254,65 @@ def _rect(x: float, y: float, width: float, height: float, tip: str = "", kind: 
         f'<rect{of_class} x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}">'
         f"{title}</rect>"
     )
+
+
+class _Thumbnails:
+    """Draws the images of examples, at most _MAX_IMAGES."""
+
+    def __init__(self, report: LintReport) -> None:
+        self._report = report
+        self._left = _MAX_IMAGES
+
+    def draw(self, example: LintExample) -> Sequence[bytes]:
+        """Return the image of an example, and the other one of a pair, as JPEG files."""
+        files = [file for file in (example.file, example.other) if file]
+        if len(files) > self._left:
+            return []
+        images = [image for file in files if (image := self._image(file, example.box))]
+        self._left -= len(images)
+        return images
+
+    def _image(self, file: str, box: Box | None) -> bytes:
+        features = self._report.read_again(file)
+        data = image_in(features)
+        if data is None:
+            return b""
+        try:
+            pixels = fit_to_tile(decode_image(data), _THUMBNAIL)
+        except DataError:
+            return b""
+        return _jpeg(_with_annotations(pixels, features, box))
+
+
+def _with_annotations(pixels: Pixels, features: Mapping[str, Any], box: Box | None) -> Pixels:
+    mask = first_of(features.get(MASK))
+    if isinstance(mask, bytes):
+        with suppress(DataError):
+            pixels = blend_mask(pixels, decode_mask(mask))
+    boxes = boxes_of(features)
+    names = [_name(value) for value in values_of(features.get(OBJECT_TEXT))]
+    texts = names if len(names) == len(boxes) else [""] * len(boxes)
+    labels = [_OTHERS] * len(boxes)
+    if box is not None and box in boxes:
+        labels[boxes.index(box)] = _AT_FAULT
+    elif box is not None:
+        boxes, labels, texts = [*boxes, _ordered(box)], [*labels, _AT_FAULT], [*texts, ""]
+    return draw_boxes(pixels, boxes, labels, texts) if boxes else pixels
+
+
+def _name(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _ordered(box: Box) -> Box:
+    """The box with minimum before maximum."""
+    (top, bottom), (left, right) = sorted(box[::2]), sorted(box[1::2])
+    return top, left, bottom, right
+
+
+def _jpeg(pixels: Pixels) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "JPEG", quality=_QUALITY)
+    return stream.getvalue()

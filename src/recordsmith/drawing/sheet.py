@@ -6,6 +6,7 @@ tile with the reason. Only the records on the page are decoded.
 
 from __future__ import annotations
 
+import io
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +19,6 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.drawing.image_page import TILE, check_fits, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import DataError, NotAnExampleError, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
@@ -29,10 +29,15 @@ from recordsmith.image.drawing.overlay import (
     label_colour,
     message_tile,
 )
-from recordsmith.stores import Location, PlaceLike, as_location
+from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
 from recordsmith.summaries import Report
 
-_LEGEND_MOST = 60
+TILE = 288
+"""The side of a tile in pixels."""
+
+_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
+_MAX_SIDE = 65_000  # a JPEG cannot have more
+_MAX_LEGEND = 60
 
 
 @dataclass(repr=False)
@@ -197,7 +202,7 @@ def _draw(
             legend.update(_classes(scene, dataset.class_names))
         lines = [line for line in (caption, name, f"#{position:,}") if line]
         tiles.append(Tile(pixels, lines[0], "  ".join(reversed(lines[1:])), colour))
-    common = sorted(key for key, _ in legend.most_common(_LEGEND_MOST))
+    common = sorted(key for key, _ in legend.most_common(_MAX_LEGEND))
     named = [(label_colour(label), text) for label, text in common]
     if reader.mask_key is None and len(named) == 1:
         named = []  # the tags show it already
@@ -268,3 +273,37 @@ def _order(total: int, positions: Sequence[int], split: str | None, seed: int | 
 def _tail(name: str) -> str:
     """The last part of a path."""
     return name.replace("\\", "/").rpartition("/")[2]
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def check_page(path: Location, count: int, columns: int, *, overwrite: bool) -> None:
+    """Raise OptionError if a page of `count` tiles cannot be written to a path."""
+    if path.suffix.lower() not in _FORMATS:
+        raise OptionError(
+            option="out", value=str(path), expected="a file name ending in .png or .jpg"
+        )
+    for name, value in (("count", count), ("columns", columns)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise OptionError(option=name, value=value, expected="a positive integer")
+    most = _MAX_SIDE // (TILE * 3 // 2)
+    if columns > most:
+        raise OptionError(option="columns", value=columns, expected=f"at most {most}")
+    path.check_target(overwrite=overwrite)
+
+
+def check_fits(count: int, columns: int) -> None:
+    """Raise OptionError if `count` tiles are too many for one page."""
+    most = _MAX_SIDE // (TILE * 3 // 2) * columns
+    if count > most:
+        raise OptionError(
+            option="count", value=count, expected=f"at most {most} with {columns} columns"
+        )
+
+
+def write_page(page: Any, path: Location, *, overwrite: bool) -> None:
+    """Write a page atomically."""
+    stream = io.BytesIO()
+    page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
+    write_atomically(path, stream.getvalue(), overwrite=overwrite)

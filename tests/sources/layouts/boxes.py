@@ -119,28 +119,6 @@ def voc_detection_and_segmentation(root: Folder) -> list[Reading]:
     ]
 
 
-@layout()
-def voc_images_annotations_lower_case(root: Folder) -> Reading:
-    """Kaggle's road signs: images/*.png and annotations/*.xml."""
-    records = _records(root, "images/road{}.png", range(6))
-    return one(_voc(root, records, "annotations/{}.xml"), box_tolerance=1.01)
-
-
-@layout()
-def voc_next_to_images_in_splits(root: Folder) -> Reading:
-    """Roboflow's export of VOC: train/x.jpg and train/x.xml."""
-    root.lines("README.roboflow.txt", "Pets - v1")
-    splits = {}
-    for split, folder, items in (
-        ("train", "train", "abc"),
-        ("validation", "valid", "de"),
-        ("test", "test", "f"),
-    ):
-        records = _records(root, f"{folder}/{{}}_jpg.rf.1a2b3c.jpg", items)
-        splits[split] = _voc(root, records, f"{folder}/{{}}.xml")
-    return Reading(splits, box_tolerance=1.01)
-
-
 @layout(loud_is_fine=True)
 def voc_with_missing_and_additional_files(root: Folder) -> Reading:
     """An image without annotation, and an annotation without image."""
@@ -153,24 +131,6 @@ def voc_with_missing_and_additional_files(root: Folder) -> Reading:
         .mentioning("without_xml", "no annotation", "without annotation", "without an annotation")
         .mentioning("without_image", "no image", "without an image")
     )
-
-
-@layout(loud_is_fine=True)
-def voc_of_cvat(root: Folder) -> Reading:
-    """CVAT's export: labelmap.txt, and an ImageSets/Main/default.txt that is no split."""
-    records = _records(root, "JPEGImages/frame_00000{}.PNG", range(5))
-    found = _voc(root, records, "Annotations/{}.xml")
-    root.lines("ImageSets/Main/default.txt", *(_stem(path) for path in records))
-    root.lines("labelmap.txt", "# label:color_rgb:parts:actions", "cat:128,0,0::", "dog:0,128,0::")
-    return one(found, box_tolerance=1.01)
-
-
-@layout(loud_is_fine=True)
-def voc_of_label_studio(root: Folder) -> Reading:
-    """Annotations/ and images/ with hashes before the names."""
-    records = _records(root, "project-7-at-2024-05-01/images/3f2c1a0{}-cat.jpg", range(4))
-    found = _voc(root, records, "project-7-at-2024-05-01/Annotations/{}.xml")
-    return one(found, box_tolerance=1.01)
 
 
 @layout(loud_is_fine=True)
@@ -270,15 +230,6 @@ def coco_2017_instances(root: Folder) -> Reading:
     return _coco_splits(splits).mentioning(*_OTHERS["mask"])
 
 
-@layout()
-def coco_2017_boxes(root: Folder) -> Reading:
-    """The same without polygons."""
-    splits = _coco2017(root)
-    for split, records in splits.items():
-        root.json(f"annotations/instances_{split}2017.json", _coco(records))
-    return _coco_splits(splits)
-
-
 @layout(loud_is_fine=True)
 def coco_2017_all_annotations(root: Folder) -> Reading:
     """Instances, keypoints and captions of the same images: the choice must be mentioned."""
@@ -296,29 +247,6 @@ def coco_2017_all_annotations(root: Folder) -> Reading:
             {"info": {}, "images": document["images"], "annotations": captions},
         )
     return _coco_splits(splits).mentioning("instances_", "--annotations")
-
-
-@layout()
-def coco_in_one_file(root: Folder) -> Reading:
-    records = _records(root, "images/{}.jpg", range(6))
-    root.json("annotations.json", _coco(records))
-    return one(records.values())
-
-
-@layout()
-def coco_of_roboflow(root: Folder) -> Reading:
-    """train/_annotations.coco.json next to the images."""
-    root.lines("README.dataset.txt", "# Pets")
-    splits = {
-        split: _records(root, f"{split}/{{}}_jpg.rf.77aa.jpg", items, len(items))
-        for split, items in (("train", "abc"), ("valid", "de"), ("test", "f"))
-    }
-    for split, records in splits.items():
-        document = _coco(records)
-        # Roboflow's first category is the project's, which no object has
-        document["categories"].insert(0, {"id": 0, "name": "pets", "supercategory": "none"})
-        root.json(f"{split}/_annotations.coco.json", document)
-    return _coco_splits(splits)
 
 
 @layout(loud_is_fine=True)
@@ -412,22 +340,6 @@ def coco_keypoints(root: Folder) -> Reading:
     return one(records.values()).mentioning(*_OTHERS["keypoint"])
 
 
-@layout()
-def coco_of_label_studio(root: Folder) -> Reading:
-    """result.json, whose file names contain the folder."""
-    records = _records(root, "images/8f1c2d3{}-IMG.jpg", range(5))
-    root.json("result.json", _coco(records, names={path: path for path in records}))
-    return one(records.values())
-
-
-@layout()
-def coco_of_cvat(root: Folder) -> Reading:
-    """annotations/instances_default.json and images/default/."""
-    records = _records(root, "images/default/frame_00000{}.PNG", range(5))
-    root.json("annotations/instances_default.json", _coco(records))
-    return one(records.values())
-
-
 @layout(loud_is_fine=True)
 def coco_with_missing_and_additional_images(root: Folder) -> Reading:
     """One annotated image is not there, and one image has no entry: both must be mentioned."""
@@ -498,41 +410,12 @@ def _ultralytics(root: Folder, below: str = "", shape: str = "box") -> Reading:
     )
 
 
-@layout()
-def yolo_ultralytics(root: Folder) -> Reading:
-    """data.yaml, images/train, labels/train, and the caches that training leaves."""
-    root.text("data.yaml", _DATA)
-    root.data("labels/train.cache", b"\x93NUMPY")
-    root.data("labels/val.cache", b"\x93NUMPY")
-    return _ultralytics(root)
-
-
 @layout(loud_is_fine=True)
 def yolo_in_one_folder_around(root: Folder) -> Reading:
     """coco8/images/train, with data.yaml in the folder and a README outside."""
     root.text("coco8/coco8.yaml", _DATA)
     root.lines("coco8/LICENSE", "AGPL-3.0")
     return _ultralytics(root, "coco8/")
-
-
-@layout()
-def yolo_of_roboflow(root: Folder) -> Reading:
-    """train/images and train/labels, with paths in data.yaml that begin with `../`."""
-    splits = {}
-    for split, folder, items in (
-        ("train", "train", "abc"),
-        ("validation", "valid", "de"),
-        ("test", "test", "f"),
-    ):
-        records = _records(root, f"{folder}/images/{{}}_png.rf.99.jpg", items, len(items))
-        splits[split] = _yolo(root, records, f"{folder}/labels/{{}}.txt")
-    root.text(
-        "data.yaml",
-        "train: ../train/images\nval: ../valid/images\ntest: ../test/images\n\n"
-        "nc: 2\nnames: ['cat', 'dog']\n\nroboflow:\n  workspace: pets\n  version: 1\n",
-    )
-    root.lines("README.roboflow.txt", "Pets - v1")
-    return Reading(splits)
 
 
 @layout(loud_is_fine=True)
@@ -555,34 +438,6 @@ def yolo_oriented_boxes(root: Folder) -> Reading:
 def yolo_pose(root: Folder) -> Reading:
     root.text("data.yaml", _DATA + "kpt_shape: [2, 3]\n")
     return _ultralytics(root, shape="pose").mentioning(*_OTHERS["keypoint"])
-
-
-@layout(loud_is_fine=True)
-def yolo_darknet_of_cvat(root: Folder) -> Reading:
-    """obj.data, obj.names, train.txt with paths of CVAT, obj_train_data/."""
-    records = _records(root, "obj_train_data/frame_00000{}.jpg", range(5))
-    found = _yolo(root, records, "obj_train_data/{}.txt")
-    root.lines(
-        "obj.data",
-        "classes = 2",
-        "train = data/train.txt",
-        "names = data/obj.names",
-        "backup = backup/",
-    )
-    root.lines("obj.names", *_NAMES)
-    root.lines("train.txt", *(f"data/{path}" for path in records))
-    return one(found)
-
-
-@layout()
-def yolo_of_label_studio(root: Folder) -> Reading:
-    """images/, labels/, classes.txt, notes.json."""
-    found = _yolo(root, _records(root, "images/0c5f{}-cat.jpg", range(5)), "labels/{}.txt")
-    root.lines("classes.txt", *_NAMES)
-    root.json(
-        "notes.json", {"categories": [{"id": n, "name": name} for n, name in enumerate(_NAMES)]}
-    )
-    return one(found)
 
 
 @layout(loud_is_fine=True)
@@ -644,25 +499,6 @@ def dota(root: Folder) -> None:
 # ---- other tools -------------------------------------------------------------------------------
 
 
-def _rows_of(records: Mapping[str, Record]) -> list[tuple[str, Box]]:
-    return [(path.rpartition("/")[2], box) for path, r in records.items() for box in r.boxes or ()]
-
-
-@layout(loud_is_fine=True)
-def roboflow_tensorflow_csv(root: Folder) -> Reading:
-    """train/_annotations.csv: a row for each box."""
-    root.lines("README.roboflow.txt", "Pets - v1")
-    splits = {}
-    for split, folder, items in (("train", "train", "abc"), ("validation", "valid", "de")):
-        records = _records(root, f"{folder}/{{}}_jpg.rf.66.jpg", items, len(items))
-        rows = [(path, WIDTH, HEIGHT, *box) for path, box in _rows_of(records)]
-        root.csv(
-            f"{folder}/_annotations.csv", "filename,width,height,class,xmin,ymin,xmax,ymax", *rows
-        )
-        splits[split] = [*records.values()]
-    return Reading(splits, box_tolerance=1.01)
-
-
 def _labelme(root: Folder, *, with_data: bool) -> list[Reading]:
     """Polygons that are rectangles, and a mask that they make."""
     records = _records(root, "{:04d}.jpg", range(5))
@@ -703,11 +539,6 @@ def _drawn(boxes: Sequence[Box]) -> Any:
 
 
 @layout(loud_is_fine=True)
-def labelme(root: Folder) -> list[Reading]:
-    return _labelme(root, with_data=False)
-
-
-@layout(loud_is_fine=True)
 def labelme_with_image_data_and_class_names(root: Folder) -> list[Reading]:
     root.lines("class_names.txt", "_background_", *_NAMES)
     return _labelme(root, with_data=True)
@@ -737,61 +568,6 @@ def balloon_of_vgg_image_annotator(root: Folder) -> Reading:
         root.json(f"balloon/{folder}/via_region_data.json", document)
         splits[split] = [*records.values()]
     return Reading(splits, box_tolerance=1.01).mentioning(*_OTHERS["mask"])
-
-
-@layout(loud_is_fine=True)
-def open_images(root: Folder) -> Reading:
-    """Fractions in CSV files, in the order XMin, XMax, YMin, YMax; classes as ids of Freebase."""
-    ids = {"cat": "/m/01yrx", "dog": "/m/0bt9lr"}
-    root.lines("class-descriptions-boxable.csv", "/m/01yrx,cat", "/m/0bt9lr,dog")
-    splits = {}
-    for split, start in (("train", 0), ("validation", 5)):
-        records = _records(root, f"{split}/{{:016x}}.jpg", range(start, start + 3), start)
-        rows = [
-            (
-                _stem(path),
-                "xclick",
-                ids[str(name)],
-                1,
-                left / WIDTH,
-                right / WIDTH,
-                top / HEIGHT,
-                bottom / HEIGHT,
-                0,
-                0,
-                0,
-                0,
-                0,
-            )
-            for path, (name, left, top, right, bottom) in _rows_of(records)
-        ]
-        root.csv(
-            f"{'oidv6-' if split == 'train' else ''}{split}-annotations-bbox.csv",
-            "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,"
-            "IsOccluded,IsTruncated,IsGroupOf,IsDepiction,IsInside",
-            *rows,
-        )
-        splits[split] = [*records.values()]
-    return Reading(splits)
-
-
-@layout(loud_is_fine=True)
-def cvat_for_images(root: Folder) -> Reading:
-    """CVAT's own XML: one annotations.xml for all images."""
-    records = _records(root, "images/{}.jpg", range(4))
-    images = "".join(
-        f'<image id="{number}" name="{path.rpartition("/")[2]}" width="{WIDTH}" height="{HEIGHT}">'
-        + "".join(
-            f'<box label="{name}" source="manual" occluded="0" xtl="{left}" ytl="{top}"'
-            f' xbr="{right}" ybr="{bottom}" z_order="0"></box>'
-            for name, left, top, right, bottom in record.boxes or ()
-        )
-        + "</image>"
-        for number, (path, record) in enumerate(records.items())
-    )
-    meta = "<meta><task><name>pets</name><labels></labels></task></meta>"
-    root.text("annotations.xml", f"<annotations><version>1.1</version>{meta}{images}</annotations>")
-    return one(records.values(), box_tolerance=1.01)
 
 
 @layout(loud_is_fine=True)

@@ -23,8 +23,7 @@ MAX_COORDINATE = 1_000_000  # pixels; the grid of pycocotools overflows where co
 MAX_CROSSINGS = 1 << 23  # of one object
 _CROSSINGS_AT_ONCE = 1 << 18
 _EDGES_AT_ONCE = 1 << 16
-_FEW_PARTS = 16  # are faster one by one
-_PARTS_AT_ONCE = 1024
+MAX_POLYGONS = 4096  # of one object: each takes a tenth of a millisecond
 
 
 class RegionError(ValueError):
@@ -32,16 +31,9 @@ class RegionError(ValueError):
 
 
 def rasterize(segmentation: Any, height: int, width: int) -> Mask:
-    """Rasterize the segmentation of one object.
+    """Rasterize polygons (x1, y1, x2, y2, ...), run lengths (`size`, `counts`), or a mask.
 
-    Args:
-        segmentation: a list of polygons (x1, y1, x2, y2, ...), or `size` and `counts`; or the mask.
-
-    Returns:
-        uint8, (height, width), 0 or 1.
-
-    Raises:
-        RegionError: the segmentation is neither, or has another size.
+    Returns uint8, (height, width), 0 or 1.
     """
     if isinstance(segmentation, np.ndarray):
         if segmentation.shape != (height, width):
@@ -54,14 +46,13 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
         raise RegionError(
             f"invalid segmentation {str(segmentation)[:60]}; expected polygons or run lengths"
         )
+    if len(segmentation) > MAX_POLYGONS:
+        raise RegionError(f"more than {MAX_POLYGONS:,} polygons")
     mask = np.zeros((height, width), np.uint8)
-    step = _PARTS_AT_ONCE if len(segmentation) > _FEW_PARTS else 1
     left = MAX_CROSSINGS
-    for start in range(0, len(segmentation), step):
-        parts = map(_points, segmentation[start : start + step])
-        polygons = [points for points in parts if len(points) > 2]  # two have a box, but no inside
-        if polygons:
-            left -= _fill(mask, polygons, left)
+    for points in map(_points, segmentation):
+        if len(points) > 2:  # two have a box, but no inside
+            left -= _fill(mask, points, left)
     return mask
 
 
@@ -83,41 +74,27 @@ def _points(polygon: Any) -> npt.NDArray[np.float64]:
     return values.reshape(-1, 2)
 
 
-def _fill(mask: Mask, polygons: list[npt.NDArray[np.float64]], most: int) -> int:
-    """Add the insides of polygons, together; return how often they cross pixel columns.
-
-    Raises:
-        RegionError: the edges cross pixel columns too often.
-    """
+def _fill(mask: Mask, points: npt.NDArray[np.float64], max_crossings: int) -> int:
+    """Add the inside of a polygon; return how often it crosses pixel columns."""
     height, width = mask.shape
-    points = polygons[0] if len(polygons) == 1 else np.concatenate(polygons)
     x, y = (points.T * _GRID + 0.5).astype(np.int64)  # toward zero, as a cast in C
     left, right = (_pixel(edge, width) for edge in (x.min(), x.max()))
     top, bottom = (_pixel(edge, height) for edge in (y.min(), y.max()))
     if left == right or top == bottom:
         return 0
-    # how many polygons a pixel is in; of a single one, how often it was entered or left
-    depth = np.zeros((bottom - top + 1, right - left), np.min_scalar_type(len(polygons)))
-    flat = depth.ravel()
-    places, total = [], 0
-    for polygon, columns, rows in _crossings(x, y, list(map(len, polygons)), left, right, most):
-        total += len(columns)
-        below = np.minimum(np.maximum(rows, top), bottom) - top
-        if len(polygons) == 1:
-            np.add.at(flat, below * depth.shape[1] + columns - left, 1)
-        else:
-            places.append((polygon * depth.shape[1] + columns - left) * len(depth) + below)
-    if places:  # down each column, each polygon is entered and left in turn
-        order = np.concatenate(places)
-        order.sort()
-        row = order % len(depth)
-        order //= len(depth)
-        order %= depth.shape[1]
-        order += row * depth.shape[1]
-        np.add.at(flat, order[::2], 1)
-        np.subtract.at(flat, order[1::2], 1)
-    inside = np.add.accumulate(depth, axis=0, dtype=depth.dtype)[:-1]  # overflow is intended
-    mask[top:bottom, left:right] |= inside & 1 if len(polygons) == 1 else inside != 0
+    entered = np.zeros((bottom - top + 1, right - left), np.uint8)  # or left, so often
+    flat, total = entered.ravel(), 0
+    x2, y2 = (np.concatenate((side[1:], side[:1])) for side in (x, y))
+    for start in range(0, len(x), _EDGES_AT_ONCE):
+        edge = slice(start, start + _EDGES_AT_ONCE)
+        for columns, rows in _crossings(
+            x[edge], y[edge], x2[edge], y2[edge], left, right, max_crossings - total
+        ):
+            total += len(columns)
+            below = np.minimum(np.maximum(rows, top), bottom) - top
+            np.add.at(flat, below * entered.shape[1] + columns - left, 1)
+    inside = np.add.accumulate(entered, axis=0, dtype=np.uint8)[:-1]  # overflow is intended
+    mask[top:bottom, left:right] |= inside & 1
     return total
 
 
@@ -127,40 +104,12 @@ def _pixel(coordinate: Any, size: int) -> int:
 
 
 def _crossings(
-    x: npt.NDArray[np.int64],
-    y: npt.NDArray[np.int64],
-    sizes: list[int],
-    left: int,
-    right: int,
-    most: int,
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Where the edges between grid points cross the middles of the columns left to right.
+    x: Any, y: Any, x2: Any, y2: Any, left: int, right: int, max_count: int
+) -> Iterator[tuple[Any, Any]]:
+    """Yield where edges between grid points cross the middles of the columns left to right.
 
-    Args:
-        sizes: the points of each polygon.
-
-    Yields:
-        polygons, columns and rows, int64, (crossings,): the pixels from which on the inside of a
-        polygon changes. Rows may lie outside of the image.
+    Columns and rows are the pixels from which on the inside changes; rows may lie outside.
     """
-    stops = np.cumsum(sizes)
-    following_x, following_y = (np.concatenate((side[1:], side[:1])) for side in (x, y))
-    for side, following in ((x, following_x), (y, following_y)):
-        following[stops - 1] = side[stops - sizes]
-    polygons = np.repeat(np.arange(len(sizes)), sizes)
-    for start in range(0, len(x), _EDGES_AT_ONCE):
-        edge = slice(start, start + _EDGES_AT_ONCE)
-        for edges, columns, rows in _edge_crossings(
-            x[edge], y[edge], following_x[edge], following_y[edge], left, right, most
-        ):
-            most -= len(edges)
-            yield polygons[start + edges], columns, rows
-
-
-def _edge_crossings(
-    x: Any, y: Any, x2: Any, y2: Any, left: int, right: int, most: int
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield edges, columns and rows of the crossings of some edges."""
     first, stop = (
         np.minimum(np.maximum((edge + _MIDDLE) // _GRID, left), right)
         for edge in (np.minimum(x, x2), np.maximum(x, x2))
@@ -168,7 +117,7 @@ def _edge_crossings(
     counts = stop - first
     ends = counts.cumsum()
     total = int(ends[-1])
-    if total > most:
+    if total > max_count:
         raise RegionError(f"the outline crosses pixel columns more than {MAX_CROSSINGS:,} times")
     dx, dy = x2 - x, y2 - y
     is_steep = np.abs(dx) < np.abs(dy)
@@ -188,7 +137,7 @@ def _edge_crossings(
         for find, chosen in ((_steep, steep), (_flat, ~steep)):
             edge = edges[chosen]
             rows[chosen] = find(before[chosen], x[edge], y[edge], slope[edge])
-        yield edges, columns, (rows + _MIDDLE) // _GRID
+        yield columns, (rows + _MIDDLE) // _GRID
 
 
 def _flat(before: Any, x: Any, y: Any, slope: Any) -> Any:

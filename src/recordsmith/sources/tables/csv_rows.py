@@ -386,9 +386,9 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
         range(whole[0], whole[0] + len(whole))
     )
     if not names or (numbers and not counts_up):
-        found = f"found numbers: {join_names(numbers)}" if names else "the file is blank"
+        problem = f"found numbers: {join_names(numbers)}" if names else "the file is blank"
         raise SourceError(
-            f"no column names: {found}",
+            f"no column names: {problem}",
             path=path,
             line=1,
             remedy="Add a first line with column names.",
