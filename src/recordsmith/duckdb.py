@@ -77,8 +77,19 @@ def query(sql: str, dataset: Dataset, *, restore_types: bool = True) -> pa.Table
         if records.error is not None:
             raise records.error from None
         lines = str(error).strip().splitlines()
+        remedy = ""
+        if "requires the extension" in lines[0]:  # DuckDB's own advice would download it
+            remedy = (
+                "Queries load no extensions. To use one, register "
+                "recordsmith.duckdb.table(dataset) in a connection of your own."
+            )
+            del lines[1:]
         raise OptionError(
-            f"the query failed: {lines[0]}", option="sql", value=sql, excerpt=lines[1:]
+            f"the query failed: {lines[0]}",
+            option="sql",
+            value=sql,
+            remedy=remedy,
+            excerpt=lines[1:],
         ) from None
     finally:
         connection.close()
