@@ -78,9 +78,9 @@ def complete_shard(
     if result is not None:
         return result, False
     with open_partial_shard(folder, file, compression) as writer:
-        result, found = write(writer)
+        result, versions_hash = write(writer)
     result = replace(result, plan=fingerprint)
-    save_result(folder, found, result)
+    save_result(folder, versions_hash, result)
     return result, True
 
 
@@ -159,10 +159,10 @@ def check_written_bytes(folder: Location, results: Sequence[ShardResult], work: 
 
     def check(result: ShardResult) -> None:
         try:
-            found = size_and_checksum(partial_location(folder, result.file))
+            written = size_and_checksum(partial_location(folder, result.file))
         except MissingFileError:
-            found = None
-        if found != (result.size_bytes, result.crc32c):
+            written = None
+        if written != (result.size_bytes, result.crc32c):
             raise _missing(folder, result)
 
     work.each(check, results)
