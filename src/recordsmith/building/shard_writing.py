@@ -76,9 +76,9 @@ def complete_shard(
     if result is not None:
         return result, False
     with open_partial_shard(folder, file, compression) as writer:
-        result, found = write(writer)
+        result, versions_hash = write(writer)
     result = replace(result, plan=fingerprint)
-    save_result(folder, found, result)
+    save_result(folder, versions_hash, result)
     return result, True
 
 
