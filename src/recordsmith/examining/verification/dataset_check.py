@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
 from recordsmith.dataset.locate import Located, Paths, locate
-from recordsmith.dataset.parts import shard_from_json, shard_to_json
+from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shards_ahead import reading_threads
 from recordsmith.errors import (
     PAYLOAD_NAMES,
@@ -252,7 +252,7 @@ def verify_on(
 
     def tasks() -> Iterator[Task]:
         for number, shard in enumerate(shards):
-            document = shard_to_json(shard)
+            document = shard_for_task(shard)
             size = document["size_bytes"] or 0
             yield Task(_verify_shard, number, str(shard.location), size, (document, contents))
 
@@ -275,7 +275,7 @@ def verify_on(
 
 def _verify_shard(content: tuple[Mapping[str, Any], Contents | None]) -> _Result:
     document, contents = content
-    shard = shard_from_json(document)
+    shard = shard_from_task(document)
     findings = ShardFindings(str(shard.location))
     error = None
     with ThreadPoolExecutor(1) as decoding:
