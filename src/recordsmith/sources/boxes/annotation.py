@@ -6,13 +6,14 @@ file, how such files begin, and the source that uses both.
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
+
+import msgspec
 
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import Kind
@@ -64,7 +65,8 @@ class AnnotatedImage(NamedTuple):
     size: width and height of the image that the objects were drawn on, 0 if unknown; None for
         coordinates that are relative to its sides.
     spans: line, start and end of each part of the file about the image. `parse` reads the objects
-        from these parts again; None if the whole file is about the image.
+        from these parts again, so that none are kept; None if the listing keeps the objects, or if
+        the whole file is about the image.
     id: of the image, for `image/source_id`.
     split: its split, if the file has splits.
     has_pixels: whether the file contains the image itself.
@@ -176,7 +178,7 @@ class Annotation:
     """What a listing keeps of the annotation of one image.
 
     place: the path of its file, relative to the root.
-    objects: as JSON, where the listing has parsed them and they are small; empty otherwise.
+    objects: as JSON, where NaN is null, if the listing has parsed them and they are small.
     file: if it is about several images.
     """
 
@@ -196,7 +198,7 @@ class Annotation:
         if self.image.has_pixels:
             reference["has_pixels"] = True
         if self.objects:
-            return reference | {"size": size, "objects": json.loads(self.objects)}
+            return reference | {"size": size, "objects": msgspec.json.decode(self.objects)}
         if self.file is None or spans is None:
             return reference
         if not root.contains(self.file.location):

@@ -245,7 +245,7 @@ class _CocoFile:
         if item.segments_info is not None:
             self._counts["segments"] += 1
             listed = item.segments_info if isinstance(item.segments_info, list) else []
-            categories += [each.get("category_id") for each in _objects_in(listed)]
+            categories += [segment.get("category_id") for segment in _objects_in(listed)]
         if 0 in categories:
             self._counts["zero"] += 1
         if not isinstance(item.image_id, (int, str)):
