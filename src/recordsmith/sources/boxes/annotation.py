@@ -135,7 +135,7 @@ class AnnotationFile:
     def parts(self) -> Iterator[tuple[int, bytes]]:
         """Yield the first line and the bytes of each part."""
         for line, text in self.texts or ():
-            yield line, text.encode("utf-8", "surrogateescape")
+            yield line, text.encode()
         for line, start, stop in self.spans or ():
             yield line, self.read(start, stop)
 
@@ -204,14 +204,17 @@ class Annotation:
         if not root.contains(self.file.location):
             reference["file"] = str(self.file.location.absolute())
         triples = [*map(list, zip(spans[::3], spans[1::3], spans[2::3], strict=True))]
+        in_file = reference | {"size": size, "spans": triples}
         if sum(stop - start for _, start, stop in triples) > MAX_VALUE_BYTES:
-            return reference | {"size": size, "spans": triples}
+            return in_file
         shorten = None if self.file.with_outlines else box_format.without_outlines
         texts = []
-        for line, start, stop in triples:
-            data = self.file.read(start, stop)
-            data = data if shorten is None else shorten(data)
-            texts.append([line, data.decode("utf-8", "surrogateescape")])
+        try:
+            for line, start, stop in triples:
+                data = self.file.read(start, stop)
+                texts.append([line, (shorten(data) if shorten else data).decode()])
+        except ValueError:  # not UTF-8, or changed since it was listed: the reader reports it
+            return in_file
         return reference | {"size": size, "texts": texts}
 
 
