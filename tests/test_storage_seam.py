@@ -33,7 +33,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "stores.remote.fsspec_store": ("calls a file system of fsspec", {".rmdir"}),
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),
-    "torch.worker_iterations": (
+    "torch.workers": (
         "shares numbers between processes",
         {
             *("fcntl.lockf", "os.close", "os.fstat", "os.pread", "os.pwrite", "os.unlink"),

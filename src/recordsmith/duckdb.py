@@ -77,8 +77,19 @@ def query(sql: str, dataset: Dataset, *, restore_types: bool = True) -> pa.Table
         if records.error is not None:
             raise records.error from None
         lines = str(error).strip().splitlines()
+        remedy = ""
+        if "requires the extension" in lines[0]:  # DuckDB's own advice would download it
+            remedy = (
+                "Queries load no extensions. To use one, register "
+                "recordsmith.duckdb.table(dataset) in a connection of your own."
+            )
+            del lines[1:]
         raise OptionError(
-            f"the query failed: {lines[0]}", option="sql", value=sql, excerpt=lines[1:]
+            f"the query failed: {lines[0]}",
+            option="sql",
+            value=sql,
+            remedy=remedy,
+            excerpt=lines[1:],
         ) from None
     finally:
         connection.close()
@@ -142,11 +153,9 @@ class DatasetTable(arrow_dataset.Dataset):  # type: ignore[misc]  # pyarrow has 
         filter: Any = None,
         **_: Any,
     ) -> _Scan:
-        """Return a scan of some columns of the rows for which a filter is true.
+        """Return a scan of some columns, by default all, of the rows for which a filter is true.
 
-        Args:
-            columns: names; None for all.
-            filter: pyarrow.dataset.Expression, which may use other columns; None for all rows.
+        The filter is a `pyarrow.dataset.Expression`, which may use other columns.
         """
         names = self.schema.names if columns is None else list(columns)
         schema = pa.schema([self.schema.field(name) for name in names])
@@ -239,9 +248,9 @@ def _columns_of(expression: Any, schema: Any) -> list[str]:
         return True
 
     schema.empty_table().filter(expression)  # raises if it is invalid
-    found: list[str] = []
-    while not suffice(found):
+    used: list[str] = []
+    while not suffice(used):
         # the fewest first columns that suffice: the last one of them is used
-        count = bisect_left(range(len(names)), True, key=lambda n: suffice([*found, *names[:n]]))
-        found.append(names[count - 1])
-    return found
+        count = bisect_left(range(len(names)), True, key=lambda n: suffice([*used, *names[:n]]))
+        used.append(names[count - 1])
+    return used

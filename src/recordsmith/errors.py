@@ -548,6 +548,20 @@ class MissingExtraError(RecordsmithError, ImportError):
         self.package = package
 
 
+@contextmanager
+def needs_extra(extra: str, package: str | None = None) -> Iterator[None]:
+    """Raise MissingExtraError if an import in the block fails because `package` is missing.
+
+    By default, the package has the name of the extra.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != (package or extra):
+            raise
+        raise MissingExtraError(extra, package or extra) from error
+
+
 class FunctionError(RecordsmithError, RuntimeError):
     """A function of the caller, such as a map, raised or returned something unusable.
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import MissingExtraError, OptionError, option
+from recordsmith.errors import OptionError, needs_extra, option
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
 from recordsmith.loading.adapters import RaggedParts, Rank, check_loader, check_rank
@@ -23,12 +23,8 @@ from recordsmith.loading.examples import decoded_or_plain
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.number_options import is_same
 
-try:
+with needs_extra("grain"):
     import grain
-except ModuleNotFoundError as error:
-    if error.name != "grain":
-        raise  # it is installed, but one of its dependencies is not
-    raise MissingExtraError("grain", "grain") from error
 
 Batch: TypeAlias = dict[str, Any]
 

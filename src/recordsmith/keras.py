@@ -12,17 +12,13 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.errors import MissingExtraError, OptionError, option, suggest_names
+from recordsmith.errors import OptionError, needs_extra, option, suggest_names
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader
 from recordsmith.loading.loader import Iteration
 
-try:
+with needs_extra("keras"):
     import keras
-except ModuleNotFoundError as error:
-    if error.name != "keras":
-        raise  # it is installed, but its backend is not
-    raise MissingExtraError("keras", "keras") from None
 
 
 def batches(

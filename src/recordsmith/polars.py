@@ -14,13 +14,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import MissingExtraError, OptionError
+from recordsmith.errors import OptionError, needs_extra
 
-try:
+with needs_extra("polars"):
     import polars as pl
     from polars.io.plugins import register_io_source
-except ImportError:
-    raise MissingExtraError("polars", "polars") from None
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.cli import console
 
 QUICK = ("--size", 8, "--batch-size", 4)
 
@@ -46,16 +45,6 @@ def test_compressed_shards_are_shuffled_through_a_buffer(run, tmp_path: Path) ->
             writer.write_example({"number": number})
     outcome = run("bench", tmp_path / "a.tfrecord.gz", "--shuffle", "--seconds", 0.2, "--json")
     assert outcome.document["order"] == "buffer"
-
-
-def test_commands_in_advice_stay_on_one_line() -> None:
-    command = "`recordsmith pack PATH OUT --format shards --shorter-side 256`"
-    for length in range(60, 100):
-        words = f"- {'word ' * (length // 5)}{'x' * (length % 5)} {command}."
-        lines = console.wrapped(words, 100, "  ")
-        assert sum(command in line for line in lines) == 1
-        assert all(line.startswith("- " if n == 0 else "  ") for n, line in enumerate(lines))
-        assert max(map(len, lines)) <= 100
 
 
 def test_invalid_commands(run, packed: Path, tmp_path: Path) -> None:

@@ -159,24 +159,6 @@ def test_tables_do_not_cut_numbers(
     assert "1,234.5678 to 98,765.4321" in terminal.getvalue()
 
 
-@pytest.mark.parametrize("speed", [True, False])
-def test_a_second_bar_if_the_total_grows(monkeypatch: pytest.MonkeyPatch, *, speed: bool) -> None:
-    """The bar never moves backwards, and the speed counts only what is read."""
-    monkeypatch.setattr(sys, "stderr", _Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    with console.progress_bar(
-        "comparing", of_bytes=True, speed=speed, again="reading again"
-    ) as progress:
-        progress(1, 40)
-        progress(40, 40)
-        progress(50, 60)
-    last = sys.stderr.getvalue().rpartition("comparing")[2]
-    assert "reading again" in last
-    assert "10/20 bytes" in last
-    assert ("\x1b[31m?" in last) == speed  # a rate needs two measurements
-
-
 def test_a_corrected_total_keeps_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", _Terminal())
     monkeypatch.setenv("TERM", "xterm")

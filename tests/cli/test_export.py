@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -32,16 +31,6 @@ def test_annotations_without_boxes_are_reported(
     assert report["problem_count"] == 1
 
 
-def test_json_has_the_same_numbers(run, packed: Path, tmp_path: Path) -> None:
-    document = run("export", packed, tmp_path / "new", "--split", "train", "--json").document
-    assert document["records"] == document["files"] == 6
-    assert document["splits"] == {"train": 6}
-    assert document["folder"] == str(tmp_path / "new")
-    assert document["size_bytes"] == sum(
-        path.stat().st_size for path in (tmp_path / "new").glob("*/*")
-    )
-
-
 def test_changes_and_problems_are_printed(run, tmp_path: Path, images: Path) -> None:
     data = (images / "cat" / "0.jpg").read_bytes()
     path = tmp_path / "odd.tfrecord"
@@ -58,18 +47,6 @@ def test_changes_and_problems_are_printed(run, tmp_path: Path, images: Path) -> 
     assert "more of 1 record" in outcome.out
     assert "skipped 1:" in outcome.out
     assert "record 1: " in outcome.out
-
-
-def test_options_reach_the_job(run, packed: Path, tmp_path: Path) -> None:
-    out = tmp_path / "new"
-    assert run("export", packed, out, "--format", "webdataset", "--shard-size", "10kB").code == 0
-    assert len(list(out.glob("train-*.tar"))) > 1
-    outcome = run("export", packed, out, "--format", "voc")
-    assert outcome.code == 2
-    assert str(out) in outcome.err
-    assert run("export", packed, out, "--format", "voc", "--overwrite").code == 0
-    assert not list(out.glob("*.tar"))
-    assert json.loads((out / ".export.json").read_text())["export_format"] == "voc"
 
 
 @pytest.mark.parametrize(

@@ -85,139 +85,79 @@ def little_memory() -> Iterator[None]:
 # ---- manifests -----------------------------------------------------------------------------------
 
 
-def changed(folder: Path, numbered: Any, change: Callable[[Any], object], **options: Any) -> None:
+def manifest(change: Callable[[Any], object], **options: Any) -> Case:
     """A good dataset whose manifest was changed."""
-    numbered.packed(folder, {"train": [3, 2]}, **options)
-    path = folder / "dataset.json"
-    document = json.loads(path.read_bytes())
-    change(document)
-    path.write_text(json.dumps(document))
+
+    def write(folder: Path, numbered: Any) -> None:
+        numbered.packed(folder, {"train": [3, 2]}, **options)
+        path = folder / "dataset.json"
+        document = json.loads(path.read_bytes())
+        change(document)
+        path.write_text(json.dumps(document))
+
+    return write
 
 
-def schemas(document: Any) -> list[Any]:
-    return [document["schema"], *document["schemas"].values()]
+def features(change: Callable[[Any], object]) -> Case:
+    """A manifest whose schemas were changed, of the dataset and of the shards."""
+    return manifest(lambda d: [change(each) for each in (d["schema"], *d["schemas"].values())])
 
 
-@case
-def counts_past_64_bits(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d["splits"]["train"][0].update(records=10**30))
+def every_feature(**values: Any) -> Case:
+    return features(lambda s: [feature.update(**values) for feature in s["features"].values()])
 
 
-@case
-def counts_of_4300_digits(folder: Path, numbered: Any) -> None:
-    changed(
-        folder,
-        numbered,
-        lambda d: [s.update(records=int("9" * 4300)) for s in d["splits"]["train"]],
-    )
+def shard(number: int, **values: Any) -> Case:
+    return manifest(lambda d: d["splits"]["train"][number].update(**values))
 
 
-@case
-def counts_that_no_file_could_hold(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d["splits"]["train"][1].update(records=2**40))
+def name_everything(document: Any) -> None:
+    document["splits"] = {f"\ud800{ESCAPES}": document["splits"]["train"]}
+    document["class_names"] = [["a"], {"b": 1}, 5, None, ESCAPES, "\ud800"]
 
 
-@case
-def counts_that_no_compressed_file_could_hold(folder: Path, numbered: Any) -> None:
-    changed(
-        folder,
-        numbered,
-        lambda d: d["splits"]["train"][1].update(records=2**40),
-        compression="gzip",
-    )
+def forge_names(document: Any) -> None:
+    document["splits"] = {FORGING: document["splits"]["train"]}
+    document["splits"][FORGING][1]["file"] = FORGING
+    document["class_names"] = [FORGING, "b"]
+    for schema in (document["schema"], *document["schemas"].values()):
+        schema["features"] = {FORGING + key: value for key, value in schema["features"].items()}
 
 
-@case
-def one_shard_a_thousand_times(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d["splits"].update(train=d["splits"]["train"] * 1000))
-
-
-@case
-def names_of_other_things(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d["splits"]["train"][0].update(file="dataset.json"))
-
-
-@case
-def names_too_long(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d["splits"]["train"][0].update(file="a" * 3000))
-
-
-@case
-def names_that_are_no_text(folder: Path, numbered: Any) -> None:
-    def change(document: Any) -> None:
-        document["splits"] = {f"\ud800{ESCAPES}": document["splits"]["train"]}
-        document["class_names"] = [["a"], {"b": 1}, 5, None, ESCAPES, "\ud800"]
-
-    changed(folder, numbered, change)
-
-
-@case
-def shapes_past_all_memory(folder: Path, numbered: Any) -> None:
-    def change(document: Any) -> None:
-        for schema in schemas(document):
-            for feature in schema["features"].values():
-                feature.update(shape=[2**50], min_length=2**50, max_length=2**50)
-
-    changed(folder, numbered, change)
-
-
-@case
-def features_that_are_not_there(folder: Path, numbered: Any) -> None:
-    one = {"min_length": 1, "max_length": 1, "present": 5, "shape": []}
-
-    def change(document: Any) -> None:
-        for schema in schemas(document):
-            schema["features"] = {
-                "image/encoded": {"kind": "bytes", "content": "image", **one},
-                f'{ESCAPES}"""\nraise SystemExit(': {"kind": "int64", **one},
-            }
-
-    changed(folder, numbered, change)
-
-
-@case
-def kinds_that_lie(folder: Path, numbered: Any) -> None:
-    def change(document: Any) -> None:
-        for schema in schemas(document):
-            for feature in schema["features"].values():
-                feature.update(kind="float", content=None)
-
-    changed(folder, numbered, change)
-
-
-@case
-def payloads_that_lie(folder: Path, numbered: Any) -> None:
-    def change(document: Any) -> None:
-        for schema in schemas(document):
-            schema.update(payload="SequenceExample", context=schema.pop("features"))
-
-    changed(folder, numbered, change)
-
-
-@case
-def compression_that_lies(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d.update(compression="gzip"))
-
-
-@case
-def compression_that_hides(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d.update(compression="none"), compression="zlib")
-
-
-@case
-def origins_of_no_sense(folder: Path, numbered: Any) -> None:
-    origin = {"fingerprint": [1], "skipped": 5, "bytes_in": "x", "source": float("nan")}
-    changed(folder, numbered, lambda d: d.update(provenance=origin, version=float("nan")))
-
-
-@case
-def no_splits(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d.update(splits={}))
-
-
-@case
-def splits_of_no_shards(folder: Path, numbered: Any) -> None:
-    changed(folder, numbered, lambda d: d.update(splits={"train": []}))
+ONE = {"min_length": 1, "max_length": 1, "present": 5, "shape": []}
+MISSING = {
+    "image/encoded": {"kind": "bytes", "content": "image", **ONE},
+    f'{ESCAPES}"""\nraise SystemExit(': {"kind": "int64", **ONE},
+}
+ORIGIN = {"fingerprint": [1], "skipped": 5, "bytes_in": "x", "source": float("nan")}
+CASES |= {
+    "counts_past_64_bits": shard(0, records=10**30),
+    "counts_of_4300_digits": manifest(
+        lambda d: [s.update(records=int("9" * 4300)) for s in d["splits"]["train"]]
+    ),
+    "counts_that_no_file_could_hold": shard(1, records=2**40),
+    "counts_that_no_compressed_file_could_hold": manifest(
+        lambda d: d["splits"]["train"][1].update(records=2**40), compression="gzip"
+    ),
+    "one_shard_a_thousand_times": manifest(
+        lambda d: d["splits"].update(train=d["splits"]["train"] * 1000)
+    ),
+    "names_of_other_things": shard(0, file="dataset.json"),
+    "names_too_long": shard(0, file="a" * 3000),
+    "names_that_are_no_text": manifest(name_everything),
+    "names_that_forge_lines_of_a_manifest": manifest(forge_names),
+    "shapes_past_all_memory": every_feature(shape=[2**50], min_length=2**50, max_length=2**50),
+    "features_that_are_not_there": features(lambda s: s.update(features=MISSING)),
+    "kinds_that_lie": every_feature(kind="float", content=None),
+    "payloads_that_lie": features(
+        lambda s: s.update(payload="SequenceExample", context=s.pop("features"))
+    ),
+    "compression_that_lies": manifest(lambda d: d.update(compression="gzip")),
+    "compression_that_hides": manifest(lambda d: d.update(compression="none"), compression="zlib"),
+    "origins_of_no_sense": manifest(lambda d: d.update(provenance=ORIGIN, version=float("nan"))),
+    "no_splits": manifest(lambda d: d.update(splits={})),
+    "splits_of_no_shards": manifest(lambda d: d.update(splits={"train": []})),
+}
 
 
 # ---- labels, notes, names ------------------------------------------------------------------------
@@ -267,20 +207,6 @@ def names_that_forge_lines_of_folders(folder: Path, numbered: Any) -> None:
     (folder / FORGING).mkdir()
     shard = numbered.write_shard(folder / FORGING / "a.tfrecord", [1, 2, 3])
     shard.write_bytes(shard.read_bytes()[:-1])
-
-
-@case
-def names_that_forge_lines_of_a_manifest(folder: Path, numbered: Any) -> None:
-    def change(document: Any) -> None:
-        document["splits"] = {FORGING: document["splits"]["train"]}
-        document["splits"][FORGING][1]["file"] = FORGING
-        document["class_names"] = [FORGING, "b"]
-        for schema in schemas(document):
-            schema["features"] = {
-                FORGING + key: feature for key, feature in schema["features"].items()
-            }
-
-    changed(folder, numbered, change)
 
 
 @case

@@ -20,35 +20,6 @@ def test_tables(run, packed: Path) -> None:
     assert "2 classes: 0 cat, 1 dog" in outcome.out
 
 
-def test_json_document(run, packed: Path) -> None:
-    document = run("inspect", packed, "--json").document
-    assert document["records"] == 9
-    assert document["payload"] == "Example"
-    assert document["compression"] == "none"
-    assert {name: split["records"] for name, split in document["splits"].items()} == {
-        "train": 6,
-        "validation": 3,
-    }
-    assert [Path(shard["path"]).name for shard in document["shards"]] == sorted(
-        file.name for file in packed.glob("*.tfrecord")
-    )
-    assert document["class_names"] == ["cat", "dog"]
-    feature = document["features"]["image/height"]
-    assert {key: feature[key] for key in ("kind", "min_length", "max_length", "present")} == {
-        "kind": "int64",
-        "min_length": 1,
-        "max_length": 1,
-        "present": 9,
-    }
-
-
-def test_one_split(run, packed: Path) -> None:
-    assert run("inspect", packed, "--split", "validation", "--json").document["records"] == 3
-    outcome = run("inspect", packed, "--split", "test")
-    assert outcome.code == 2
-    assert "validation" in outcome.err
-
-
 def test_ragged_and_sparse_features(run, tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         writer.write_example({"a": [1, 2, 3]})

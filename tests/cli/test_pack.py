@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import re
 import shlex
 from pathlib import Path
@@ -123,29 +122,6 @@ def test_unreadable_images_fail_or_are_skipped(run, images: Path, tmp_path: Path
     assert "dog/2.png" in outcome.err
 
 
-def test_options_reach_the_job(run, images: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    run(
-        *("pack", images, out, "--splits", "a=50%,b=50%", "--shards", "a=2,b=1", "--stratify"),
-        *("--seed", 7, "--compression", "gzip", "--threads", 1),
-    )
-    api = tmp_path / "api"
-    rs.pack(
-        rs.ImageFolder(images),
-        api,
-        splits={"a": 0.5, "b": 0.5},
-        shards={"a": 2, "b": 1},
-        stratify=True,
-        seed=7,
-        compression="gzip",
-    )
-    names = sorted(file.name for file in api.iterdir())
-    assert names == sorted(file.name for file in out.iterdir())
-    for name in names:
-        if not (api / name).is_dir():
-            assert (api / name).read_bytes() == (out / name).read_bytes()
-
-
 def test_tiles(run, images: Path, tmp_path: Path) -> None:
     Image.effect_noise((320, 200), 99).save(images / "cat" / "large.jpg")
     refused = run("pack", images, tmp_path / "out", "--tiles", "--shrink")
@@ -178,12 +154,6 @@ def test_unknown_urls_are_rejected(run, images: Path) -> None:
     assert not Path("nowhere:").exists()
 
 
-def test_shard_size(run, images: Path, tmp_path: Path) -> None:
-    run("pack", images, tmp_path / "out", "--shard-size", "1kB")
-    size = sum(file.stat().st_size for file in images.rglob("*.*"))
-    assert len(list((tmp_path / "out").glob("*.tfrecord"))) == -(-size // 1000)
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -208,30 +178,6 @@ def test_invalid_options_of_splits(
     assert outcome.code == 2
     assert text in outcome.err
     assert not (tmp_path / "out").exists()
-
-
-def test_alpha_is_dropped_on_request_only(run, images: Path, tmp_path: Path) -> None:
-    image = Image.new("RGBA", (16, 16), (200, 100, 50, 0))
-    image.save(images / "dog" / "seen through.png")
-    refused = run("pack", images, tmp_path / "out", "--store", "jpeg")
-    assert refused.code == 1
-    assert "dog/seen through.png" in refused.err
-    outcome = run("pack", images, tmp_path / "out", "--store", "jpeg", "--drop-alpha")
-    assert outcome.code == 0
-    assert "alpha" in outcome.out
-    (encoded,) = (
-        example["image/encoded"][0]
-        for example in rs.open(tmp_path / "out")
-        if example["image/filename"] == [b"dog/seen through.png"]
-    )
-    with Image.open(io.BytesIO(encoded)) as stored:
-        assert stored.getpixel((8, 8)) == pytest.approx((200, 100, 50), abs=3)
-
-
-def test_wrong_nesting(run, images: Path, tmp_path: Path) -> None:
-    outcome = run("pack", images / "cat", tmp_path / "out", "--format", "folder")
-    assert outcome.code == 1
-    assert str(images / "cat") in outcome.err
 
 
 # -- sources, images, keys, plans --------------------------------------------------------------
@@ -298,33 +244,6 @@ def test_tables_have_rows(run, tmp_path: Path) -> None:
     )
     assert re.findall(r"\d+ \w+", outcome.out.splitlines()[0])[:2] == ["2 rows", "2 shards"]
     assert rs.open(tmp_path / "out", split="test")[0]["name"] == [b"Bob"]
-
-
-def test_image_options(run, images: Path, tmp_path: Path) -> None:
-    outcome = run(
-        "pack", images, tmp_path / "out", "--store", "jpeg", "--quality", "80", "--recompress",
-        "--shorter-side", "4", "--background", "#ffffff",
-    )  # fmt: skip
-    assert outcome.code == 0, outcome.err
-    columns = rs.open(tmp_path / "out").read_columns(["image/height", "image/width"])
-    heights, widths = columns["image/height"].tolist(), columns["image/width"].tolist()
-    assert {min(size) for size in zip(heights, widths, strict=True)} == {4}
-    assert {bytes(e["image/format"][0]) for e in rs.open(tmp_path / "out")} == {b"jpeg"}
-
-
-def test_keys_and_shard_names(run, images: Path, tmp_path: Path) -> None:
-    outcome = run(
-        "pack", images, tmp_path / "out", "--keys", "image/encoded=image,image/filename=",
-        "--shard-names", "x_{split}_{shard}_{shards}", "--shards", "2",
-    )  # fmt: skip
-    assert outcome.code == 0, outcome.err
-    assert sorted(path.name for path in (tmp_path / "out").glob("*.tfrecord")) == [
-        "x_train_0_2.tfrecord",
-        "x_train_1_2.tfrecord",
-    ]
-    features = rs.open(tmp_path / "out").schema.features
-    assert "image" in features
-    assert "image/filename" not in features
 
 
 def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
@@ -409,26 +328,6 @@ def test_the_first_of_many_problems_are_listed(
     assert outcome.document["error"] == "SourceError"
     assert outcome.document["message"].splitlines()[0] in outcome.err
     assert not (tmp_path / "out").exists()
-
-
-def test_images_of_a_table_in_another_folder(run, images: Path, tmp_path: Path) -> None:
-    table = tmp_path / "tables" / "rows.csv"
-    table.parent.mkdir()
-    table.write_bytes("file;name\ncat/0.jpg;Mäxchen\n".encode("cp1252"))
-    options = ("--image-column", "file", "--encoding", "cp1252")
-    assert run("pack", table, tmp_path / "out", *options).code == 1
-    outcome = run("pack", table, tmp_path / "out", *options, "--images", images)
-    assert outcome.code == 0
-    assert rs.open(tmp_path / "out")[0]["image/filename"] == [b"cat/0.jpg"]
-    assert rs.open(tmp_path / "out")[0]["name"] == ["Mäxchen".encode()]
-    outcome = run("pack", table, tmp_path / "o", "--images", images)
-    assert outcome.code == 2
-
-
-def test_the_number_of_pixels_is_limited(run, images: Path, tmp_path: Path) -> None:
-    outcome = run("pack", images, tmp_path / "out", "--store", "raw", "--max-pixels", "1300")
-    assert outcome.code == 1
-    assert "1,300" in outcome.err
 
 
 def test_options_that_messages_mention_exist(run) -> None:

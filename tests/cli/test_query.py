@@ -92,22 +92,6 @@ def test_invalid_queries(run: Any, rows: Path, sql: str, word: str) -> None:
     assert word in outcome.err
 
 
-def test_only_the_columns_of_the_query_are_decoded(rows: Path, columns_read: list[Any]) -> None:
-    from recordsmith.duckdb import query
-
-    sql = "select a.name from data a join data b using (id) where b.half > 60 order by id limit 1"
-    assert query(sql, rs.open(rows)).to_pylist() == [{"name": "row 121"}]
-    found = {tuple(sorted(columns)) for columns in columns_read if columns is not None}
-    assert found == {("id", "name"), ("half", "id")}
-
-
-def test_a_query_may_do_without_records(rows: Path) -> None:
-    from recordsmith.duckdb import query
-
-    assert query("select 1 as one", rs.open(rows)).to_pylist() == [{"one": 1}]
-    assert query("select count(*) as n from data", rs.open(rows)).to_pylist() == [{"n": 250}]
-
-
 def test_damaged_records_are_located(run: Any, rows: Path) -> None:
     from recordsmith.dataset import records_of
 

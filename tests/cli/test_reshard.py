@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import recordsmith as rs
-from recordsmith import stores
-from recordsmith.reshaping import ReshardReport
-
 
 def test_several_inputs(run, tmp_path: Path, numbered) -> None:
     for name in ("one", "two"):
@@ -20,28 +16,6 @@ def test_several_inputs(run, tmp_path: Path, numbered) -> None:
     assert lines[1:3] == ["  train: 14 records", "  test: 4 records"]
     again = run("reshard", tmp_path / "one", tmp_path / "two", tmp_path / "out", "--shards", 2)
     assert again.out.startswith("nothing to do: 18 ")
-
-
-def test_all_options_reach_the_job(run, tmp_path: Path, numbered) -> None:
-    numbered.packed(tmp_path / "in", {"train": [300], "test": [100]})
-    outcome = run(
-        "reshard", tmp_path / "in", tmp_path / "out", "--split", "train", "--sample", "50%",
-        "--splits", "a=80%,b=0.2", "--take", 25, "--shuffle", "--seed", 3, "--shard-size", "1kB",
-        "--shard-names", "{split}_{shard}", "--compression", "gzip", "--threads", 2, "--json",
-    )  # fmt: skip
-    assert outcome.code == 0
-    assert outcome.document["splits"] == {"a": 25, "b": 25}
-    assert outcome.document["records_in"] == 300
-    assert outcome.document.keys() == ReshardReport(stores.as_folder(tmp_path)).to_json().keys()
-    same = rs.reshard(
-        tmp_path / "in", tmp_path / "same", split="train", sample=0.5, splits={"a": 0.8, "b": 0.2},
-        take=25, shuffle=True, seed=3, shard_size_bytes=1000, shard_names="{split}_{shard}",
-        compression="gzip",
-    )  # fmt: skip
-    files = sorted(path.name for path in Path(same.folder).glob("[ab]_*.tfrecord.gz"))
-    assert len(files) == outcome.document["shards"] > 2
-    for name in files:
-        assert (tmp_path / "out" / name).read_bytes() == (Path(same.folder) / name).read_bytes()
 
 
 def test_shares_as_split(run, tmp_path: Path, numbered) -> None:

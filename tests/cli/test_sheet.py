@@ -16,31 +16,6 @@ def test_draws_a_sheet(run, packed: Path, tmp_path: Path) -> None:
     assert outcome.out.endswith(f" {tmp_path / 's.png'}, {width}x{height} pixels\n")
 
 
-def test_options(run, packed: Path, tmp_path: Path) -> None:
-    out = tmp_path / "s.jpg"
-    document = run(
-        "sheet",
-        packed,
-        out,
-        "--sample",
-        4,
-        "--split",
-        "train",
-        "--columns",
-        2,
-        "--seed",
-        7,
-        "--json",
-    ).document
-    expected = rs.sheet(
-        packed, tmp_path / "e.jpg", count=4, split="train", columns=2, seed=7
-    ).to_json()
-    assert document == expected | {"path": str(out)}
-    assert document["records"] == 6
-    assert len(document["positions"]) == 4
-    assert out.read_bytes() == (tmp_path / "e.jpg").read_bytes()
-
-
 def test_existing_files_are_kept(run, packed: Path, tmp_path: Path) -> None:
     (tmp_path / "s.png").write_bytes(b"mine")
     refused = run("sheet", packed, tmp_path / "s.png")

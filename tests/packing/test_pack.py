@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -118,36 +117,6 @@ def test_compressed(flowers: Path, place: Location, compression: str) -> None:
     assert list(rs.open(folders[0]).records()) == list(plain.records())
     assert rs.inspect(folders[0]).compression == compression
     assert rs.verify(folders[0]).is_good
-
-
-def test_seed_decides_the_order(flowers: Path, place: Location) -> None:
-    orders = []
-    for seed in (0, 1):
-        rs.pack(rs.ImageFolder(flowers), place / str(seed), seed=seed)
-        orders.append(list(rs.open(place / str(seed)).records()))
-    assert orders[0] != orders[1]
-    assert sorted(orders[0]) == sorted(orders[1])
-
-
-def test_stratified_splits_have_the_class_balance_of_the_dataset(
-    flowers: Path, place: Location
-) -> None:
-    rs.pack(rs.ImageFolder(flowers), place, splits={"a": 0.5, "b": 0.5}, stratify=True)
-    for split in "ab":
-        labels = rs.open(place, split=split).read_columns(["image/class/label"])
-        counts = Counter(np.asarray(labels["image/class/label"]).tolist())
-        for label, count in enumerate((10, 6, 5)):
-            assert abs(counts[label] - count / 2) < 1
-
-
-def test_shards_by_number_and_by_size(flowers: Path, place: Location) -> None:
-    report = rs.pack(
-        rs.ImageFolder(flowers), place / "a", splits=SPLITS, shards={"train": 3, "validation": 1}
-    )
-    assert report.shard_count == 4
-    assert len((place / "a" / "train-*-of-00003.tfrecord").glob()) == 3
-    report = rs.pack(rs.ImageFolder(flowers), place / "b", shard_size_bytes=report.bytes_in // 5)
-    assert 4 <= report.shard_count <= 6
 
 
 def test_odd_images_keep_their_bytes(tmp_path: Path, images: ModuleType) -> None:

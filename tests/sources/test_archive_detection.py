@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import pickle
 import tarfile
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +14,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources.archives.detection import find_candidates, refusal
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.layouts import Confidence, LayoutCandidate
+from recordsmith.sources.layouts import LayoutCandidate
 from recordsmith.stores import as_folder, as_location
 
 from ..raising import raises
@@ -114,17 +113,6 @@ def test_cifar(tmp_path: Path) -> None:
     assert _count(tmp_path, "arrays", "images") == 2
     (folder / "batches.meta.txt").rename(folder / "other.txt")  # train.bin may hold anything
     assert _readings(tmp_path) == []
-
-
-def test_pickles_of_cifar_are_refused_by_name(tmp_path: Path) -> None:
-    folder = tmp_path / "cifar-10-batches-py"
-    folder.mkdir()
-    path = folder / "data_batch_1"
-    path.write_bytes(pickle.dumps({b"data": 1}, protocol=2))
-    (reading,) = _readings(tmp_path)
-    assert reading.confidence is Confidence.MARKED
-    with raises(rs.SourceError, path=path, match="pickle"):
-        rs.detect(tmp_path, reading.format).source.list_samples()
 
 
 @pytest.mark.parametrize(

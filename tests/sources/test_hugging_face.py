@@ -407,16 +407,6 @@ def test_round_trip(names: list[str], images: ModuleType, tmp_path: Path) -> Non
         assert [found(example) for example in first] == [found(example) for example in second]
 
 
-def test_a_table_is_packed_as_it_is(tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    assert rs.pack(pa.table({"x": [1, 2]}), tmp_path / "out").sample_count == 2
-    plan = rs.plan(pa.table({"x": [1, 2]}), tmp_path / "planned", shards=2)
-    assert rs.finish(plan, map(rs.run, plan.tasks())).sample_count == 2
-    with raises(rs.OptionError, option="source"):
-        rs.pack([{"x": 1}], tmp_path / "other")
-
-
 class TestContract(SourceContract):
     def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
         return HuggingFace(everything(images).remove_columns("text"))

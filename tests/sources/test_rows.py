@@ -127,22 +127,6 @@ def test_error_of_the_callers_generator_passes() -> None:
         Rows(rows()).list_samples()
 
 
-@pytest.mark.parametrize(
-    ("values", "labels", "names"),
-    [
-        ([2, 0, 2], [2, 0, 2], ("0", None, "2")),
-        ([1, -1, 1], [1, 0, 1], ("-1", "1")),
-        ([10, 9, -1], [2, 1, 0], ("-1", "9", "10")),
-        ([np.int32(1), True, 0], [1, 1, 0], ("0", "1")),
-        (["2", "10", "2"], [1, 0, 1], ("10", "2")),
-    ],
-)
-def test_labels(values: list[Any], labels: list[int], names: tuple[str | None, ...]) -> None:
-    listing = Rows([{"y": value} for value in values], label="y").list_samples()
-    assert [sample.label for sample in listing.samples] == labels
-    assert listing.class_names == names
-
-
 @pytest.mark.parametrize("option", ["split", "group", "label"])
 def test_values_that_cannot_be_names_are_problems_of_their_rows(option: str) -> None:
     source = Rows(
@@ -153,18 +137,9 @@ def test_values_that_cannot_be_names_are_problems_of_their_rows(option: str) -> 
             read_sample(source, sample)
 
 
-def test_row_without_a_split_is_a_problem_of_its_own() -> None:
-    source = Rows([{"x": 1, "s": "a"}, {"x": 2}], split="s")
-    listing = source.list_samples()
-    assert {sample.split for sample in listing.samples} == set(listing.splits) == {"a"}
-    read_sample(source, listing.samples[0])
-    with pytest.raises(rs.SourceError, match="row 1: 's'"):
-        read_sample(source, listing.samples[1])
-
-
-def test_key_that_no_row_has() -> None:
-    with pytest.raises(rs.SourceError, match=r"no row .* 'y'"):
-        Rows([{"x": 1}], label="y").list_samples()
+def test_class_names_without_a_line_of_their_own_are_refused() -> None:
+    with pytest.raises(rs.SourceError, match="line break"):
+        Rows([{"y": "a\nb"}], label="y").list_samples()
 
 
 def test_no_rows() -> None:

@@ -75,38 +75,6 @@ def _column(tmp_path: Path, *cells: str, **options: Any) -> tuple[Any, list[Any]
     return source.list_samples().reader.kinds()["x"], [row.get("x") for row in rows], listing
 
 
-@pytest.mark.parametrize(
-    ("cells", "kind", "values"),
-    [
-        (["1", "-20", "0"], "int64", [1, -20, 0]),
-        (["1", "", " 2 "], "int64", [1, None, 2]),
-        (["1", " ", "2"], "int64", [1, None, 2]),
-        (["9223372036854775807", "-9223372036854775808"], "int64", [2**63 - 1, -(2**63)]),
-        (["9223372036854775808", "1"], "bytes", [b"9223372036854775808", b"1"]),
-        (["1", "9" * 30], "bytes", [b"1", b"9" * 30]),
-        (["1", "2.5", ""], "float", [1.0, 2.5, None]),
-        (["1.", ".5", "-1e3", "2E-3"], "float", [1.0, 0.5, -1000.0, float(np.float32(0.002))]),
-        (["inf", "-Infinity", "1"], "float", [np.inf, -np.inf, 1.0]),
-        (["+1.5", "1"], "float", [1.5, 1.0]),
-        (["007", "12"], "bytes", [b"007", b"12"]),
-        (["-01"], "bytes", [b"-01"]),
-        (["+49123", "1"], "bytes", [b"+49123", b"1"]),
-        (["1_000"], "bytes", [b"1_000"]),
-        (["٣"], "bytes", ["٣".encode()]),
-        (["0x10"], "bytes", [b"0x10"]),
-        (["a", "", "é"], "bytes", [b"a", b"", "é".encode()]),
-        (["", ""], "bytes", [b"", b""]),
-        (['"1\n2"', "3"], "bytes", [b"1\n2", b"3"]),
-        (["1", "True"], "bytes", [b"1", b"True"]),
-        (["1" * 19, "5"], "int64", [int("1" * 19), 5]),
-    ],
-)
-def test_kind_of_a_column(tmp_path: Path, cells: list[str], kind: str, values: list[Any]) -> None:
-    found_kind, found, _ = _column(tmp_path, *cells)
-    assert (found_kind, found) == (kind, values)
-    assert list(map(type, found)) == list(map(type, values))
-
-
 def test_all_cells_decide_also_those_far_down(tmp_path: Path) -> None:
     cells = ["1"] * 9000 + ["2.5"]
     assert _column(tmp_path, *cells)[:2] == ("float", [1.0] * 9000 + [2.5])

@@ -19,9 +19,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location
-from recordsmith.stores.remote import object_store, read_settings
+from recordsmith.stores.remote import locate_url, object_store, read_settings
 from recordsmith.stores.remote.store_options import PassedOptions
-from recordsmith.stores.remote.urls import locate_url
 
 from ..raising import raises
 

@@ -34,7 +34,13 @@ from recordsmith.building.publishing import (
     publish_dataset,
     writing,
 )
-from recordsmith.building.shard_writing import complete_shard, open_partial_shard, survey_written
+from recordsmith.building.shard_writing import (
+    check_written,
+    check_written_bytes,
+    complete_shard,
+    open_partial_shard,
+    survey_written,
+)
 from recordsmith.building.shares import (
     DEFAULT_SHARD_SIZE_BYTES,
     ShardCounts,
@@ -44,7 +50,6 @@ from recordsmith.building.shares import (
     shard_counts,
     shard_files_by_split,
 )
-from recordsmith.building.written import check_written, check_written_bytes
 
 __all__ = [
     "DEFAULT_SHARD_SIZE_BYTES",

@@ -8,7 +8,7 @@ to finish.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -94,7 +94,10 @@ def make_manifest(
         for split, of_split in of_splits.items()
     }
     return Manifest(
-        {split: tuple(result.entry for result in found) for split, found in of_splits.items()},
+        {
+            split: tuple(result.entry for result in of_split)
+            for split, of_split in of_splits.items()
+        },
         Schema.merged(list(schemas.values())),
         schemas,
         compression,
@@ -131,8 +134,7 @@ def publish_dataset(
             raise folder_error(folder / name)
     renamed = renamed or {}
     if not folder.store.can_rename and not base:
-        with _unbroken(folder):
-            _put_all(folder, manifest, [*small_files], small_files, replaced, renamed)
+        _publish_files(folder, manifest, [*small_files], replaced, renamed, small_files)
         return
     for name, data in small_files.items():
         write_atomically(_waiting(folder, name), data)
@@ -140,7 +142,7 @@ def publish_dataset(
     note = PublishNote(fingerprint, tuple(sorted(removed)), renamed, base)
     write_atomically(publish_note_location(folder), note.to_bytes())
     folder.store.sync((folder / INTERNAL_FOLDER).key)
-    _move_files(folder, manifest, list(small_files), replaced, renamed)
+    _publish_files(folder, manifest, [*small_files], replaced, renamed)
 
 
 def finish_publishing(folder: Location, note: PublishNote) -> Manifest:
@@ -152,7 +154,7 @@ def finish_publishing(folder: Location, note: PublishNote) -> Manifest:
     manifest = read_manifest(waiting.parent, waiting.name)
     if manifest is not None:
         small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
-        _move_files(folder, manifest, small_files, set(), note.renamed)
+        _publish_files(folder, manifest, small_files, set(), note.renamed)
         return manifest
     manifest = read_manifest(folder)
     if manifest is None:
@@ -171,83 +173,61 @@ def _waiting(folder: Location, name: str) -> Location:
     return folder / INTERNAL_FOLDER / f"{name}{PARTIAL_SUFFIX}"
 
 
-def _move_files(
+def _publish_files(
     folder: Location,
     manifest: Manifest,
     small_files: Sequence[str],
     replaced: set[str],
     renamed: Mapping[str, str],
+    contents: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Idempotent: a killed job may repeat any step."""
-    with _unbroken(folder):
-        if folder.store.can_rename:
-            _move_all(folder, manifest, small_files, replaced, renamed)
-            return
-        waiting = {name: _waiting(folder, name) for name in small_files}
-        data = {name: place.read() for name, place in waiting.items() if place.exists()}
-        _put_all(folder, manifest, small_files, data, replaced, renamed)
+    """Give all files their final names. Idempotent: a killed job may repeat any step.
 
+    Where files are not renamed, new shards have their names already. Shards of an earlier dataset
+    that stay are copied before the manifest is replaced, so it can be read at any time.
 
-def _unbroken(folder: Location) -> AbstractContextManager[None]:
-    """Let Ctrl-C wait until the block is done, unless a server may not respond for minutes."""
-    return nullcontext() if folder.store.is_remote else holding_signals()
-
-
-def _move_all(
-    folder: Location,
-    manifest: Manifest,
-    small_files: Sequence[str],
-    replaced: set[str],
-    renamed: Mapping[str, str],
-) -> None:
-    shards = _shard_files(manifest)
-    (folder / MANIFEST_NAME).delete()  # from here on the folder is not a dataset
-    _remove(folder, {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files})
-    for old, new in renamed.items():
-        _move(folder / old, folder / new)
-        _move(final_location(folder, f"{old}.index"), final_location(folder, f"{new}.index"))
-    internal = (folder / INTERNAL_FOLDER).without_links()
-    waiting = {entry.name for entry in _objects(internal)}
-    for file in (name for shard in shards for name in (shard, f"{shard}.index")):
-        partial = partial_location(folder, file)
-        if partial.name in waiting:  # otherwise a killed job has moved it
-            partial.move(final_location(folder, file))
-    for name in small_files:  # the manifest is the last of them
-        _move(_waiting(folder, name), folder / name)
-    _finish(folder, manifest)
-
-
-def _put_all(
-    folder: Location,
-    manifest: Manifest,
-    small_files: Sequence[str],
-    data: Mapping[str, bytes],
-    replaced: set[str],
-    renamed: Mapping[str, str],
-) -> None:
-    """Finish a dataset whose new shards have their names already, as `_move_all`.
-
-    `data` has the content of small files, without those that a killed job has put. Shards of an
-    earlier dataset that stay are copied before the manifest is replaced, so it can be read at any
-    time.
+    Args:
+        contents: of the small files; None if these wait in the hidden folder.
     """
-    _remove(
-        folder,
-        {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*_shard_files(manifest), *small_files},
-    )
-    copies = [
+    shards = _shard_files(manifest)
+    others = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}
+    pairs = [
         (final_location(folder, old + suffix), final_location(folder, new + suffix))
         for old, new in renamed.items()
         for suffix in ("", ".index")
     ]
-    for_each(copies, lambda copy: _copy(*copy), folder)
-    for name in small_files:  # the manifest is the last of them
-        if name in data:
-            (folder / name).put(data[name])
-    _remove(folder, renamed)
-    for name in small_files:  # a rerun needs the manifest until all others are removed
-        _waiting(folder, name).delete()
-    _finish(folder, manifest)
+    waiting = {name: _waiting(folder, name) for name in small_files}
+    # Ctrl-C waits until all is done, unless a server may not respond for minutes
+    with nullcontext() if folder.store.is_remote else holding_signals():
+        if folder.store.can_rename:
+            (folder / MANIFEST_NAME).delete()  # from here on the folder is not a dataset
+            _remove(folder, others)
+            for old, new in pairs:
+                _move(old, new)
+            _move_shards(folder, shards)
+            for name in small_files:  # the manifest is the last of them
+                _move(waiting[name], folder / name)
+        else:
+            if contents is None:
+                contents = {name: file.read() for name, file in waiting.items() if file.exists()}
+            _remove(folder, others)
+            for_each(pairs, lambda pair: _copy(*pair), folder)
+            for name in small_files:  # the manifest is the last of them
+                if name in contents:
+                    (folder / name).put(contents[name])
+            _remove(folder, renamed)
+            for file in waiting.values():  # a rerun needs the manifest until the rest is removed
+                file.delete()
+        _finish(folder, manifest)
+
+
+def _move_shards(folder: Location, shards: Iterable[str]) -> None:
+    """Rename the new shards and their indexes, without those that a killed job has renamed."""
+    waiting = {entry.name for entry in _objects((folder / INTERNAL_FOLDER).without_links())}
+    for file in (name for shard in shards for name in (shard, f"{shard}.index")):
+        partial = partial_location(folder, file)
+        if partial.name in waiting:
+            partial.move(final_location(folder, file))
 
 
 def _copy(source: Location, target: Location) -> None:

@@ -1,6 +1,6 @@
 """The command line: functions that parse, call public functions and print.
 
-To add a command, write a function with its options in a module here and list it in `COMMANDS`.
+To add a command, write a function with its options in a module here and list it in `_PANELS`.
 Modules are imported when their commands run.
 """
 
@@ -13,7 +13,7 @@ import sys
 import warnings
 from functools import cache
 from inspect import getdoc
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -24,89 +24,65 @@ from recordsmith.cli.usage import reporting_usage, unknown_command
 from recordsmith.cli.wording import option_in_shell
 from recordsmith.errors import naming_options
 
-
-class _Entry(NamedTuple):
-    """A command: where its function is, and what the list of all commands shows."""
-
-    module: str
-    panel: str
-    summary: str
-
+_PANELS = {
+    "Create datasets": {
+        "detect": "Show how `pack` reads a folder, and with which options.",
+        "lint": "Check images, annotations and classes before packing them.",
+        "forecast": "Forecast how large a dataset becomes.",
+        "pack": "Pack images, masks, boxes or tables into TFRecord shards and verify them.",
+        "run": "Write shards of a plan, on any machine that sees the source and the dataset.",
+        "finish": "Complete the dataset of a plan whose tasks have run.",
+        "append": "Add records to a dataset as new shards.",
+        "demo": "Draw images of flowers and go through all steps with them.",
+    },
+    "Inspect and check any TFRecord files": {
+        "inspect": "Print what a dataset contains: records, splits, features, classes, sizes.",
+        "stats": "Print statistics of each feature, and likely problems.",
+        "head": "Print the first records, or those that you choose.",
+        "sheet": "Draw a preview of records: images with their classes, boxes and masks.",
+        "verify": "Check every record, and the shards against their manifest (dataset.json).",
+        "schema": "Write what the records have in common as a JSON file of rules.",
+        "diff": "Compare the records of two datasets, in any order and any shards.",
+    },
+    "Repair and rewrite them": {
+        "salvage": "Recover intact records from damaged shards into a new dataset.",
+        "reshard": "Write records into new shards: merge, filter, shuffle, sample, split.",
+        "edit": "Write a dataset again with features dropped, renamed, added or recoded.",
+        "upgrade": "Convert a manifest that an earlier version of recordsmith wrote.",
+    },
+    "Use them elsewhere": {
+        "export": "Write records as files of another format: images, annotations or tables.",
+        "query": "Run SQL over records, each of which is a row.",
+        "index": "Write indexes, which make random access to records fast.",
+        "bench": "Measure how fast a dataset loads, and what limits it.",
+        "cache": "Show or empty the local cache of buckets and web servers.",
+    },
+}
+"""What each command does, by panel of the help. Its function has the name of the command."""
 
 COMMANDS = {
-    name: _Entry(module, panel, summary)
-    for panel, commands in {
-        "Create datasets": {
-            "detect": ("pack", "Show how `pack` reads a folder, and with which options."),
-            "lint": ("lint", "Check images, annotations and classes before packing them."),
-            "forecast": ("forecast", "Forecast how large a dataset becomes."),
-            "pack": (
-                "pack",
-                "Pack images, masks, boxes or tables into TFRecord shards and verify them.",
-            ),
-            "run": (
-                "pack",
-                "Write shards of a plan, on any machine that sees the source and the dataset.",
-            ),
-            "finish": ("pack", "Complete the dataset of a plan whose tasks have run."),
-            "append": ("append", "Add records to a dataset as new shards."),
-            "demo": ("demo", "Draw images of flowers and go through all steps with them."),
-        },
-        "Inspect and check any TFRecord files": {
-            "inspect": (
-                "inspect",
-                "Print what a dataset contains: records, splits, features, classes, sizes.",
-            ),
-            "stats": ("stats", "Print statistics of each feature, and likely problems."),
-            "head": ("head", "Print the first records, or those that you choose."),
-            "sheet": (
-                "sheet",
-                "Draw a preview of records: images with their classes, boxes and masks.",
-            ),
-            "verify": (
-                "verify",
-                "Check every record, and the shards against their manifest (dataset.json).",
-            ),
-            "schema": ("stats", "Write what the records have in common as a JSON file of rules."),
-            "diff": (
-                "stats",
-                "Compare the records of two datasets, in any order and any shards.",
-            ),
-        },
-        "Repair and rewrite them": {
-            "salvage": (
-                "salvage",
-                "Recover intact records from damaged shards into a new dataset.",
-            ),
-            "reshard": (
-                "reshard",
-                "Write records into new shards: merge, filter, shuffle, sample, split.",
-            ),
-            "edit": (
-                "reshard",
-                "Write a dataset again with features dropped, renamed, added or recoded.",
-            ),
-            "upgrade": (
-                "reshard",
-                "Convert a manifest that an earlier version of recordsmith wrote.",
-            ),
-        },
-        "Use them elsewhere": {
-            "export": (
-                "export",
-                "Write records as files of another format: images, annotations or tables.",
-            ),
-            "query": ("query", "Run SQL over records, each of which is a row."),
-            "index": ("index", "Write indexes, which make random access to records fast."),
-            "bench": (
-                "bench",
-                "Measure how fast a dataset loads, and what limits it.",
-            ),
-            "cache": ("cache", "Show or empty the local cache of buckets and web servers."),
-        },
-    }.items()
-    for name, (module, summary) in commands.items()
+    name: (panel, summary)
+    for panel, commands in _PANELS.items()
+    for name, summary in commands.items()
 }
+
+_MODULES = {
+    "cache": "index",
+    "export": "records",
+    "head": "records",
+    "detect": "pack",
+    "diff": "stats",
+    "edit": "reshard",
+    "finish": "pack",
+    "forecast": "lint",
+    "run": "pack",
+    "salvage": "reshard",
+    "schema": "stats",
+    "sheet": "records",
+    "upgrade": "reshard",
+}
+"""The modules here of commands that are not in one of their own name."""
+
 _INVALID_COMMAND = 2
 
 
@@ -155,15 +131,12 @@ def _root(
 @cache
 def load_command(name: str) -> Any:
     """Return the command of typer with its options, help and function."""
-    entry = COMMANDS[name]
-    module = importlib.import_module(f"{__name__}.{entry.module}")
+    module = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
     function = getattr(module, name)
+    _, summary = COMMANDS[name]
+    details, _, _ = (getdoc(function) or "").partition("\n\nArgs:\n")
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    single.command(
-        name,
-        cls=_Command,
-        help=f"{entry.summary}\n\n{getdoc(function)}",
-    )(executable(name, function))
+    single.command(name, cls=_Command, help=f"{summary}\n\n{details}")(executable(name, function))
     return typer.main.get_command(single)
 
 
@@ -199,8 +172,8 @@ class _Commands(TyperGroup):
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         """Return a command as the list of commands shows it."""
-        entry = COMMANDS[cmd_name]
-        return TyperCommand(cmd_name, help=entry.summary, rich_help_panel=entry.panel)
+        panel, summary = COMMANDS[cmd_name]
+        return TyperCommand(cmd_name, help=summary, rich_help_panel=panel)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
@@ -21,42 +19,25 @@ if TYPE_CHECKING:
 
 def append(
     paths: Paths,
-    out: Annotated[
-        str,
-        typer.Argument(
-            help="The dataset to add the records to.",
-            metavar="OUT",
-            show_default=False,
-        ),
-    ],
+    out: str,
     options: Annotated[dict[str, Any], OptionsOf("append")],
-    pack: Annotated[
-        bool,
-        typer.Option(
-            "--pack",
-            help="PATH is data such as a folder of images: pack it first, with the options and "
-            "class numbers of OUT.",
-        ),
-    ] = False,
-    skip_errors: Annotated[
-        bool,
-        typer.Option(
-            "--skip-errors", help="With --pack: skip samples that cannot be read and report them."
-        ),
-    ] = False,
-    no_lock: Annotated[
-        bool,
-        typer.Option(
-            "--no-lock",
-            help="For file systems without locks: make sure that no other job changes OUT.",
-        ),
-    ] = False,
+    *,
+    pack: bool = False,
+    skip_errors: bool = False,
+    no_lock: bool = False,
     json: Json = False,
 ) -> None:
     """Renumbers the shards of the split and updates schema, class names and manifest. If the
     command is interrupted, rerun it to finish. Files that were appended before are skipped.
 
     Example: `recordsmith append 'today/*.tfrecord' out --split train`
+
+    Args:
+        out: the dataset to add the records to.
+        pack: PATH is data such as a folder of images: pack it first, with the options and class
+            numbers of OUT.
+        skip_errors: with --pack: skip samples that cannot be read and report them.
+        no_lock: for file systems without locks: make sure that no other job changes OUT.
     """
     packed = None
     if pack:

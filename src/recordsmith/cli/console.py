@@ -12,55 +12,26 @@ import re
 import shutil
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recordsmith.words import count, printable, size
-from recordsmith.words import shortened as shortened_in_middle
+from recordsmith import words
 
 if TYPE_CHECKING:
     from recordsmith.packing import PackReport
     from recordsmith.reshaping import ReshardReport
 
-__all__ = [
-    "and_more",
-    "bold",
-    "count",
-    "not_quiet",
-    "only_json",
-    "place",
-    "print_aside",
-    "print_code",
-    "print_error",
-    "print_hint",
-    "print_json",
-    "print_line",
-    "print_list",
-    "print_path",
-    "print_result",
-    "print_summary",
-    "print_table",
-    "print_written",
-    "print_written_page",
-    "printable",
-    "progress_bar",
-    "quiet",
-    "shortened",
-    "shortened_in_middle",
-    "size",
-    "width",
-    "wrapped",
-]
+count, printable, size = words.count, words.printable, words.size
+shortened_in_middle = words.shortened
 
 _REFRESH_SECONDS = 0.05
-_LONGEST_LINE = 2000
-_LONGEST_CELL = 200
-_SHORTEST_PATH = 20
-_MOST_SPLITS = 10
-_NARROWEST = 40  # columns; narrower terminals wrap by themselves
+_MAX_LINE = 2000
+_MAX_CELL = 200
+_MIN_PATH = 20
+_MAX_SPLITS = 10
+_MIN_COLUMNS = 40  # columns; narrower terminals wrap by themselves
 _GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
 
 _NUMBERS = re.compile(r"[-+\d.,]*\d[-+\d.,%e]*( (to|[kMGTP]?B|bytes?)( [\d.,]+)?)?")
@@ -146,10 +117,7 @@ def print_written_page(path: str | None) -> None:
 def print_line(text: str, indent: str = "", *, title: str = "") -> None:
     """Print a line with control characters escaped, wrapped on a terminal.
 
-    Args:
-        text: the line.
-        indent: spaces before it.
-        title: the beginning of the text that is printed in bold.
+    `title` is the beginning of the text that is printed in bold.
     """
     lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
     if title and lines.startswith(title):
@@ -164,22 +132,15 @@ def print_path(path: str, indent: str = "") -> None:
     """Print a path on a line of its own, on a terminal shortened in the middle to fit."""
     shown = printable(path)
     if sys.stdout.isatty():
-        fitting = max(_SHORTEST_PATH, width(_LONGEST_LINE) - len(indent))
-        shown = shortened_in_middle(shown, fitting)
+        columns = max(_MIN_COLUMNS, shutil.get_terminal_size().columns)
+        shown = shortened_in_middle(shown, max(_MIN_PATH, columns - len(indent)))
     print(f"{indent}{shown}")
-
-
-def width(most: int) -> int:
-    """Return the number of columns of the terminal, at most `most`; `most` without a terminal."""
-    if not sys.stdout.isatty():
-        return most
-    return max(_NARROWEST, min(most, shutil.get_terminal_size().columns))
 
 
 def _for_terminal(line: str, stream: TextIO) -> str:
     """Wrap the line if it is longer than the terminal is wide."""
     columns = shutil.get_terminal_size().columns
-    if not stream.isatty() or len(line) <= columns or columns < _NARROWEST:
+    if not stream.isatty() or len(line) <= columns or columns < _MIN_COLUMNS:
         return line
     indent = line[: len(line) - len(line.lstrip(" "))]
     return "\n".join(wrapped(line, columns, f"{indent}  "))
@@ -188,10 +149,7 @@ def _for_terminal(line: str, stream: TextIO) -> str:
 def wrapped(line: str, width: int, hang: str = "") -> list[str]:
     """Wrap a line between words, but not within commands, so that they can be copied.
 
-    Args:
-        line: the line, without control characters.
-        width: of the longest line.
-        hang: the indent of all lines but the first.
+    `hang` is the indent of all lines but the first.
     """
     whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", _GLUE), line)
     wrapper = textwrap.TextWrapper(
@@ -230,8 +188,8 @@ def print_code(code: str) -> None:
 
 def shortened(line: str) -> str:
     """Cut a very long line, such as a file name of a megabyte."""
-    more = len(line) - _LONGEST_LINE
-    return line if more <= 0 else f"{line[:_LONGEST_LINE]}… ({count(more, 'character')} more)"
+    more = len(line) - _MAX_LINE
+    return line if more <= 0 else f"{line[:_MAX_LINE]}… ({count(more, 'character')} more)"
 
 
 def bold(text: str) -> str:
@@ -252,11 +210,8 @@ def print_table(
 ) -> None:
     """Print aligned columns; on a terminal, as many as fit, with long texts folded.
 
-    Args:
-        head: the headings.
-        rows: the cells.
-        right: the headings of right-aligned columns.
-        optional: the headings of columns that a narrow terminal leaves out, in this order.
+    `right` has the headings of right-aligned columns, `optional` those of columns that a narrow
+    terminal leaves out, in this order.
     """
     from rich.console import Console
     from rich.table import Table
@@ -289,9 +244,9 @@ def print_table(
 
 def _cut(cell: str) -> str:
     """Cut a very long cell, such as a list of numbers, but no number in the middle."""
-    if len(cell) <= _LONGEST_CELL:
+    if len(cell) <= _MAX_CELL:
         return cell
-    kept = cell[: _LONGEST_CELL - 1]
+    kept = cell[: _MAX_CELL - 1]
     if cell[len(kept)] in "0123456789.e":
         kept = _LAST_NUMBER.sub("", kept)
     return f"{kept}…"
@@ -305,14 +260,9 @@ def print_list(
     number: int | None = None,
     indent: str = "",
 ) -> None:
-    """Print a list with a title, at most `most` lines of it.
+    """Print a list with a title, at most `most` lines of it; nothing if it is empty.
 
-    Args:
-        title: printed above.
-        lines: of the list; nothing is printed if it is empty.
-        most: the largest number of printed lines.
-        number: the total number, if `lines` has only the first ones.
-        indent: spaces before each line.
+    `number` is the total number, if `lines` has only the first ones.
     """
     if not lines:
         return
@@ -327,11 +277,7 @@ def print_list(
 def and_more(left_out: int, listed: int, shown: int, number: int | None = None) -> str:
     """Return a line such as `… and 3 more (all of them with --json)`.
 
-    Args:
-        left_out: how many are not shown.
-        listed: how many the report contains, as --json prints them.
-        shown: the largest number that is shown.
-        number: the total number, if the report contains only the first ones.
+    The report contains `listed` of `number` items, of which `shown` are printed.
     """
     if number is None or number <= listed:
         where = " (all of them with --json)"
@@ -343,7 +289,7 @@ def and_more(left_out: int, listed: int, shown: int, number: int | None = None) 
 def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
     """Print the title in bold up to a semicolon, the records of each split, and more lines."""
     print_line(title, title=title.partition(";")[0])
-    shown = dict(list(splits.items())[:_MOST_SPLITS])
+    shown = dict(list(splits.items())[:_MAX_SPLITS])
     for name, records in shown.items():
         print(f"  {printable(name)}: {count(records, 'record')}")
     if len(splits) > len(shown):
@@ -355,12 +301,8 @@ def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
 def print_written(
     report: PackReport | ReshardReport, verb: str, what: str, read: str = "input files"
 ) -> None:
-    """Print what a job wrote, or that everything was already there.
-
-    Args:
-        read: what `bytes_in` of the report counts.
-    """
-    into = place(report.shard_count, "shard", report.folder)
+    """Print what a job wrote, or that everything was already there; `bytes_in` counts `read`."""
+    into = f"{count(report.shard_count, 'shard')} in {printable(str(report.folder))}"
     title = (
         f"{verb} {what} into {into}"
         if report.is_new
@@ -376,96 +318,49 @@ def print_written(
         )
 
 
-def place(number: int, noun: str, folder: object) -> str:
-    """Return a text such as `3 shards in out`."""
-    return f"{count(number, noun)} in {printable(str(folder))}"
-
-
 @contextmanager
 def progress_bar(
-    what: str, *, of_bytes: bool = False, speed: bool = True, again: str = ""
+    what: str, *, of_bytes: bool = False, speed: bool = True
 ) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar with rate and remaining time while the block runs, on a terminal only.
 
-    Yields `progress(done, total)`, which any thread may call; total is 0 if unknown.
-
-    Args:
-        what: what the bar shows.
-        of_bytes: whether bytes are counted.
-        speed: whether to show the rate; false if part of the work may be skipped.
-        again: shown by a second bar if the total grows after everything was done.
+    Yields `progress(done, total)`, which any thread may call; total is 0 if unknown. `speed` is
+    false if part of the work may be skipped.
     """
     if _is_quiet or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
+    from rich import progress as columns
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        ProgressColumn,
-        SpinnerColumn,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
     from rich.text import Text
 
-    class Rate(ProgressColumn):
+    class Rate(columns.ProgressColumn):
         """Items per second."""
 
-        def render(self, task: Task) -> Text:
+        def render(self, task: columns.Task) -> Text:
             speed = task.finished_speed or task.speed
             return Text("" if speed is None else f"{speed:,.0f}/s", style="cyan")
 
-    class Count(ProgressColumn):
-        """Items done, and the total."""
-
-        def render(self, task: Task) -> Text:
-            total = "" if task.total is None else f"/{task.total:,.0f}"
-            return Text(f"{task.completed:,.0f}{total}", style="green")
-
-    class OnceBegun(ProgressColumn):
-        """A column that is empty until something was measured."""
-
-        def __init__(self, column: ProgressColumn) -> None:
-            super().__init__()
-            self.column = column
-
-        def render(self, task: Task) -> Any:
-            return self.column.render(task) if task.completed else ""
-
-    measures: tuple[ProgressColumn, ...]
-    measures = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (Count(), Rate())
-    if not speed:
-        measures = measures[:1]
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        *map(OnceBegun, measures),
-        TimeRemainingColumn(compact=True),
+    measures: list[columns.ProgressColumn] = [columns.MofNCompleteColumn(), Rate()]
+    if of_bytes:
+        measures = [columns.DownloadColumn(), columns.TransferSpeedColumn()]
+    bar = columns.Progress(
+        columns.SpinnerColumn(),
+        columns.TextColumn("{task.description}"),
+        columns.BarColumn(),
+        *measures[: 2 if speed else 1],
+        columns.TimeRemainingColumn(compact=True),
         console=Console(stderr=True),
         transient=True,
     )
-    lock = threading.Lock()
     shown_at = 0.0
-    before = whole = 0  # counted by the bars that are full
 
     def update(done: int, total: int) -> None:
-        nonlocal shown_at, before, whole
+        nonlocal shown_at
         now = time.monotonic()
-        if now - shown_at < _REFRESH_SECONDS and done != total and not (again and whole):
-            return
-        with lock:
+        if now - shown_at >= _REFRESH_SECONDS or done == total:
             shown_at = now
-            if again and whole and total > whole:
-                before, whole = whole, 0
-                bar.reset(task, description=again)
-            if again and done == total:
-                whole = total
-            bar.update(task, completed=done - before, total=(total - before) or None)
+            bar.update(task, completed=done, total=total or None)
 
     with bar:
         task = bar.add_task(what, total=None)

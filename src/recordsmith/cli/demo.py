@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,7 +11,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.inspect import print_inspection
 from recordsmith.cli.pack import print_pack_report
-from recordsmith.cli.verify import print_verify_report
+from recordsmith.cli.report_text import print_report
 from recordsmith.errors import OptionError
 
 if TYPE_CHECKING:
@@ -37,13 +37,14 @@ contents and `recordsmith verify FILE` finds what is damaged."""
 
 
 def demo(
-    out: Annotated[
-        str, typer.Argument(help="The folder for the demo.", metavar="[OUT]")
-    ] = "recordsmith-demo",
+    out: str = "recordsmith-demo",
 ) -> None:
     """Packs, verifies and inspects them, loads batches, and draws one batch as a preview.
 
     Example: `recordsmith demo`
+
+    Args:
+        out: the folder for the demo. [default: recordsmith-demo]
     """
     from recordsmith.stores import as_folder  # loads more than `--help` needs
 
@@ -71,7 +72,7 @@ def demo(
 
     _print_step("3. Verify them", f"recordsmith verify {dataset}")
     findings = rs.verify(dataset)
-    print_verify_report(findings)
+    print_report(findings.content())
     if not findings.is_good:
         raise typer.Exit(1)
 

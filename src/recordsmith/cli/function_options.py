@@ -1,7 +1,7 @@
-"""Options of a command, made from the functions that it calls.
+"""Arguments and options of a command, made from its function and from those that it calls.
 
-A parameter of a function becomes an option with its name and type. Its help is the first sentence
-about it in the docstring. A command states only what differs.
+A parameter becomes an option with its name and type. Its help is what the docstring says about it:
+for the functions that it calls, the first sentence. A command states only what differs.
 """
 
 from __future__ import annotations
@@ -105,16 +105,19 @@ _METAVARS = {
     name: metavar
     for metavar, names in {
         "DATASET": "like",
-        "FILE": "annotations label_map labels pairs schema table",
+        "FILE": "annotations descriptors label_map labels pairs plot results schema table "
+        "write_plan",
         "FIT": "fit",
         "FOLDER": "images masks split_lists to",
         "FORMAT": "format store",
         "KEY": "by key",
         "KIND": "object_masks",
-        "NAME": "colours compression encoding group_column image_column label_column split_column",
+        "NAME": "colours compression encoding group_column image_column label_column message "
+        "reader split_column",
+        "NUMBERS": "only",
         "PATTERN": "image_names mask_names",
         "PIXELS": "longer_side max_pixels shorter_side",
-        "POLICY": "boxes",
+        "POLICY": "boxes lint",
         "REGEX": "class_pattern",
         "SECONDS": "seconds",
         "SPLIT": "split",
@@ -144,11 +147,15 @@ class OptionsOf:
     panels: Mapping[str, str] = field(default_factory=dict)
     without: str = ""
 
+    @property
+    def panel_of(self) -> dict[str, str]:
+        """The headings by option."""
+        return {name: panel for panel, names in self.panels.items() for name in names.split()}
+
     def parameters(self, declared: frozenset[str]) -> Iterator[inspect.Parameter]:
         """Yield the options as parameters for typer, except those that the command declares."""
         functions = list(map(_function, self.of.split()))
         texts = {name: text for each in functions for name, text in _described(each).items()}
-        panels = {name: panel for panel, names in self.panels.items() for name in names.split()}
         hidden = {*declared, *_WITHOUT_OPTION, *self.without.split()}
         for parameter in (option for function in functions for option in _parameters(function)):
             name = parameter.name
@@ -160,7 +167,7 @@ class OptionsOf:
                 option_in_shell(name, None),
                 help=form.help or _help(texts.get(name, ""), parameter.default, form, texts),
                 metavar=None if kind is bool else form.metavar or _METAVARS.get(name, "N"),
-                rich_help_panel=panels.get(name, self.panel),
+                rich_help_panel=self.panel_of.get(name, self.panel),
                 min=_MINIMUMS.get(name) if kind is int else None,
                 show_default=False,
             )
@@ -177,18 +184,19 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, frozenset[str]] = {}
     declared = frozenset(signature.parameters)
+    texts, panels = _described(command), dict[str, str]()
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
-        source = next(
-            (x for x in getattr(parameter.annotation, "__metadata__", ()) if type(x) is OptionsOf),
-            None,
-        )
-        if source is None:
+        (info, *_) = getattr(parameter.annotation, "__metadata__", (None,))
+        if isinstance(info, OptionsOf):
+            options = list(info.parameters(declared))
+            groups[name] = frozenset(option.name for option in options)
+            panels |= info.panel_of
+            parameters += options
+        elif info is None:
+            parameters.append(_declared(parameter, texts[name], panels.get(name)))
+        else:
             parameters.append(parameter)
-            continue
-        options = list(source.parameters(declared))
-        groups[name] = frozenset(option.name for option in options)
-        parameters += options
 
     def call(**given: Any) -> None:
         values: dict[str, Any] = {name: {} for name in groups}
@@ -203,6 +211,24 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
     ordered = [p for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
     ordered += [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.default is not p.empty]
     return signature.replace(parameters=ordered), call
+
+
+def _declared(parameter: inspect.Parameter, text: str, panel: str | None) -> inspect.Parameter:
+    """Return a parameter of a command with its help: an option if it is given by keyword."""
+    name, text = parameter.name, text[:1].upper() + text[1:]
+    info: Any
+    if parameter.kind is parameter.KEYWORD_ONLY:
+        info = typer.Option(
+            option_in_shell(name, None),
+            help=text,
+            metavar=None if parameter.annotation is bool else _METAVARS.get(name, "N"),
+            rich_help_panel=panel,
+            show_default=False,
+        )
+    else:
+        shown = name.upper() if parameter.default in (parameter.empty, ()) else f"[{name.upper()}]"
+        info = typer.Argument(help=text, metavar=shown, show_default=False)
+    return parameter.replace(annotation=Annotated[parameter.annotation, info])
 
 
 def _converted(name: str, value: Any) -> Any:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
@@ -35,13 +33,8 @@ _SPLITS_SHOWN = 10
 def inspect(
     paths: Paths,
     options: Annotated[dict[str, Any], OptionsOf("inspect", panels={WHICH: "split"})],
-    reader: Annotated[
-        str | None,
-        typer.Option(
-            help="Print Python code that reads the dataset: for tf, torch, dali or grain.",
-            metavar="NAME",
-        ),
-    ] = None,
+    *,
+    reader: str | None = None,
     json: Json = False,
 ) -> None:
     """With --reader, prints Python code that reads the dataset with all its features.
@@ -49,6 +42,9 @@ def inspect(
     Example: `recordsmith inspect out`
 
     Python code: `recordsmith inspect out --reader torch > read_it.py`
+
+    Args:
+        reader: print Python code that reads the dataset: for tf, torch, dali or grain.
     """
     if reader is not None and json:
         raise OptionError(

@@ -1,4 +1,4 @@
-"""`recordsmith lint`."""
+"""`recordsmith lint` and `forecast`: what a source is like before it is packed."""
 
 from __future__ import annotations
 
@@ -27,13 +27,8 @@ def lint(
     source: Source,
     options: Annotated[dict[str, Any], OptionsOf("lint")],
     source_options: SourceOptions,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="Check only names, classes, orphans and the first bytes of some images.",
-        ),
-    ] = False,
+    *,
+    quick: bool = False,
     html: Html = None,
     overwrite: OverwritePage = False,
     json: Json = False,
@@ -44,6 +39,9 @@ def lint(
     Example: `recordsmith lint flowers`
 
     HTML page: `recordsmith lint flowers --html lint.html`
+
+    Args:
+        quick: check only names, classes, orphans and the first bytes of some images.
     """
     check_html(html, overwrite=overwrite)
     detected = rs.detect(source, **source_options)
@@ -64,3 +62,46 @@ def lint(
                 f"next: preview them with `recordsmith lint {typed} --html lint.html`"
             )
         raise typer.Exit(1)
+
+
+def forecast(
+    source: Source,
+    options: Annotated[dict[str, Any], OptionsOf("forecast")],
+    source_options: SourceOptions,
+    *,
+    plot: str | None = None,
+    html: Html = None,
+    overwrite: bool = False,
+    json: Json = False,
+) -> None:
+    """Stores a random sample of the images as raw pixels, PNG, JPEG and smaller images, and writes
+    nothing. The error is estimated from the spread in the sample.
+
+    Example: `recordsmith forecast flowers --qualities 95,80 --plot forecast.png`
+
+    Args:
+        plot: also draw the sizes: a .png file.
+        overwrite: replace files that exist.
+    """
+    from recordsmith.forecasting.plot import check_plot_path, save_plot
+    from recordsmith.stores import as_location
+
+    if html is not None:
+        check_html(html, overwrite=overwrite)
+    if plot is not None:
+        check_plot_path(as_location(plot), overwrite=overwrite)
+    detected = rs.detect(source, **source_options)
+    listed = print_detected(detected, json=json)
+    with console.progress_bar("forecasting", speed=False) as progress:
+        report = rs.forecast(listed, **options, progress=progress)
+    if plot is not None:
+        save_plot(report, plot, title=title_of([source]), overwrite=overwrite)
+    if html is not None:
+        rs.save_html(report, html, title=title_of([source]), overwrite=overwrite)
+    if json:
+        console.print_json(report.to_json() | {"format": detected.reading.format})
+    else:
+        print_report(report.content())
+    if plot is not None:
+        console.print_aside(f"plot: {plot}")
+    console.print_written_page(html)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-import recordsmith as rs
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.cli.parsing import parse_numbers
-from recordsmith.cli.wording import show_command
 from recordsmith.errors import OptionError, option
-
-if TYPE_CHECKING:
-    from recordsmith.dataset import Dataset
 
 WHICH, SHARDS = "Which records", "Shards"
 """Panels of the help that several commands share."""
@@ -25,15 +17,6 @@ Paths: TypeAlias = Annotated[
     list[str],
     typer.Argument(
         help="TFRecord files, folders, or quoted patterns such as 'data/*.tfrecord'.",
-        metavar="PATH",
-        show_default=False,
-    ),
-]
-OnePath: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        help="One TFRecord file or folder; for several files, a quoted pattern such as "
-        "'data/*.tfrecord'.",
         metavar="PATH",
         show_default=False,
     ),
@@ -62,22 +45,6 @@ Split: TypeAlias = Annotated[
         rich_help_panel=WHICH,
     ),
 ]
-At: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="Only the records at these positions, such as 9 or 143,10-20.",
-        metavar="POSITIONS",
-        rich_help_panel=WHICH,
-    ),
-]
-Where: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="Only records that match, such as 'image/class/label in (1, 2)'.",
-        metavar="CONDITION",
-        rich_help_panel=WHICH,
-    ),
-]
 Html: TypeAlias = Annotated[
     str | None, typer.Option(help="Also write the report as an HTML page.", metavar="FILE")
 ]
@@ -85,72 +52,6 @@ OverwritePage: TypeAlias = Annotated[
     bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
-
-class ChosenRecords(NamedTuple):
-    """The records that the options choose.
-
-    dataset: these records.
-    positions: their positions in the dataset as opened, in order.
-    """
-
-    dataset: Dataset
-    positions: Sequence[int]
-
-    def command(self, paths: Sequence[str], split: str | None, places: Sequence[int]) -> str:
-        """Return the command that shows the records at some places of `dataset`.
-
-        Args:
-            paths, split: as typed.
-        """
-        return show_command(paths, [self.positions[place] for place in places], split)
-
-
-def chosen_records(
-    paths: str | list[str], split: str | None, at: str | None, where: str | None
-) -> ChosenRecords:
-    """Open paths and apply --at and --where; positions count in the dataset as opened.
-
-    Raises:
-        OptionError: a position is not below the number of records, or both options are given.
-    """
-    if at is not None and where is not None:
-        raise OptionError(
-            f"{option('at')} and {option('where')} exclude each other",
-            option="at",
-            remedy="Pass only one of them.",
-        )
-    opened = rs.open(paths, split)
-    if where is not None:
-        found = opened.filter(where)
-        return ChosenRecords(found, _positions_in(opened, found))
-    if at is None:
-        return ChosenRecords(opened, range(sys.maxsize))
-    positions = sorted({*parse_numbers(at, "at")})
-    count = len(opened)
-    if positions[-1] >= count:
-        of_split = "" if split is None else f" in {split}"
-        raise OptionError(
-            f"there is no record {positions[-1]:,}{of_split}",
-            option="at",
-            value=at,
-            expected=f"positions from 0 to {count - 1:,}" if count else "a dataset with records",
-        )
-    return ChosenRecords(opened.select(positions), positions)
-
-
-def _positions_in(opened: Dataset, found: Dataset) -> list[int]:
-    """Return the places in `opened` of the records of `found`, which is selected from it."""
-    import numpy as np
-
-    from recordsmith.dataset import records_of
-
-    positions, whole = records_of(found).positions.all(), records_of(opened).positions
-    if not whole.is_everything:
-        known = whole.all()
-        order = np.argsort(known)
-        positions = order[np.searchsorted(known, positions, sorter=order)]
-    return list(map(int, positions))
 
 
 def one_or_all(paths: list[str]) -> str | list[str]:

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 _NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
 _IMAGES = "How images are stored"
 _PANELS = {
-    "Splits and shards": "splits resplit shards shard_size_bytes seed stratify shard_names",
+    "Splits and shards": (
+        "splits resplit shards shard_size_bytes seed stratify in_order shard_names"
+    ),
     "Records": "keys compression like",
     _IMAGES: "check_images",
+    "Many machines": "write_plan",
 }
 _NOT_PLANNED = frozenset({"like", "skip_errors", "overwrite", "engine", "threads"})
 """Options of `pack` that do not change the shards."""
@@ -51,30 +54,10 @@ def pack(
     options: Annotated[dict[str, Any], OptionsOf("pack", panels=_PANELS)],
     source_options: SourceOptions,
     image_options: Annotated[dict[str, Any], OptionsOf("ImageOptions", _IMAGES)],
-    in_order: Annotated[
-        bool,
-        typer.Option(
-            "--in-order",
-            help="Keep the order of the source.",
-            rich_help_panel="Splits and shards",
-        ),
-    ] = False,
-    lint: Annotated[
-        str | None,
-        typer.Option(
-            help="Checks before packing: warn (print errors and warnings), strict (pack nothing if "
-            "there are any) or off. `recordsmith lint` checks more. [default: warn]",
-            metavar="POLICY",
-        ),
-    ] = None,
-    write_plan: Annotated[
-        str | None,
-        typer.Option(
-            help="Write a plan of the shards to a file, and pack nothing.",
-            metavar="FILE",
-            rich_help_panel="Many machines",
-        ),
-    ] = None,
+    *,
+    in_order: bool = False,
+    lint: str | None = None,
+    write_plan: str | None = None,
     json: Json = False,
 ) -> None:
     """Detects the type of SOURCE and prints it. Images are stored unchanged by default. Each shard
@@ -82,6 +65,12 @@ def pack(
     resume: it keeps the finished shards. Until then, every command refuses OUT as unfinished.
 
     Example: `recordsmith pack flowers out --splits train=0.8,test=0.2`
+
+    Args:
+        in_order: keep the order of the source.
+        lint: checks before packing: warn (print errors and warnings), strict (pack nothing if there
+            are any) or off. `recordsmith lint` checks more. [default: warn]
+        write_plan: write a plan of the shards to a file, and pack nothing.
     """
     from recordsmith.stores import as_folder
     from recordsmith.stores.checks import check_writable
@@ -150,18 +139,9 @@ def _write_plan(source: Any, out: str, options: dict[str, Any], path: str, *, js
 
 def run(
     plan: _PlanPath,
-    only: Annotated[
-        str | None,
-        typer.Option(help="Only these tasks, such as 3 or 0-9. [default: all]", metavar="NUMBERS"),
-    ] = None,
-    results: Annotated[
-        str | None,
-        typer.Option(
-            help="Write the results to this file, for `recordsmith finish`. [default: it finds "
-            "them in the folder of the dataset]",
-            metavar="FILE",
-        ),
-    ] = None,
+    *,
+    only: str | None = None,
+    results: str | None = None,
     json: Json = False,
 ) -> None:
     """Each task writes one shard and verifies it. Shards that are complete already are kept, unless
@@ -169,6 +149,11 @@ def run(
     dataset.
 
     Example: `recordsmith run plan.jsonl --only 0-9`
+
+    Args:
+        only: only these tasks, such as 3 or 0-9. [default: all]
+        results: write the results to this file, for `recordsmith finish`. [default: it finds them
+            in the folder of the dataset]
     """
     from recordsmith.stores import write_atomically
 
@@ -218,21 +203,18 @@ def _print_shards(results: list[ShardResult], planned: dict[str, int], *, json: 
 def finish(
     plan: _PlanPath,
     options: Annotated[dict[str, Any], OptionsOf("finish")],
-    results: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="What `recordsmith run --results` wrote. [default: found in the folder of the "
-            "dataset]",
-            metavar="RESULTS",
-            show_default=False,
-        ),
-    ] = None,
+    results: list[str] | None = None,
+    *,
     json: Json = False,
 ) -> None:
     """Writes names, labels and the manifest. Reads no shard. Fails if the result of a task is
     missing.
 
     Example: `recordsmith finish plan.jsonl`
+
+    Args:
+        results: what `recordsmith run --results` wrote. [default: found in the folder of the
+            dataset]
     """
     from recordsmith.packing.pack_plan import read_results
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import recordsmith as rs
 from recordsmith.cli import console
@@ -16,24 +14,11 @@ _ROWS_SHOWN = 100
 
 
 def query(
-    sql: Annotated[
-        str,
-        typer.Argument(
-            help="A SELECT statement in DuckDB's SQL. The records are the table data; the table "
-            "records also has their split, file and position.",
-            metavar="SQL",
-            show_default=False,
-        ),
-    ],
+    sql: str,
     paths: Paths,
+    *,
     split: Split = None,
-    stored_types: Annotated[
-        bool,
-        typer.Option(
-            "--stored-types",
-            help="Columns have the types of the features, not those of the packed table.",
-        ),
-    ] = False,
+    stored_types: bool = False,
     json: Json = False,
 ) -> None:
     """Decodes only the features that the query uses. Put names such as image/class/label into
@@ -41,6 +26,11 @@ def query(
     installs.
 
     Example: `recordsmith query 'select avg("image/width") from data' out`
+
+    Args:
+        sql: a SELECT statement in DuckDB's SQL. The records are the table data; the table records
+            also has their split, file and position.
+        stored_types: columns have the types of the features, not those of the packed table.
     """
     from recordsmith.duckdb import query as run  # DuckDB only when needed
 

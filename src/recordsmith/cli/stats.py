@@ -77,18 +77,10 @@ def schema(
 
 
 def diff(
-    a: Annotated[
-        str,
-        typer.Argument(
-            help="A TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.",
-            metavar="A",
-            show_default=False,
-        ),
-    ],
-    b: Annotated[
-        str, typer.Argument(help="The dataset to compare it with.", metavar="B", show_default=False)
-    ],
+    a: str,
+    b: str,
     options: Annotated[dict[str, Any], OptionsOf("diff", panels=_WHICH)],
+    *,
     json: Json = False,
 ) -> None:
     """Exits with 1 if they differ.
@@ -96,8 +88,12 @@ def diff(
     Example: `recordsmith diff out old`
 
     By a feature: `recordsmith diff a.tfrecord b.tfrecord --by id`
+
+    Args:
+        a: a TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.
+        b: the dataset to compare it with.
     """
-    with console.progress_bar("comparing", of_bytes=True, again="reading what differs") as progress:
+    with console.progress_bar("comparing", of_bytes=True) as progress:
         report = rs.diff(a, b, **options, progress=progress)
     console.print_result(report, lambda: print_report(report.content()), json=json)
     if not report.is_equal:

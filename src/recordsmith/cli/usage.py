@@ -24,13 +24,7 @@ _OTHER_TOOLS = {"--workers": "--threads", "--num-workers": "--threads", "--jobs"
 
 @contextmanager
 def reporting_usage(command: Any, context: Any, given: Sequence[str]) -> Iterator[None]:
-    """Print an error of typer in the block as ours, and exit.
-
-    Args:
-        command: the command of typer that parses.
-        context: of typer.
-        given: what was typed after the name of the command.
-    """
+    """Print an error of typer in the block as ours, and exit."""
     given = list(given)  # parsing changes it
     try:
         yield

@@ -73,12 +73,7 @@ _IMAGES = frozenset(
 
 
 def option_in_shell(name: str, value: str | None) -> str:
-    """Return an option as it is typed: `--overwrite`, `--boxes drop`.
-
-    Args:
-        name: of the option in Python.
-        value: a Python literal, or None for the option alone.
-    """
+    """Return an option as it is typed: `--overwrite`, `--boxes drop`."""
     known = _FLAGS_OF_VALUES.get((name, value))
     if known is not None:
         return known
@@ -101,13 +96,7 @@ def _typed_value(literal: str | None) -> str:
 
 
 def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
-    """Return what to append to a message: a similar file name or commands to run, often nothing.
-
-    Args:
-        error: raised by the command.
-        command: its name.
-        given: its arguments.
-    """
+    """Return what to append to a message: a similar file name or commands to run, often nothing."""
     if isinstance(error, MissingFileError):
         if given.get("where") and is_part_of_condition(_paths(given)):
             return f". {QUOTE_CONDITION}"
@@ -172,13 +161,7 @@ def manifest_identity(command: str, given: Mapping[str, Any]) -> str | None:
 
 
 def how_to_resume(command: str, given: Mapping[str, Any], before: str | None = None) -> str:
-    """Return what to do after a command was stopped before its end; empty if it wrote nothing.
-
-    Args:
-        command: its name.
-        given: its arguments.
-        before: the `manifest_identity` before it began.
-    """
+    """Return what to do after a command was stopped before its end; empty if it wrote nothing."""
     if manifest_identity(command, given) not in (None, before):
         return f"the dataset in {given['out']} was already complete"
     if command in _FINISHING:

@@ -45,11 +45,7 @@ def text_of(data: bytes) -> str:
 
 
 def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:
-    """Parse a JSON document.
-
-    Args:
-        with_keys_once: reject objects with duplicate keys, whose first value would be lost.
-    """
+    """Parse a JSON document; `with_keys_once` refuses objects with duplicate keys."""
     text = text_of(data)
     if not text or text.isspace():
         raise ValueError("it is empty; expected JSON")

@@ -10,16 +10,32 @@ from __future__ import annotations
 
 import math
 import struct
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import ClassVar
 
 import numpy as np
 
+from recordsmith.dataset import Dataset
 from recordsmith.errors import SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
-from recordsmith.exporting.images import Warn, get_floats, get_ints, get_texts, has_values
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import FolderExporter
+from recordsmith.exporting.images import (
+    IMAGE_KEYS,
+    MASK_KEYS,
+    ExportedImage,
+    Warn,
+    get_floats,
+    get_ints,
+    get_texts,
+    has_values,
+    read_image,
+    read_mask,
+)
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
 _MAX_DIGITS = 20
@@ -43,11 +59,42 @@ class Object:
     name: str
 
 
-NO_BOXES = (
+_NO_BOXES = (
     "no record has boxes, so the annotations are empty; to keep the class of each image, export to "
     "the format folder"
 )
-"""The problem of an export of boxes that found none, and no masks."""
+
+
+class BoxFolder(FolderExporter):
+    """Writes images with their boxes and masks.
+
+    also_kept: features that the format holds in addition to image, mask and boxes.
+    """
+
+    also_kept: ClassVar[frozenset[str]]
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        self._out = out
+        self._is_empty = True
+        self._classes = LabelNames.known(dataset.class_names)
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        out = self._out
+        image = read_image(example, out.warn)
+        mask = read_mask(example, image, out.warn)
+        self._is_empty &= mask is None and not has_objects(example)
+        self.write(example, split, image, mask)
+        out.count_dropped(example, IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | self.also_kept)
+
+    def finish(self) -> None:
+        if self._is_empty:
+            self._out.tally.problems.add(_NO_BOXES)
+
+    @abstractmethod
+    def write(
+        self, example: Features, split: str, image: ExportedImage, mask: ExportedImage | None
+    ) -> None:
+        """Write an example; raises as `add`."""
 
 
 def has_objects(example: Features) -> bool:
@@ -56,11 +103,7 @@ def has_objects(example: Features) -> bool:
 
 
 def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Object]:
-    """The objects of an example, in order.
-
-    Raises:
-        SourceError: lists differ in length, or an edge is not a finite number.
-    """
+    """The objects of an example, in order."""
     for key in BOX:
         if has_values(example, key) and not len(get_floats(example, key)):
             raise SourceError(f"{key} is not a float feature; expected edges from 0 to 1")

@@ -89,10 +89,6 @@ class ExportTasks:
         Args:
             part_bytes: the most bytes of the input of a task; None: 512 MB.
             writer, files: of this process.
-
-        Raises:
-            OptionError: the format cannot hold such a dataset, or tasks cannot write it; or the
-                records are not in the order of the files.
         """
         description = _described(dataset, exporter)
         _begin(description, exporter, writer)
@@ -266,11 +262,7 @@ def _payloads(records: SelectedRecords) -> Iterator[bytes]:
 def _file_names(
     dataset: Dataset, exporter: FileExporter, writer: ExportWriter, size_bytes: int | None
 ) -> dict[str, list[tuple[str, Any]]]:
-    """Return the files of each split, with the number of records of each, or None.
-
-    Raises:
-        OptionError: the size is invalid.
-    """
+    """Return the files of each split, with the number of records of each, or None."""
     if not exporter.is_sized:
         return {
             split: [(exporter.file_name(writer.split_name(split)), None)]

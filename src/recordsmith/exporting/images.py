@@ -70,11 +70,7 @@ class ExportedImage(NamedTuple):
 
 
 def read_image(example: Features, warn: Warn) -> ExportedImage:
-    """The image of an example.
-
-    Raises:
-        SourceError: the image is missing, or its raw pixels cannot be encoded as PNG.
-    """
+    """The image of an example."""
     data = get_bytes(example, IMAGE)
     if data is None:
         keys = ", ".join(sorted(example)[:5]) or "no features"

@@ -7,16 +7,12 @@
 finds which rows each process has.
 """
 
-try:
+from recordsmith.errors import needs_extra
+
+with needs_extra("jax"):
     from recordsmith.jax.conversion import convert
     from recordsmith.jax.shardings import this_rank
     from recordsmith.jax.stream import JaxBatches, batches
     from recordsmith.loading.adapters import RaggedParts
-except ModuleNotFoundError as error:
-    from recordsmith.errors import MissingExtraError
-
-    if error.name != "jax":
-        raise  # it is installed, but one of its dependencies is not
-    raise MissingExtraError("jax", "jax") from error
 
 __all__ = ["JaxBatches", "RaggedParts", "batches", "convert", "this_rank"]

@@ -13,9 +13,9 @@ import numpy as np
 from jax.sharding import NamedSharding, Sharding
 
 from recordsmith.errors import OptionError, option, suggest_names
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.example import RaggedArray
 from recordsmith.jax.shardings import Shardings, split_of, splits_of
-from recordsmith.loading.adapters import RaggedParts
+from recordsmith.loading.adapters import convert_entry
 
 _NARROW = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
@@ -66,19 +66,16 @@ def _has_numbers(entry: Any) -> bool:
 
 
 def _convert(name: str, entry: Any, sharding: Sharding | None) -> Any:
-    if not _has_numbers(entry):
-        is_array = isinstance(entry, (BytesArray, RaggedArray, np.ndarray))
-        return entry.tolist() if is_array else entry
-    if not isinstance(entry, RaggedArray):
+    if isinstance(entry, jax.Array):
         return _put(name, entry, sharding)
-    if sharding is not None:
+    if sharding is not None and isinstance(entry, RaggedArray) and _has_numbers(entry):
         raise OptionError(
             f"entry {name!r} has rows of different lengths, which cannot be sharded",
             option="sharding",
             remedy="Declare it as recordsmith.Padded, or pass a dict with a sharding for each "
             "other entry.",
         )
-    return RaggedParts(_put(name, entry.values, None), _put(name, entry.row_splits, None))
+    return convert_entry(entry, lambda array: _put(name, array, sharding))
 
 
 def _put(name: str, array: Any, sharding: Sharding | None) -> jax.Array:

@@ -5,10 +5,11 @@ Uses the loop's own thread: JAX copies while the device computes.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.jax.conversion import convert
@@ -64,14 +65,46 @@ class JaxBatches:
         self._sharding = sharding
         self._splits = splits
         self._prefetch = prefetch
-        self._place: _Place | None = None
+        self._states: tuple[dict[str, Any], dict[str, Any]] | None = None
+        """The state of the loop, and that of the loader at the time."""
 
     def __repr__(self) -> str:
         return f"recordsmith.jax.batches({self._loader!r})"
 
-    def __iter__(self) -> JaxIteration:
-        """Return an iteration. It begins when its first batch is requested."""
-        return JaxIteration(self, self._sharding, self._prefetch)
+    def __iter__(self) -> Generator[Batch]:
+        """Return an iteration, which can be closed. It begins when a batch is requested."""
+        source: Any = self._begin()
+        process = os.getpid()
+        ahead: deque[tuple[Batch, dict[str, Any]]] = deque()  # with the state of the loader after
+        end: Exception | None = None  # raised after the prefetched batches
+        try:
+            # the first batch does not wait for others, and the loop runs while later ones are made
+            for count in itertools.count(1):
+                if os.getpid() != process:
+                    raise OptionError(
+                        "this iteration belongs to another process",
+                        remedy="Begin one in this process with iter(). Spawn the process, because "
+                        "JAX does not support forks.",
+                    )
+                while len(ahead) < min(count, self._prefetch + 1) and end is None:
+                    try:
+                        batch = convert(next(source), self._sharding)
+                    except Exception as error:  # noqa: BLE001 - raised after those before it
+                        end = error
+                    else:
+                        ahead.append((batch, self._loader.state_dict()))
+                if not ahead:
+                    break
+                batch, state = ahead.popleft()
+                self._advance_to(state)
+                yield batch
+        finally:
+            if os.getpid() == process:
+                source.close()
+        if not isinstance(end, StopIteration):
+            assert end is not None
+            raise end
+        self._advance_to(self._loader.state_dict())
 
     def __len__(self) -> int:
         """Return the number of batches of the next iteration.
@@ -83,17 +116,15 @@ class JaxBatches:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the last batch returned, as `Loader.state_dict`."""
-        place, state = self._place, self._loader.state_dict()
-        return place.of_loop if place is not None and place.of_loader == state else state
+        state = self._loader.state_dict()
+        return self._states[0] if self._states is not None and self._states[1] == state else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from a state, as `Loader.load_state_dict`."""
         self._loader.load_state_dict(state)
-        self._place = None
+        self._states = None
 
-    # -- for its iterations ------------------------------------------------------------------------
-
-    def begin(self) -> Iterator[Batch]:
+    def _begin(self) -> Iterator[Batch]:
         """Begin an iteration of the loader."""
         of_loop, of_loader = self.state_dict(), self._loader.state_dict()
         if of_loop != of_loader:
@@ -102,16 +133,11 @@ class JaxBatches:
             epoch = of_loop["epoch"] + (of_loop["read"] > 0)
             self.load_state_dict({**of_loop, "epoch": epoch, "read": 0, "begun": epoch})
         self.check_rows()
-        self.advance_to(self._loader.state_dict())
+        self._advance_to(self._loader.state_dict())
         return iter(self._loader)
 
-    def place(self) -> dict[str, Any]:
-        """Return the state of the loader."""
-        return self._loader.state_dict()
-
-    def advance_to(self, of_loop: dict[str, Any]) -> None:
-        """Set the state of the loop."""
-        self._place = _Place(of_loop, self._loader.state_dict())
+    def _advance_to(self, of_loop: dict[str, Any]) -> None:
+        self._states = of_loop, self._loader.state_dict()
 
     def check_rows(self) -> None:
         """Check that the devices can share the rows of all batches.
@@ -136,78 +162,3 @@ class JaxBatches:
                     f"{reason}",
                     option="sharding",
                 )
-
-
-class _Place(NamedTuple):
-    """The state of the loop, and that of the loader at the time."""
-
-    of_loop: dict[str, Any]
-    of_loader: dict[str, Any]
-
-
-class _Ahead(NamedTuple):
-    """A prefetched batch, and the state of the loader after it."""
-
-    batch: Batch
-    place: dict[str, Any]
-
-
-class JaxIteration:
-    """One pass over the batches: an iterator that can be closed."""
-
-    def __init__(self, batches: JaxBatches, sharding: Shardings, prefetch: int) -> None:
-        self._batches = batches
-        self._sharding = sharding
-        self._prefetch = prefetch
-        self._source: Any = None
-        self._ahead: deque[_Ahead] = deque()
-        self._asked_count = 0
-        self._end: Exception | None = None  # raised after the prefetched batches
-        self._is_closed = False
-
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
-    def __next__(self) -> Batch:
-        if self._is_closed:
-            raise StopIteration
-        if self._source is None:
-            self._source, self._process = self._batches.begin(), os.getpid()
-        if os.getpid() != self._process:
-            raise OptionError(
-                "this iteration belongs to another process",
-                remedy="Begin one in this process with iter(). Spawn the process, because JAX does "
-                "not support forks.",
-            )
-        self._asked_count += 1
-        # the first batch does not wait for others, and the loop runs while later ones are made
-        wanted = min(self._asked_count, self._prefetch + 1)
-        while len(self._ahead) < wanted and self._end is None:
-            self._put()
-        if not self._ahead:
-            end = self._end
-            self.close()
-            assert end is not None
-            if isinstance(end, StopIteration):
-                self._batches.advance_to(self._batches.place())
-            raise end
-        batch, place = self._ahead.popleft()
-        self._batches.advance_to(place)
-        return batch
-
-    def _put(self) -> None:
-        """Send one more batch to the devices."""
-        try:
-            batch = convert(next(self._source), self._sharding)
-        except Exception as error:  # noqa: BLE001 - it is raised after the batches before it
-            self._end = error
-        else:
-            self._ahead.append(_Ahead(batch, self._batches.place()))
-
-    def close(self) -> None:
-        """Stop its threads. It returns no more batches."""
-        self._is_closed = True
-        self._ahead.clear()
-        self._end = None  # an error keeps its frames alive
-        if self._source is not None:
-            self._source.close()

@@ -1,11 +1,15 @@
-"""What the adapters of frameworks share: checks of the loader, and ragged entries."""
+"""What the adapters of frameworks share: checks of the loader, and the entries of batches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError, option
+from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading.loader import Loader
 
 
@@ -26,6 +30,20 @@ class Rank(TypedDict):
 
     rank: int
     world_size: int
+
+
+def convert_entry(entry: Any, to_tensor: Callable[[Any], Any]) -> Any:
+    """Convert an entry of a batch: text and bytes to lists, arrays of numbers with `to_tensor`.
+
+    Ragged numbers become `RaggedParts`; objects that are not of a loader stay as they are.
+    """
+    values = entry.values if isinstance(entry, RaggedArray) else entry
+    is_text = isinstance(values, np.ndarray) and values.dtype.kind in "OSU"
+    if is_text or isinstance(values, BytesArray):
+        return entry.tolist()
+    if isinstance(entry, RaggedArray):
+        return RaggedParts(to_tensor(values), to_tensor(entry.row_splits))
+    return to_tensor(entry) if isinstance(entry, np.ndarray) else entry
 
 
 def check_loader(loader: object) -> None:

@@ -34,9 +34,6 @@ def divide(
 
     Returns:
         The numbers of the samples of each split, in the order of the plan.
-
-    Raises:
-        OptionError: the options contradict each other or the source, or a split would be empty.
     """
     given = [split for split, has in source_splits.items() if has.any()]
     divided = _splits_to_divide(given, splits, resplit, stratify=stratify)
@@ -126,9 +123,6 @@ def _splits_to_divide(
 
     Args:
         given: the splits of the source that have samples.
-
-    Raises:
-        OptionError: the options contradict each other or the splits of the source.
     """
     if resplit is None and (splits is None or not given):
         if stratify and given:

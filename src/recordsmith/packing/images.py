@@ -79,12 +79,6 @@ def apply_image_options(
         New features: `image/encoded`, `image/format`, `image/height` and `image/width` of the
         stored image, for raw images also `image/depth` and `image/dtype`, and the updated masks,
         boxes and areas.
-
-    Raises:
-        CorruptDataError: the image or a mask cannot be decoded, or is too large to decode.
-        SourceError: the conversion would lose information that the options do not allow to lose.
-        MissingExtraError: the package that shrinks images or converts them to baseline is not
-            installed.
     """
     given = dict(features)
     if options.is_default:
@@ -113,11 +107,7 @@ def apply_image_options(
 
 
 def check_png_chunks(features: Mapping[str, Any]) -> None:
-    """Verify the chunk checksums of the PNGs of a sample.
-
-    Raises:
-        CorruptDataError: unreadable-image.
-    """
+    """Verify the chunk checksums of the PNGs of a sample."""
     for key in IMAGES:
         value = features.get(key)
         for data in (value,) if isinstance(value, bytes) else _listed(value):
@@ -135,10 +125,6 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
     Args:
         keys: the features that hold images. Other features are decoded if their first bytes are
             those of an image.
-
-    Raises:
-        CorruptDataError: an image is damaged (the first one is reported), or the payload is not an
-            Example.
     """
     message = decode_payload(payload)
     parts: list[Mapping[str, Any]]
@@ -276,11 +262,7 @@ def _scale_areas(
 
 
 def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
-    """The single value of a feature, as a scalar or in a list; None if it is missing.
-
-    Raises:
-        SourceError: it has several values, or a value of another type.
-    """
+    """The single value of a feature, as a scalar or in a list; None if it is missing."""
     value = features.get(key)
     if value is None or isinstance(value, kind):
         return value

@@ -62,11 +62,7 @@ class KeyScheme:
         return self.keys.get(key, key if self.keeps_others else None)
 
     def apply(self, features: Mapping[str, Any]) -> dict[str, Any]:
-        """Rename the features of a sample.
-
-        Raises:
-            OptionError: two features would have the same key, or a required feature is missing.
-        """
+        """Rename the features of a sample."""
         if DEPTH in self.keys and DEPTH not in features and IMAGE in features:
             features = {**features, DEPTH: _depth(_only(features[IMAGE]))}
         if self.formats and FORMAT in features:
@@ -114,11 +110,7 @@ class KeyScheme:
 
 
 def resolve_keys(keys: str | Mapping[str, str | None] | None) -> KeyScheme | None:
-    """Convert the `keys` option: the name of a preset, a dict, or None for the canonical keys.
-
-    Raises:
-        OptionError: the preset is unknown, or the dict has duplicate or invalid keys.
-    """
+    """Convert the `keys` option: the name of a preset, a dict, or None for the canonical keys."""
     if keys is None:
         return None
     if isinstance(keys, str):

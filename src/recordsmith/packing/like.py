@@ -26,9 +26,6 @@ def apply_like(recipe: Recipe, source: Source, like: PlaceLike) -> tuple[Recipe,
     Args:
         recipe: its own keys, image options and compression have precedence.
         like: the folder of the dataset.
-
-    Raises:
-        OptionError: the dataset has no manifest, or was not written by `pack`.
     """
     folder = as_folder(like)
     manifest = read_manifest(folder)
@@ -66,11 +63,7 @@ class _RenumberedSource:
         self.root = getattr(source, "root", None)
 
     def list_samples(self) -> Listing:
-        """List the samples of the source with the class names of the dataset.
-
-        Raises:
-            SourceError: the dataset lacks a class.
-        """
+        """List the samples of the source with the class names of the dataset."""
         listing = self._source.list_samples()
         if listing.class_names is None:
             return listing
@@ -126,11 +119,7 @@ class _RenumberedReader:
         self._table = table
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
-        """Read a sample.
-
-        Raises:
-            SourceError: it is a record or has a mask, whose numbers are not changed.
-        """
+        """Read a sample."""
         content = self._reader.read(sample, note)
         if not isinstance(content, Mapping) or MASK in content:
             what = "a mask" if isinstance(content, Mapping) else "a record"

@@ -306,7 +306,7 @@ def _complete(
     folder = job.out
     report = PackReport(
         folder,
-        notices=tuple(map(with_options, job.listed["notices"])),
+        notices=tuple(map(with_options, job.listed.notices)),
         images_are_checked=job.recipe.check_images,
         lint=lint,
     )
@@ -316,10 +316,14 @@ def _complete(
     with locked_folder(folder) as notices:
         report.notices += notices
         earlier = existing_dataset(
-            folder, job.fingerprint, files, has_label_map=job.has_label_map, overwrite=overwrite
+            folder,
+            job.fingerprint,
+            files,
+            has_label_map=job.listed.has_label_map,
+            overwrite=overwrite,
         )
         if earlier is not None and not overwrite:
-            report_existing(report, earlier, job.listed["samples"], skip_errors)
+            report_existing(report, earlier, job.listed.samples, skip_errors)
             clean_up_after_kill(folder)
             return report
         with writing(
@@ -341,7 +345,7 @@ def _complete(
                 folder,
                 job.fingerprint,
                 manifest,
-                has_label_map=job.has_label_map,
+                has_label_map=job.listed.has_label_map,
                 replaced=files_to_replace(folder, job.splits, earlier),
             )
     report.fill(manifest)
@@ -351,12 +355,7 @@ def _complete(
 def _check_arguments(
     source: object, out: PlaceLike, threads: int | None
 ) -> tuple[Source, Location]:
-    """Validate arguments and return the source and the folder of the dataset.
-
-    Raises:
-        OptionError: an argument is invalid, or the folder lies inside the source.
-        FileAccessError: the path of the folder is unusable.
-    """
+    """Validate arguments and return the source and the folder of the dataset."""
     folder = as_folder(out)
     source = check_source(source)
     thread_count(threads)
@@ -383,7 +382,7 @@ def _manifest(
         results: in the order of the plan.
         report: has what was skipped.
     """
-    is_canonical, tfds = job.recipe.keys is None, job.listed["tfds"]
+    is_canonical, tfds = job.recipe.keys is None, job.listed.tfds
     manifest = make_manifest(
         job.splits,
         zip([shard.split for shard in job.shards], results, strict=True),
@@ -397,7 +396,7 @@ def _manifest(
             "skipped": report.skipped,
             "skipped_count": report.skipped_count,
         },
-        arrow_schema=job.listed["arrow_schema"] if is_canonical else None,
+        arrow_schema=job.listed.arrow_schema if is_canonical else None,
         formats={"tfds": tfds} if is_canonical and tfds is not None else None,
     )
     notices: list[str] = []

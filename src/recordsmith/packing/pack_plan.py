@@ -11,12 +11,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
 
 from recordsmith.building import ShardResult, done_location, other_plan_error
 from recordsmith.dataset.documents import (
     NOT_AS_EXPECTED,
-    count_in_json,
     describe_fault,
     json_of,
     line_in_json,
@@ -37,6 +38,35 @@ FORMAT = "recordsmith-plan"
 VERSION = 4
 _BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 64
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class PlannedListing(msgspec.Struct, frozen=True):
+    """What the manifest and the report of a plan have from the listing.
+
+    samples: how many there are.
+    """
+
+    samples: _Count
+    class_names: list[str | None] | None
+    has_label_map: bool
+    arrow_schema: str | None
+    tfds: dict[str, Any] | None
+    notices: list[str]
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """The first line of a plan. shards: file, split and number of samples of each."""
+
+    fingerprint: str
+    out: str
+    source: dict[str, Any]
+    options: dict[str, Any]
+    splits: list[str]
+    listed: PlannedListing
+    shards: list[tuple[str, str, _Count]]
+    format: str = FORMAT
+    version: int = VERSION
 
 
 @dataclass(frozen=True)
@@ -75,7 +105,7 @@ class PackPlan(Report):
     shards: tuple[ShardToWrite, ...]
     splits: tuple[str, ...]
     source: Mapping[str, Any]
-    listed: Mapping[str, Any]
+    listed: PlannedListing
     fingerprint: str
     _tasks: PackTasks | SavedTasks = dataclasses.field(compare=False)
 
@@ -92,11 +122,7 @@ class PackPlan(Report):
         return map(self._own, wanted, self._tasks.each(wanted))
 
     def _own(self, number: int, task: PackTask) -> PackTask:
-        """Return a task that writes the shard of its number, and nothing else.
-
-        Raises:
-            OptionError: it is a task of another plan.
-        """
+        """Return a task that writes the shard of its number, and nothing else."""
         file, out = self.shards[number].file, str(self.out.absolute())
         if (task.plan, task.number, task.name, task.out) != (self.fingerprint, number, file, out):
             raise OptionError(
@@ -107,11 +133,7 @@ class PackPlan(Report):
         return task
 
     def checked(self, numbers: Iterable[int]) -> list[int]:
-        """Return numbers of tasks, if there are such tasks.
-
-        Raises:
-            OptionError: a number is out of range.
-        """
+        """Return numbers of tasks, if there are such tasks."""
         wanted: list[int] = []
         for number in numbers:
             if not isinstance(number, int) or not 0 <= number < len(self.shards):
@@ -124,11 +146,7 @@ class PackPlan(Report):
         return wanted
 
     def noted_results(self) -> Iterator[ShardResult]:
-        """Yield the results that tasks have noted in the folder of the dataset.
-
-        Raises:
-            OptionError: a note is damaged.
-        """
+        """Yield the results that tasks have noted in the folder of the dataset."""
 
         def read(shard: ShardToWrite) -> ShardResult | None:
             place = done_location(self.out, shard.file)
@@ -145,9 +163,6 @@ class PackPlan(Report):
 
         A repeated task may have read samples that it could not read before: the result with the
         most records counts.
-
-        Raises:
-            OptionError: a result is missing, belongs to another plan, or contradicts another one.
         """
         numbers = {shard.file: number for number, shard in enumerate(self.shards)}
         found: dict[int, ShardResult] = {}
@@ -181,12 +196,7 @@ class PackPlan(Report):
 
     @property
     def class_names(self) -> ClassNames | None:
-        names: ClassNames | None = self.listed["class_names"]
-        return names
-
-    @property
-    def has_label_map(self) -> bool:
-        return bool(self.listed["has_label_map"])
+        return class_names_in_json(self.listed.class_names)
 
     @property
     def sample_count(self) -> int:
@@ -202,7 +212,7 @@ class PackPlan(Report):
         """
         place = as_location(path)
         with accessing(place, "write"), place.open_write() as file:
-            file.write(_line(self._header()))
+            file.write(_line(msgspec.to_builtins(self._header())))
             for task in self.tasks():
                 file.write(_line(task.to_json()))
 
@@ -222,32 +232,34 @@ class PackPlan(Report):
                     f"it has format {document.get('format')!r:.40} and version "
                     f"{document.get('version')!r:.40}, expected {FORMAT!r} and {VERSION}"
                 )
-            splits = tuple(map(line_in_json, document["splits"]))
+            header = msgspec.convert(document, _Header)
+            class_names_in_json(header.listed.class_names)
+            splits = tuple(map(line_in_json, header.splits))
             return cls(
-                as_folder(str(document["out"])),
-                Recipe.from_json(document["options"]),
-                _shards(document["shards"], splits),
+                as_folder(header.out),
+                Recipe.from_json(header.options),
+                _shards(header.shards, splits),
                 splits,
-                dict(document["source"]),
-                _listed(document["listed"]),
-                str(document["fingerprint"]),
+                header.source,
+                header.listed,
+                header.fingerprint,
                 SavedTasks(place),
             )
+        except msgspec.ValidationError as error:
+            raise _not_a_plan(place, str(error)) from None
         except NOT_AS_EXPECTED as error:
             raise _not_a_plan(place, describe_fault(error)) from None
 
-    def _header(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "fingerprint": self.fingerprint,
-            "out": str(self.out.absolute()),
-            "source": dict(self.source),
-            "options": self.recipe.to_json(),
-            "splits": self.splits,
-            "listed": dict(self.listed),
-            "shards": [[shard.file, shard.split, shard.sample_count] for shard in self.shards],
-        }
+    def _header(self) -> _Header:
+        return _Header(
+            self.fingerprint,
+            str(self.out.absolute()),
+            dict(self.source),
+            self.recipe.to_json(),
+            list(self.splits),
+            self.listed,
+            [(shard.file, shard.split, shard.sample_count) for shard in self.shards],
+        )
 
     @classmethod
     def of(
@@ -262,46 +274,31 @@ class PackPlan(Report):
             ),
             plan.splits,
             dict(source.describe()),
-            {
-                "samples": sum(len(shard.samples) for shard in plan.shards),
-                "class_names": listing.class_names,
-                "has_label_map": listing.has_label_map,
-                "arrow_schema": listing.arrow_schema,
-                "tfds": listing.tfds,
-                "notices": [*listing.notices, *_divided_notice(recipe, plan, listing)],
-            },
+            PlannedListing(
+                len(plan.samples),
+                None if listing.class_names is None else list(listing.class_names),
+                listing.has_label_map,
+                listing.arrow_schema,
+                None if listing.tfds is None else dict(listing.tfds),
+                [*listing.notices, *_divided_notice(recipe, plan, listing)],
+            ),
             plan.fingerprint,
             PackTasks(out, recipe, listing, plan),
         )
 
 
-def _shards(documents: Iterable[Any], splits: Sequence[str]) -> tuple[ShardToWrite, ...]:
-    """Parse the shards of a plan.
-
-    Raises:
-        ValueError, TypeError: they are invalid.
-    """
+def _shards(
+    documents: Iterable[tuple[str, str, int]], splits: Sequence[str]
+) -> tuple[ShardToWrite, ...]:
+    """Check the shards of a plan."""
     shards = tuple(
-        ShardToWrite(check_shard_file(file), split, count_in_json(count))
-        for file, split, count in documents
+        ShardToWrite(check_shard_file(file), split, count) for file, split, count in documents
     )
     if len({shard.file for shard in shards}) < len(shards):
         raise ValueError("two shards have the same name")
     if {shard.split for shard in shards} != {*splits}:
         raise ValueError("its shards have other splits than the plan")
     return shards
-
-
-def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse what a plan has from the listing; raises as `_shards`, and KeyError."""
-    return {
-        "samples": count_in_json(document["samples"]),
-        "class_names": class_names_in_json(document["class_names"]),
-        "has_label_map": bool(document["has_label_map"]),
-        "arrow_schema": None if document["arrow_schema"] is None else str(document["arrow_schema"]),
-        "tfds": None if document["tfds"] is None else dict(document["tfds"]),
-        "notices": [*map(str, document["notices"])],
-    }
 
 
 def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
@@ -317,12 +314,7 @@ def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, 
 
 
 def read_results(paths: Iterable[PlaceLike]) -> Iterator[ShardResult]:
-    """Yield results from files with one in each line, as JSON.
-
-    Raises:
-        OptionError: a file has something else.
-        FileAccessError: a file cannot be read.
-    """
+    """Yield results from files with one in each line, as JSON."""
     for path in paths:
         place = as_location(path)
         for line in _lines(place):
@@ -334,9 +326,6 @@ def parse_result(result: Mapping[str, Any] | bytes, place: Location | None = Non
 
     Args:
         place: the file that it is from, for messages.
-
-    Raises:
-        OptionError: it is not a result.
     """
     try:
         return ShardResult.from_json(json_of(result) if isinstance(result, bytes) else result)
@@ -355,11 +344,7 @@ class SavedTasks:
         self._place = place
 
     def each(self, numbers: Sequence[int]) -> Iterator[PackTask]:
-        """Yield tasks by number, ascending.
-
-        Raises:
-            OptionError: the file ends before, or has something else.
-        """
+        """Yield tasks by number, ascending."""
         lines = enumerate(_lines(self._place), -1)  # the first line is the plan
         for number in numbers:
             line = next((line for at, line in lines if at == number), None)
@@ -369,11 +354,7 @@ class SavedTasks:
 
 
 def _lines(place: Location) -> Iterator[bytes]:
-    """Yield the lines of a file.
-
-    Raises:
-        FileAccessError: it cannot be read, or a line exceeds NOTE_BYTES (errno EFBIG).
-    """
+    """Yield the lines of a file."""
     pieces: list[bytes] = []
     byte_count = 0
     with place.open_read() as file, accessing(place):

@@ -91,11 +91,7 @@ def report_existing(
 def collect(
     report: PackReport, job: PackPlan, results: Sequence[ShardResult], skip_errors: bool
 ) -> None:
-    """Add what was skipped and changed in all shards to the report.
-
-    Raises:
-        SourceError: samples are unreadable and must not be skipped, or a split is empty.
-    """
+    """Add what was skipped and changed in all shards to the report."""
     failures = {number: why for result in results for number, why in result.skipped.items()}
     report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MOST_PROBLEMS]]
     report.skipped_count = job.sample_count - sum(result.record_count for result in results)
@@ -104,7 +100,7 @@ def collect(
     notes = merge_notes(result.notes for result in results)
     report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
     if failures and not skip_errors:
-        raise _unreadable(report, job.listed["samples"])
+        raise _unreadable(report, job.listed.samples)
     counts = dict.fromkeys(job.splits, 0)
     for shard, result in zip(job.shards, results, strict=True):
         counts[shard.split] += result.record_count
@@ -133,21 +129,13 @@ def _problems(report: PackReport) -> Problems:
 
 
 def check_lint_policy(lint: object) -> None:
-    """Check the option `lint` of `pack`.
-
-    Raises:
-        OptionError: the value is invalid.
-    """
+    """Check the option `lint` of `pack`."""
     if lint not in ("off", "warn", "strict") and not callable(lint):
         raise OptionError(option="lint", value=lint, expected="'off', 'warn' or 'strict'")
 
 
 def lint_before_packing(listing: Listing, lint: LintPolicy) -> LintReport | None:
-    """Run the cheap checks; None if they are off.
-
-    Raises:
-        SourceError: the policy is strict, and there are errors or warnings.
-    """
+    """Run the cheap checks; None if they are off."""
     if lint == "off":
         return None
     report = lint_listing(listing, Work(1, None), deep=False)

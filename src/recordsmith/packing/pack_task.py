@@ -122,11 +122,7 @@ class PackTask(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_json(cls, document: object) -> PackTask:
-        """Restore a task from `to_json`.
-
-        Raises:
-            OptionError: the document is not a task, or of another version of recordsmith.
-        """
+        """Restore a task from `to_json`."""
         if not isinstance(document, Mapping):
             raise OptionError(option="task", value=document, expected="the JSON of a task")
         if document.get("version") != VERSION:
@@ -306,10 +302,6 @@ def run_task(task: PackTask, out: Location | None = None) -> ShardResult:
 
     Args:
         out: the folder of the dataset, if the task cannot name it: a store in memory.
-
-    Raises:
-        OptionError, or any of NOT_AS_EXPECTED: the task is invalid, or another job writes there.
-        FileAccessError: this machine does not see the source, or cannot write to the folder.
     """
     folder = as_folder(task.out) if out is None else out
     recipe = Recipe.from_json(task.recipe)
@@ -336,22 +328,14 @@ def _plan(task: PackTask, samples: SampleTable, recipe: Recipe) -> Plan:
 
 
 def check_shard_file(name: object) -> str:
-    """Return the name of a shard in a plan or a task, which may come from a file.
-
-    Raises:
-        OptionError: no plan has such a name: a task could replace other files than shards.
-    """
+    """Return the name of a shard in a plan or a task, which may come from a file."""
     if not isinstance(name, str) or not is_valid_file_name(name) or not is_shard_name(name):
         raise OptionError(option="file", value=name, expected="a name of a shard")
     return name
 
 
 def check_visible(reader: object) -> None:
-    """Check that this machine sees the source.
-
-    Raises:
-        FileAccessError: it does not.
-    """
+    """Check that this machine sees the source."""
     root = getattr(reader, "root", None)
     if isinstance(root, Location) and not root.store.is_remote and not root.is_folder():
         raise FileAccessError(

@@ -74,10 +74,6 @@ def make_plan(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -> Pl
 
     Args:
         source: its description. Where it is does not count, as that may differ between machines.
-
-    Raises:
-        OptionError: options conflict with each other or with the listing.
-        SourceError: names of classes or splits cannot be written to files.
     """
     _check_names(listing)
     if not isinstance(recipe.seed, int):

@@ -81,11 +81,7 @@ class Recipe:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Recipe:
-        """Restore a recipe from `to_json`.
-
-        Raises:
-            OptionError: an option is unknown to this version.
-        """
+        """Restore a recipe from `to_json`."""
         unknown = sorted(set(document) - set(vars(cls())))
         if unknown:
             raise OptionError(

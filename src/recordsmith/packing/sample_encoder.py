@@ -67,14 +67,7 @@ class SampleEncoder:
         return not self._images.is_default
 
     def payload(self, content: Content, note: Note) -> bytes:
-        """Convert the content of a sample to the payload of a record.
-
-        Raises:
-            CorruptDataError: an image cannot be decoded, or a PNG does not match its checksums.
-            SourceError: an image cannot be stored as requested.
-            OptionError: the keys do not match the features, or images or keys would change in a
-                record that is not an Example.
-        """
+        """Convert the content of a sample to the payload of a record."""
         payload = self._payload(content, note)
         if self._checks_images:
             check_images(payload, self._image_keys)

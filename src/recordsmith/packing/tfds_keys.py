@@ -70,11 +70,7 @@ class TfdsKeys(KeyScheme):
 
 
 def tfds_template(shard_names: str) -> tuple[str, str]:
-    """The name of the dataset and TFDS's template for a template of shard names.
-
-    Raises:
-        OptionError: TFDS has no such template.
-    """
+    """The name of the dataset and TFDS's template for a template of shard names."""
     template = shard_names.replace("{split}", "{SPLIT}").replace(_NUMBERS, "{SHARD_X_OF_Y}")
     if "tfrecord" not in template:
         template += ".tfrecord"

@@ -134,8 +134,8 @@ def tensorflow(description: Description) -> str:
     if description.payload == "SequenceExample":
         return _SEQUENCES.substitute(
             common,
-            context=_specs("context_features", sections["context"], _tensorflow_feature),
-            lists=_specs("sequence_features", sections["feature_lists"], _tensorflow_steps),
+            context=_specs("context_features", sections.get("context", []), _tensorflow_feature),
+            lists=_specs("sequence_features", sections.get("feature_lists", []), _tensorflow_steps),
         )
     fields = sections.get("features", [])
     decoding = [line for field in fields for line in _tensorflow_decoding(field)]

@@ -1,17 +1,17 @@
-"""The options of the format `recordsmith`, all of which are text."""
+"""The options of the format `recordsmith`, all of which are text, and the messages of errors."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import unquote
 
 from recordsmith.dataset import DEFAULT_PART_BYTES, Dataset
 from recordsmith.dataset import open as open_dataset
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, RecordsmithError
 from recordsmith.stores import Location, is_url
 from recordsmith.stores.location import remote
 from recordsmith.stores.remote.store_options import parse_store_options
@@ -130,3 +130,17 @@ def local_path(path: str) -> str:
     if path.startswith("file:/"):
         path = unquote("/" + path.removeprefix("file:").lstrip("/"))
     return path if is_url(path) else os.path.abspath(path)
+
+
+@contextmanager
+def without_traceback() -> Iterator[None]:
+    """Let Spark show only the message of an error of recordsmith that leaves the block.
+
+    Sets what Spark's own setting `spark.sql.execution.pyspark.udf.hideTraceback.enabled` sets, in
+    this Python worker only: Spark ends it after the error.
+    """
+    try:
+        yield
+    except RecordsmithError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise

@@ -14,8 +14,7 @@ from recordsmith.dataset import Dataset, parts_of, records_of
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.example import Schema
 from recordsmith.spark.filters import where_of
-from recordsmith.spark.messages import without_traceback
-from recordsmith.spark.options import ReadOptions
+from recordsmith.spark.options import ReadOptions, without_traceback
 from recordsmith.spark.types import batch_schema, compared_types, in_stored_unit
 from recordsmith.where import parse_where
 from recordsmith.where.parser import LONGEST

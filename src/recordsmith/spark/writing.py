@@ -11,8 +11,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from recordsmith.building.table_writing import abandon, begin, finish, write_part
 from recordsmith.errors import OptionError
-from recordsmith.spark.messages import without_traceback
-from recordsmith.spark.options import WriteOptions
+from recordsmith.spark.options import WriteOptions, without_traceback
 
 
 @dataclass

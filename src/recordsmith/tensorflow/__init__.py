@@ -5,19 +5,12 @@ import recordsmith.tensorflow
 for batch in recordsmith.tensorflow.batches(loader): ...
 """
 
-try:
-    import tensorflow as tf  # noqa: F401 - to report if it is missing
-except ModuleNotFoundError as error:
-    if error.name != "tensorflow":
-        raise  # it is installed, but one of its dependencies is not
-    from recordsmith.errors import MissingExtraError
+from recordsmith.errors import needs_extra
 
-    raise MissingExtraError("tensorflow", "tensorflow") from None
-
-from recordsmith.tensorflow.parsing import feature_spec, sequence_feature_spec
-from recordsmith.tensorflow.ranks import this_rank
-from recordsmith.tensorflow.stream import batches
-from recordsmith.tensorflow.tensors import convert, element_spec
+with needs_extra("tensorflow"):
+    from recordsmith.tensorflow.parsing import feature_spec, sequence_feature_spec
+    from recordsmith.tensorflow.stream import batches, this_rank
+    from recordsmith.tensorflow.tensors import convert, element_spec
 
 __all__ = [
     "batches",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import json
 import threading
 import time
 import weakref
@@ -23,12 +24,12 @@ import tensorflow as tf
 
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.loading import Loader
-from recordsmith.loading.adapters import check_loader, check_rank
+from recordsmith.loading.adapters import Rank, check_loader, check_rank
 from recordsmith.loading.loader import Iteration
-from recordsmith.tensorflow.ranks import this_rank
 from recordsmith.tensorflow.tensors import ALIGNMENT, EntryParts
 from recordsmith.tensorflow.tensors import element_spec as spec_of
 
+_TRAINERS = ("chief", "master", "worker")  # in the order of TensorFlow's own numbers
 _FOREVER = 2**62  # batches
 _QUIET = 0.05  # s without a call, after which the buffers of TensorFlow count as full
 _PATIENCE = 5.0  # s
@@ -89,6 +90,38 @@ def batches(
     options = tf.data.Options()  # ranks are the loader's: TensorFlow must not split again
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return dataset.with_options(options)
+
+
+def this_rank() -> Rank:
+    """Return rank and world_size of this process: `Loader(..., **this_rank())`.
+
+    Uses the cluster resolver of the current strategy, else TF_CONFIG, else rank 0 of 1. The
+    replicas of a process, such as with MirroredStrategy, have one rank.
+
+    Raises:
+        OptionError: this process does not train, such as a parameter server; or TF_CONFIG is not
+            valid JSON.
+    """
+    resolver = None
+    if tf.distribute.has_strategy():
+        resolver = tf.distribute.get_strategy().cluster_resolver
+    if resolver is None:
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    try:
+        tasks = resolver.cluster_spec().as_dict()
+        kind, number = resolver.task_type, resolver.task_id
+    except json.JSONDecodeError as error:
+        raise OptionError(f"TF_CONFIG is not valid JSON: {error}", option="rank") from None
+    counts = {name: len(tasks.get(name, ())) for name in _TRAINERS}
+    if not any(counts.values()) or kind == "evaluator":  # alone, or next to those that train
+        return Rank(rank=0, world_size=1)
+    if kind not in _TRAINERS or number is None:
+        raise OptionError(
+            f"this process is a {kind}, which does not read batches", option="rank", value=kind
+        )
+    before = _TRAINERS[: _TRAINERS.index(kind)]
+    rank = sum(counts[name] for name in before) + int(number)
+    return Rank(rank=rank, world_size=sum(counts.values()))
 
 
 class _Calls:

@@ -3,23 +3,16 @@
     stream = DataLoader(batches(loader), batch_size=None, pin_memory=True)
     for batch in stream: ...
 
-`conversion` converts batches to tensors, `stream` is the dataset for a DataLoader,
-`worker_iterations` synchronizes its workers, `worker_end` ends them with the main process,
-`sequence` is for samplers, `ranks` finds the rank of this process.
+`stream` is the dataset for a DataLoader, `workers` synchronizes its workers and ends them with the
+main process, `tensors` converts batches, and has single examples for samplers.
 """
 
-try:
-    from recordsmith.loading.adapters import RaggedParts
-    from recordsmith.torch.conversion import convert
-    from recordsmith.torch.ranks import this_rank
-    from recordsmith.torch.sequence import ExampleDataset, examples
-    from recordsmith.torch.stream import TorchBatches, batches
-except ModuleNotFoundError as error:
-    from recordsmith.errors import MissingExtraError
+from recordsmith.errors import needs_extra
 
-    if error.name != "torch":
-        raise
-    raise MissingExtraError("torch", "torch") from error
+with needs_extra("torch"):
+    from recordsmith.loading.adapters import RaggedParts
+    from recordsmith.torch.stream import TorchBatches, batches, this_rank
+    from recordsmith.torch.tensors import ExampleDataset, convert, examples
 
 __all__ = [
     "ExampleDataset",

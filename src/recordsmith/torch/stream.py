@@ -1,27 +1,33 @@
 """The batches of a loader as a dataset of torch, whose items are whole batches.
 
 Without workers, a DataLoader receives the batches that the loader's threads make. With workers,
-each of them has a copy of the loader that makes its share of the batches; `worker_iterations` finds
-where they begin.
+each of them has a copy of the loader that makes its share of the batches; `workers` finds where
+they begin.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import torch.distributed
 import torch.utils.data
 from torch.utils.data import default_collate, get_worker_info
 
 from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
-from recordsmith.loading.adapters import check_loader, check_rank
+from recordsmith.loading.adapters import Rank, check_loader, check_rank
 from recordsmith.loading.number_options import is_same, whole_number
-from recordsmith.torch.conversion import convert
-from recordsmith.torch.ranks import this_rank
-from recordsmith.torch.worker_end import end_with_main_process
-from recordsmith.torch.worker_iterations import Origin, Start, State, WorkerIterations
+from recordsmith.torch.tensors import convert
+from recordsmith.torch.workers import (
+    Origin,
+    Start,
+    State,
+    WorkerIterations,
+    end_with_main_process,
+)
 
 
 class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
@@ -174,6 +180,36 @@ def batches(loader: Loader, *, any_rank: bool = False) -> TorchBatches:
         OptionError: the loader does not have the rank and world_size of this process.
     """
     return TorchBatches(loader, any_rank=any_rank)
+
+
+def this_rank() -> Rank:
+    """Return rank and world_size of this process: `Loader(..., **this_rank())`.
+
+    Uses torch.distributed if it is initialized, else RANK and WORLD_SIZE of the environment, which
+    torchrun sets, else rank 0 of 1.
+
+    Raises:
+        OptionError: RANK and WORLD_SIZE are invalid.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return Rank(
+            rank=torch.distributed.get_rank(), world_size=torch.distributed.get_world_size()
+        )
+    values = [os.environ.get(name) for name in ("RANK", "WORLD_SIZE")]
+    if None in values:
+        return Rank(rank=0, world_size=1)
+    try:
+        rank, world_size = (int(number or "") for number in values)
+    except ValueError:
+        rank, world_size = -1, 0
+    if not 0 <= rank < world_size:
+        raise OptionError(
+            f"the environment has RANK={values[0]} and WORLD_SIZE={values[1]}",
+            option="rank",
+            value=values[0],
+            expected="a rank of at least 0 and below the world size",
+        )
+    return Rank(rank=rank, world_size=world_size)
 
 
 def _batches_of_worker(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]:

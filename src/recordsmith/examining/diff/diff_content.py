@@ -88,8 +88,8 @@ def _notes(report: DiffReport) -> Iterator[str]:
         )
     if report.by is None and report.left_only_count and report.right_only_count:
         yield (
-            "Records that differ in several features are listed as only in A and only in B: no "
-            "feature identifies them. Name one with `--by KEY`."
+            "Changed records are listed as only in A and only in B: no feature identifies them. "
+            "Name one with `--by KEY`."
         )
 
 

@@ -53,26 +53,6 @@ class RecordNote(NamedTuple):
     key: str | None
     features: RecordNotes | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the note as plain JSON values."""
-        features = None
-        if self.features is not None:
-            features = [
-                [*place, note.digest.hex(), note.text] for place, note in self.features.items()
-            ]
-        return {"key": self.key, "features": features}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> RecordNote:
-        """Restore a note from `to_json`."""
-        features = document["features"]
-        if features is not None:
-            features = {
-                (section, key): FeatureNote(bytes.fromhex(digest), text)
-                for section, key, digest, text in features
-            }
-        return cls(document["key"], features)
-
 
 @dataclass(frozen=True)
 class FeatureChange:
@@ -86,10 +66,6 @@ class FeatureChange:
     feature: str
     a: str | None
     b: str | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return section, feature, a and b."""
-        return dict(vars(self))
 
 
 def note_record(payload: memoryview, name: str | None, *, with_features: bool) -> RecordNote:

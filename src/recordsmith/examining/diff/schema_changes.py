@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from recordsmith.example import FeatureSchema, Schema
 
@@ -24,10 +23,6 @@ class SchemaChange:
     what: str
     a: str | None
     b: str | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return section, feature, what, a and b."""
-        return dict(vars(self))
 
 
 def schema_changes(a: Schema, b: Schema) -> tuple[SchemaChange, ...]:

@@ -35,7 +35,7 @@ from recordsmith.examining.verification.verify_report import (
     ShardFindings,
     VerifyReport,
 )
-from recordsmith.examining.verification.verify_task import VerifyTasks
+from recordsmith.examining.verification.verify_task import verify_on
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.stores import PlaceLike
 from recordsmith.tasks import Engine
@@ -108,8 +108,7 @@ def verify(
     if deep or schema is not None:
         found = _check_contents(located, work, report, rules, engine)
     elif engine is not None:
-        tasks = VerifyTasks(located.shards, None, contents=False, images=False)
-        found = tasks.run(engine, work.advance)
+        found, _ = verify_on(engine, located.shards, None, work.advance)
     else:
         found = _check_all(located, work)
     work.finish()
@@ -154,8 +153,8 @@ def _check_contents(
     if is_of_manifest and located.manifest is not None:
         rules = rules_of_schema(located.manifest.schema)
     if engine is not None:
-        tasks = VerifyTasks(located.shards, rules, contents=True, images=report.is_deep)
-        found, checked = tasks.run(engine, work.advance), tasks.checked
+        contents = (rules, report.is_deep)
+        found, checked = verify_on(engine, located.shards, contents, work.advance)
     else:
         with ThreadPoolExecutor(work.threads) as decoding:
             pool = decoding if report.is_deep else None

@@ -120,28 +120,15 @@ class RangeCheck:
         self.advance = advance
         self.with_checksum = with_checksum
 
-    def range(
-        self, start: int, stop: int, *, is_guess: bool = False, searches_all: bool = False
-    ) -> RangeFindings:
-        """Check the frames that begin in start:stop; with `is_guess` from the first one found.
-
-        Args:
-            searches_all: whether to search the whole range for the first one.
-        """
+    def range(self, start: int, stop: int, *, is_guess: bool = False) -> RangeFindings:
+        """Check the frames that begin in start:stop; with `is_guess` from the first one found."""
         if is_guess:
-            first = self._find(start, stop if searches_all else min(stop, start + _SEARCH_BYTES))
-            if first is None:
+            block = self.read(start, min(_SEARCH_BYTES, stop - start) + HEADER_BYTES - 1)
+            place = find_header(block, self.size - start)
+            if place is None:
                 return RangeFindings(None, stop)
-            start = first
+            start += place
         return _Walk(self, start, stop).run()
-
-    def _find(self, start: int, stop: int) -> int | None:
-        for at in range(start, stop, _SEARCH_BYTES):
-            block = self.read(at, min(_SEARCH_BYTES, stop - at) + HEADER_BYTES - 1)
-            place = find_header(block, self.size - at)
-            if place is not None:
-                return at + place
-        return None
 
     def read(self, at: int, size: int) -> memoryview:
         """Read bytes into this thread's buffer; fewer at the end of the file."""

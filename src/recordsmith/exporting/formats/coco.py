@@ -29,9 +29,7 @@ from recordsmith.errors import DataError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.boxes import (
-    NO_BOXES,
-    OBJECT_KEYS,
-    LabelNames,
+    BoxFolder,
     has_objects,
     is_same,
     pixel_extent,
@@ -40,22 +38,14 @@ from recordsmith.exporting.boxes import (
     shortest_float,
 )
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import (
-    IMAGE_KEYS,
-    MASK_KEYS,
     ExportedImage,
     get_floats,
     get_ints,
     get_text,
-    read_image,
-    read_mask,
 )
 from recordsmith.image import decode_mask
 
-_KEPT = (
-    IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK}
-)
 _INTEGER = re.compile("-?[0-9]{1,19}")
 _NO_ID = b'{"id": null, '
 _NO_IMAGE_ID = b', "image_id": null, '
@@ -75,24 +65,23 @@ class _Split:
     """The number of annotations of each image without an id; ids are assigned at the end."""
 
 
-class CocoFiles(FolderExporter, format="coco"):
+class CocoFiles(BoxFolder, format="coco"):
     """Writes images, and JSON files with their boxes."""
 
+    also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK))
+
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        self._out = out
-        self._is_empty = True
-        self._classes = LabelNames.known(dataset.class_names)
+        super().begin(dataset, out)
         self._splits: dict[str, _Split] = {}
         self._annotation_count = 0
         out.reserve(("annotations", "masks"))
 
-    def add(self, example: Features, split: str, position: int) -> None:
+    def write(
+        self, example: Features, split: str, image: ExportedImage, mask: ExportedImage | None
+    ) -> None:
         out = self._out
-        image = read_image(example, out.warn)
         if not image.height:
             raise SourceError("the size of the image is unknown")
-        mask = read_mask(example, image, out.warn)
-        self._is_empty &= mask is None and not has_objects(example)
         annotations = self._annotations(example, image)
         folder = out.split_name(split)
         name, suffix = out.write_image(example, image, folder, mask=mask, masks=f"masks/{folder}")
@@ -113,11 +102,9 @@ class CocoFiles(FolderExporter, format="coco"):
             document = {"id": self._annotation_count, "image_id": image_id, **annotation}
             _append(part.annotations, part.annotation_count, document)
             part.annotation_count += 1
-        out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
-        if self._is_empty:
-            self._out.tally.problems.add(NO_BOXES)
+        super().finish()
         categories = [
             {"id": label, "name": name} for label, name in sorted(self._classes.names.items())
         ]

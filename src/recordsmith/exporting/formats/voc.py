@@ -35,9 +35,7 @@ from recordsmith.example.keys import (
     SOURCE_ID,
 )
 from recordsmith.exporting.boxes import (
-    NO_BOXES,
-    OBJECT_KEYS,
-    LabelNames,
+    BoxFolder,
     Object,
     decimal,
     has_objects,
@@ -45,41 +43,25 @@ from recordsmith.exporting.boxes import (
     read_objects,
 )
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import (
-    IMAGE_KEYS,
-    MASK_KEYS,
     ExportedImage,
     get_int,
     get_ints,
     get_texts,
-    read_image,
-    read_mask,
 )
 from recordsmith.image import channel_count
 
 _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
-_KEPT = (
-    IMAGE_KEYS
-    | MASK_KEYS
-    | OBJECT_KEYS
-    | {
-        SOURCE_ID,
-        OBJECT_DIFFICULT,
-        OBJECT_TRUNCATED,
-        OBJECT_VIEW,
-    }
-)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class VocFiles(FolderExporter, format="voc"):
+class VocFiles(BoxFolder, format="voc"):
     """Writes images, XML files with their boxes, and masks."""
 
+    also_kept = frozenset((SOURCE_ID, OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW))
+
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        self._out = out
-        self._is_empty = True
-        self._classes = LabelNames.known(dataset.class_names)
+        super().begin(dataset, out)
         self._has_boxes = False
         self._lists: dict[str, BinaryIO] = {}
         names: dict[str, str] = {}  # readers know train, val, trainval and test
@@ -89,11 +71,10 @@ class VocFiles(FolderExporter, format="voc"):
             names[split] = name if name is not None and is_free else split
         out.rename_split = names.__getitem__
 
-    def add(self, example: Features, split: str, position: int) -> None:
+    def write(
+        self, example: Features, split: str, image: ExportedImage, mask: ExportedImage | None
+    ) -> None:
         out = self._out
-        image = read_image(example, out.warn)
-        mask = read_mask(example, image, out.warn)
-        self._is_empty &= mask is None and not has_objects(example)
         companions = []
         objects = None
         if has_objects(example) or mask is None:
@@ -108,11 +89,9 @@ class VocFiles(FolderExporter, format="voc"):
             self._list("Main", split, name)
         if mask is not None:
             self._list("Segmentation", split, name)
-        out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
-        if self._is_empty:
-            self._out.tally.problems.add(NO_BOXES)
+        super().finish()
         for name in self._lists:
             self._out.close(name)
         if self._has_boxes and self._classes.names:

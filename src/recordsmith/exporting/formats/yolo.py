@@ -20,9 +20,7 @@ from recordsmith.dataset import Dataset, standard_name
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
 from recordsmith.exporting.boxes import (
-    NO_BOXES,
-    OBJECT_KEYS,
-    LabelNames,
+    BoxFolder,
     centre_and_extent,
     decimal,
     has_objects,
@@ -30,31 +28,28 @@ from recordsmith.exporting.boxes import (
     read_objects,
 )
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import FolderExporter
-from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
+from recordsmith.exporting.images import ExportedImage
 
-_KEPT = IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID}
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _BATCH = 1024
 
 
-class YoloFiles(FolderExporter, format="yolo"):
+class YoloFiles(BoxFolder, format="yolo"):
     """Writes images, text files with their boxes, and `data.yaml`."""
 
+    also_kept = frozenset((SOURCE_ID,))
+
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        self._out = out
-        self._is_empty = True
-        self._classes = LabelNames.known(dataset.class_names)
+        super().begin(dataset, out)
         labels = set(self._classes.names)
         if OBJECT_LABEL in dataset.schema.features and not labels:
             labels = _find_labels(dataset)
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
 
-    def add(self, example: Features, split: str, position: int) -> None:
+    def write(
+        self, example: Features, split: str, image: ExportedImage, mask: ExportedImage | None
+    ) -> None:
         out = self._out
-        image = read_image(example, out.warn)
-        mask = read_mask(example, image, out.warn)
-        self._is_empty &= mask is None and not has_objects(example)
         lines = self._lines(example)
         part = out.split_name(split)
         name, _ = out.write_image(
@@ -66,11 +61,9 @@ class YoloFiles(FolderExporter, format="yolo"):
             companions=[(f"labels/{part}", ".txt")],
         )
         out.write(f"labels/{part}/{name}.txt", "".join(lines).encode())
-        out.count_dropped(example, _KEPT)
 
     def finish(self) -> None:
-        if self._is_empty:
-            self._out.tally.problems.add(NO_BOXES)
+        super().finish()
         moved = [(label, number) for label, number in self._numbers.items() if number != label - 1]
         if moved and moved != [(label, label) for label in self._numbers]:
             self._out.tally.problems.add(

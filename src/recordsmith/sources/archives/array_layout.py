@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from recordsmith.dataset import is_split_name
@@ -37,6 +38,7 @@ _EXPECTED = (
     "idx files such as train-images-idx3-ubyte.gz, or arrays named like images and labels, x_train "
     "and y_train"
 )
+_SAVE = "Save them with numpy.savez(path, images=..., labels=...)."
 _SPLITS = {"t10k": "test"}
 
 
@@ -48,14 +50,14 @@ class NamedArray:
     member: its name in the file.
     split: None if the name has none.
     role: images, labels, or empty.
-    rest: the other words: the name of a feature, or of a dataset.
+    words: the others, which name a feature or a dataset.
     """
 
     file: str
     member: str
     split: str | None
     role: str
-    rest: tuple[str, ...]
+    words: tuple[str, ...]
 
     @property
     def place(self) -> str:
@@ -64,7 +66,7 @@ class NamedArray:
     @property
     def feature(self) -> str:
         """The name of the feature: the same in all splits."""
-        return "_".join(self.rest) or self.role
+        return "_".join(self.words) or self.role
 
 
 @dataclass
@@ -86,7 +88,7 @@ class ArrayPart:
 
 
 @dataclass
-class FoundArrays:
+class ArrayLayout:
     """The arrays of a source.
 
     class_names: by label, if a file next to the arrays has them.
@@ -104,76 +106,52 @@ class FoundArrays:
         return self.files[named.file].array(named.member)
 
 
-def find_arrays(path: Location) -> FoundArrays:
+def find_arrays(path: Location) -> ArrayLayout:
     """Find the arrays of a folder, or those that belong to a file."""
     is_folder = path.is_folder()
     root = path if is_folder else path.parent
-    known = list(walk_names(root)) if is_folder else _near(path)
-    array_files = [name for name in known if is_array_name(name)]
-    _check_pickles(root, known)
-    files = _without_copies(array_files if is_folder else [path.name, *array_files])
+    names = list(walk_names(root)) if is_folder else _near(path)
+    array_names = [name for name in names if is_array_name(name)]
+    _check_pickles(root, names)
+    files = _without_copies(array_names if is_folder else [path.name, *array_names])
     if len(files) > _MAX_FILES:
         raise SourceError(
             f"{len(files):,} files of arrays, such as {files[0]}; expected images and labels of "
             "each split in one file",
             path=path,
-            remedy="Save them with numpy.savez(path, images=..., labels=...).",
+            remedy=_SAVE,
         )
-    found: list[NamedArray] = []
-    opened: dict[str, ArrayFile] = {}
-    for name in files:
-        opened[name] = ArrayFile(root / name)
-        found += [_named(name, member) for member in opened[name].names()]
-    result = FoundArrays(root, opened, [], {}, [])
-    images = [each for each in found if each.role == "images"]
-    if not images:
-        what = join_names(each.place for each in found) if found else summarize_paths(known)
-        raise SourceError(
-            f"no arrays of images: found {what}; expected {_EXPECTED}",
-            path=path,
-            remedy="Save them with numpy.savez(path, images=..., labels=...).",
-        )
-    datasets = dict.fromkeys(map(_dataset, images))
-    if len(datasets) > 1:
-        names = join_names(" ".join(words) or "(none)" for words in datasets)
-        raise SourceError(
-            f"several datasets of arrays: {names}; expected one",
-            path=path,
-            remedy="Pass a file of one of them, or move its files to a folder of their own.",
-        )
-    for split in (*sort_splits(each.split for each in images if each.split), None):
-        own = [each for each in found if each.split == split]
-        with_labels = {each.file for each in own if each.role == "labels"}
-        whole = with_labels & {each.file for each in own if each.role == "images"}
-        for file in dict.fromkeys(each.file if each.file in whole else None for each in own):
-            some = [each for each in own if (each.file if each.file in whole else None) == file]
-            if any(each.role == "images" for each in some):
-                part = ArrayPart(split, _one(some, "images", path), _labels_of(some, path))
-                result.parts.append(part)
-                _add_extras(result, part, some)
-    splits = {part.split for part in result.parts}
+    opened = {name: ArrayFile(root / name) for name in files}
+    arrays = [_named(name, member) for name, file in opened.items() for member in file.names()]
+    _check_images(arrays, names, path)
+    layout = ArrayLayout(root, opened, [], _class_names(root, names), [])
+    for split, group in _groups(arrays):
+        has_labels = any(array.role == "labels" for array in group)
+        labels = _only(group, "labels", path) if has_labels else None
+        part = ArrayPart(split, _only(group, "images", path), labels)
+        layout.parts.append(part)
+        _add_extras(layout, part, group)
+    splits = {part.split for part in layout.parts}
     if None in splits and len(splits) > 1:
-        names = join_names(part.images.place for part in result.parts)
-        raise SourceError(f"only some arrays have a split in their names: {names}", path=path)
+        places = join_names(part.images.place for part in layout.parts)
+        raise SourceError(f"only some arrays have a split in their names: {places}", path=path)
     if len(splits) == 1:
-        result.only_split = only_split(splits, root if is_folder else None)
-        for part in result.parts:
+        layout.only_split = only_split(splits, root if is_folder else None)
+        for part in layout.parts:
             part.split = None
-    used = [each for part in result.parts for each in part.arrays]
-    unused = [each.place for each in found if each not in used]
-    result.files = {each.file: opened[each.file] for each in used}
-    result.class_names = _class_names(root, known)
-    others = [name for name in known if name not in array_files] if is_folder else []
-    is_emnist = any("emnist" in each.rest for each in used)
-    result.notices = [
-        *(["images are transposed, as in the files of EMNIST"] if is_emnist else []),
+    used = [array for part in layout.parts for array in part.arrays]
+    unused = [array.place for array in arrays if array not in used]
+    copies = sorted(set(array_names) - set(files))
+    others = [name for name in names if name not in array_names] if is_folder else []
+    layout.files = {array.file: opened[array.file] for array in used}
+    if any("emnist" in array.words for array in used):
+        layout.notices.append("images are transposed, as in the files of EMNIST")
+    layout.notices += [
         *count_notice(unused, "array", "that belong to no images skipped", shown=_MAX_NAMED),
-        *count_notice(
-            sorted(set(array_files) - set(files)), "compressed copy", "skipped", "compressed copies"
-        ),
+        *count_notice(copies, "compressed copy", "skipped", "compressed copies"),
         *count_notice(others, "file", "of other types not packed"),
     ]
-    return result
+    return layout
 
 
 def walk_names(root: Location) -> list[str]:
@@ -211,11 +189,12 @@ def _near(path: Location) -> list[str]:
         name
         for name in names
         if is_array_name(name)
+        and name != path.name
         and not name.lower().endswith((".npz", ".bin"))
         and (other := _named(name, "")).split == own.split
         and _dataset(other) == _dataset(own)
     ]
-    return [path.name, *(name for name in near if name != path.name), *texts]
+    return [path.name, *near, *texts]
 
 
 def _without_copies(names: Sequence[str]) -> list[str]:
@@ -230,80 +209,109 @@ def _named(file: str, member: str) -> NamedArray:
     folder, _, last = file.rpartition("/")
     stem = re.sub(r"\.(npy|npz|bin)$", "", last.lower().removesuffix(".gz"))
     if is_cifar(last):
-        part = "test" if stem.startswith("test") else "train"
-        what = {"image": "images", "label": "labels"}.get(member, "")
-        return NamedArray(file, member, part, what, (member,))
+        split = "test" if stem.startswith("test") else "train"
+        role = {"image": "images", "label": "labels"}.get(member, "")
+        return NamedArray(file, member, split, role, (member,))
     text = f"{stem} {member}" if member and not last.lower().endswith(".npz") else member or stem
-    split: str | None = None
+    name_split: str | None = None
     role = role_word = ""
-    rest: list[str] = []
+    words: list[str] = []
     for word in _words(text):
         if word in _SPLITS or is_split_name(word):
-            split = split or _SPLITS.get(word, word)
+            name_split = name_split or _SPLITS.get(word, word)
         elif word in _IMAGES | _LABELS and not role:
             role = "images" if word in _IMAGES else "labels"
             role_word = word
         elif not _NOISE.fullmatch(word):
-            rest.append(word)
+            words.append(word)
     outside = [*_words(stem if member else ""), *folder.lower().split("/")[::-1]]
-    split = split or next((w for w in outside if is_split_name(w)), None)
-    if not role:
-        return NamedArray(file, member, split, "", tuple(rest) or (text,))
-    return NamedArray(file, member, split, role, (*rest, role_word))
+    split_of_file = name_split or next(filter(is_split_name, outside), None)
+    own = (*words, role_word) if role else tuple(words) or (text,)
+    return NamedArray(file, member, split_of_file, role, own)
 
 
 def _words(text: str) -> list[str]:
-    joined = _JOINED.sub(lambda found: " ".join(filter(None, found.groups())), text.lower())
-    return _WORDS.findall(joined)
+    parted = _JOINED.sub(lambda match: " ".join(filter(None, match.groups())), text.lower())
+    return _WORDS.findall(parted)
 
 
 def _dataset(array: NamedArray) -> tuple[str, ...]:
     """The words in a name that are neither role nor split."""
-    return array.rest[:-1] if array.role else ()
+    return array.words[:-1] if array.role else ()
 
 
-def _one(arrays: list[NamedArray], role: str, path: Location) -> NamedArray:
-    found = [each for each in arrays if each.role == role]
-    if len(found) > 1:
+def _check_images(arrays: Sequence[NamedArray], names: Sequence[str], path: Location) -> None:
+    """Check that there are images, of one dataset."""
+    datasets = dict.fromkeys(_dataset(array) for array in arrays if array.role == "images")
+    if not datasets:
+        places = join_names(array.place for array in arrays)
         raise SourceError(
-            f"several arrays may be the {role}: {join_names(each.place for each in found)}; "
-            "expected one for each split",
+            f"no arrays of images: found {places or summarize_paths(names)}; expected {_EXPECTED}",
+            path=path,
+            remedy=_SAVE,
+        )
+    if len(datasets) > 1:
+        listed = join_names(" ".join(words) or "(none)" for words in datasets)
+        raise SourceError(
+            f"several datasets of arrays: {listed}; expected one",
+            path=path,
+            remedy="Pass a file of one of them, or move its files to a folder of their own.",
+        )
+
+
+def _groups(arrays: Sequence[NamedArray]) -> Iterator[tuple[str | None, list[NamedArray]]]:
+    """Yield the split of arrays that belong together, which include images.
+
+    A file with images and labels is a group of its own; the other arrays of a split are one.
+    """
+    splits = (array.split for array in arrays if array.role == "images" and array.split)
+    for split in (*sort_splits(splits), None):
+        own = [array for array in arrays if array.split == split]
+        with_labels = {array.file for array in own if array.role == "labels"}
+        whole = with_labels & {array.file for array in own if array.role == "images"}
+        groups: dict[str | None, list[NamedArray]] = {}
+        for array in own:
+            groups.setdefault(array.file if array.file in whole else None, []).append(array)
+        for group in groups.values():
+            if any(array.role == "images" for array in group):
+                yield split, group
+
+
+def _only(arrays: Sequence[NamedArray], role: str, path: Location) -> NamedArray:
+    """The array of a role, of which there must be one."""
+    candidates = [array for array in arrays if array.role == role]
+    if len(candidates) > 1:
+        places = join_names(array.place for array in candidates)
+        raise SourceError(
+            f"several arrays may be the {role}: {places}; expected one for each split",
             path=path,
             remedy="Rename the others, or save what belongs together with "
             "numpy.savez(path, images=..., labels=...).",
         )
-    return found[0]
+    return candidates[0]
 
 
-def _labels_of(arrays: list[NamedArray], path: Location) -> NamedArray | None:
-    has_labels = any(each.role == "labels" for each in arrays)
-    return _one(arrays, "labels", path) if has_labels else None
-
-
-def _add_extras(found: FoundArrays, part: ArrayPart, own: Sequence[NamedArray]) -> None:
+def _add_extras(layout: ArrayLayout, part: ArrayPart, group: Sequence[NamedArray]) -> None:
     """Add the other arrays of numbers with as many rows as the images."""
-    row_count = found.array(part.images).shape[0]
-    if part.labels is not None and (label_count := found.array(part.labels).shape[0]) != row_count:
+    row_count = layout.array(part.images).shape[0]
+    if part.labels is not None and (label_count := layout.array(part.labels).shape[0]) != row_count:
         raise SourceError(
             f"{row_count:,} images in {part.images.place}, but {label_count:,} labels in "
             f"{part.labels.place}",
-            path=found.root,
+            path=layout.root,
             remedy="Save arrays with as many labels as images.",
         )
-    for each in own:
-        if each.role:
-            continue
-        try:
-            array = found.array(each)
-        except SourceError:
-            continue  # such as pickled objects: reported as skipped
-        if array.shape[0] == row_count and array.dtype.kind in "iufb":
-            part.extras.append(each)
+    for named in group:
+        if not named.role:
+            with suppress(SourceError):  # such as pickled objects: reported as skipped
+                array = layout.array(named)
+                if array.shape[0] == row_count and array.dtype.kind in "iufb":
+                    part.extras.append(named)
 
 
-def _class_names(root: Location, known: Sequence[str]) -> dict[int, str]:
+def _class_names(root: Location, names: Sequence[str]) -> dict[int, str]:
     """The names of classes: of EMNIST's mapping, or of CIFAR."""
-    for name in known:
+    for name in names:
         last = posixpath.basename(name)
         if last in ("batches.meta.txt", "fine_label_names.txt"):
             lines = read_lines(root / name)
@@ -319,8 +327,8 @@ def _is_code(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 8 and int(text) < 0x110000
 
 
-def _check_pickles(root: Location, known: Sequence[str]) -> None:
-    for name in known:
+def _check_pickles(root: Location, names: Sequence[str]) -> None:
+    for name in names:
         if is_pickle_name(posixpath.basename(name)) and (root / name).read(0, 1) == _PICKLE_MAGIC:
             raise SourceError(
                 "this is a pickle, as in CIFAR's version for Python; opening it can run code",

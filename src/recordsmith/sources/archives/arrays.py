@@ -26,8 +26,8 @@ from recordsmith.example.keys import (
 )
 from recordsmith.image import encode_png
 from recordsmith.sources.archives.array_layout import (
+    ArrayLayout,
     ArrayPart,
-    FoundArrays,
     find_arrays,
 )
 from recordsmith.sources.archives.npy import array_features
@@ -82,23 +82,23 @@ class Arrays:
             SourceError: there are no arrays of images, several fit, or a file is damaged.
             FileAccessError: a file cannot be read.
         """
-        found = find_arrays(self.path)
-        parts = found.parts
-        label_arrays = _labels(found, parts)
+        layout = find_arrays(self.path)
+        parts = layout.parts
+        label_arrays = _labels(layout, parts)
         labels: npt.NDArray[np.int32] | None = None
         class_names: ClassNames | None = None
         if label_arrays:
             labels = np.concatenate(label_arrays).astype(np.int32)
-            names = {n: found.class_names.get(n, str(n)) for n in np.unique(labels).tolist()}
-            class_names = class_names_of(found.class_names | names)
-        counts = [found.array(part.images).shape[0] for part in parts]
-        files = versions_of(found.root, list(found.files))
+            names = {n: layout.class_names.get(n, str(n)) for n in np.unique(labels).tolist()}
+            class_names = class_names_of(layout.class_names | names)
+        counts = [layout.array(part.images).shape[0] for part in parts]
+        files = versions_of(layout.root, list(layout.files))
         reader = ArrayReader(
-            found.root,
+            layout.root,
             files,
             tuple(_features(part, are_labels=bool(label_arrays)) for part in parts),
             class_names,
-        ).having(found.files)
+        ).having(layout.files)
         row_names = RowNames(
             {part.images.place: rows for part, rows in zip(parts, counts, strict=True)}
         )
@@ -118,7 +118,9 @@ class Arrays:
             references=reference,
         )
         samples.sizes = _sizes(reader, samples, counts)
-        return Listing(samples, reader, class_names, tuple(found.notices), splits, found.only_split)
+        return Listing(
+            samples, reader, class_names, tuple(layout.notices), splits, layout.only_split
+        )
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -197,13 +199,13 @@ def _numbers(splits: Sequence[str], parts: Sequence[ArrayPart]) -> npt.NDArray[n
     return np.array([splits.index(part.split or "") for part in parts], np.int32)
 
 
-def _labels(found: FoundArrays, parts: Sequence[ArrayPart]) -> list[npt.NDArray[Any]]:
+def _labels(layout: ArrayLayout, parts: Sequence[ArrayPart]) -> list[npt.NDArray[Any]]:
     """The labels of each part; none if not all parts have integers from 0 as labels."""
     labels = []
     for part in parts:
         if part.labels is None:
             return []
-        array = found.array(part.labels)
+        array = layout.array(part.labels)
         if array.dtype.kind not in "iub" or array.shape[1:] not in ((), (1,)):
             return []
         labels.append(array.all_rows().reshape(-1))
@@ -215,7 +217,7 @@ def _labels(found: FoundArrays, parts: Sequence[ArrayPart]) -> list[npt.NDArray[
 def _features(part: ArrayPart, *, are_labels: bool) -> tuple[tuple[str, str, str], ...]:
     labels = [] if are_labels or part.labels is None else [part.labels]
     return tuple(
-        (each.feature, each.file, each.member) for each in (part.images, *labels, *part.extras)
+        (array.feature, array.file, array.member) for array in (part.images, *labels, *part.extras)
     )
 
 

@@ -80,13 +80,13 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
 
 def _tfds(tree: FileTree) -> LayoutCandidate | None:
     """A folder of TensorFlow Datasets, of the last version if there are several."""
-    found = [
+    folders = [
         folder.path
         for folder in tree.folders.values()
         if {INFO_NAME, FEATURES_NAME} <= {*folder.names} and MANIFEST_NAME not in folder.names
     ]
-    if found:
-        what = f"TensorFlow Datasets' {posixpath.join(max(found), FEATURES_NAME)}"
+    if folders:
+        what = f"TensorFlow Datasets' {posixpath.join(max(folders), FEATURES_NAME)}"
         return LayoutCandidate("tfds", what, Confidence.MARKED, noun="records")
     infos = [
         posixpath.join(folder.path, INFO_NAME)
@@ -114,8 +114,8 @@ def _shards(tree: FileTree) -> LayoutCandidate | None:
         if not folder.path or (folder.path.count("/") == 0 and find_split(f"{folder.path}/_"))
         for name in folder.names
     ]
-    found = [path for path in every if any(each in path.lower() for each in RECORD_SUFFIXES)]
-    folders = {posixpath.dirname(path) for path in found}
+    shards = [path for path in every if any(each in path.lower() for each in RECORD_SUFFIXES)]
+    folders = {posixpath.dirname(path) for path in shards}
     for folder in folders:
         names = tree.folders[folder].names
         if INFO_NAME in names and (
@@ -123,7 +123,7 @@ def _shards(tree: FileTree) -> LayoutCandidate | None:
             or is_tfds_info((tree.root / posixpath.join(folder, INFO_NAME)).parent)
         ):
             return None  # TensorFlow Datasets, which are more than records
-    for path in found:
+    for path in shards:
         other = detect_other_format(tree.head(path)[:HEAD_BYTES])
         if other is None or other.name.startswith("a gzip of an unknown"):
             return LayoutCandidate(
@@ -176,14 +176,14 @@ def _arrays(tree: FileTree) -> LayoutCandidate | None:
             return LayoutCandidate(
                 "arrays", f"CIFAR's binary files such as {path}", Confidence.MARKED
             )
-    found = [
+    arrays = [
         path for path in every if is_array_name(path) and not is_cifar(posixpath.basename(path))
     ]
-    idx = [path for path in found if not path.lower().endswith((".npy", ".npz"))]
+    idx = [path for path in arrays if not path.lower().endswith((".npy", ".npz"))]
     if idx:
         return LayoutCandidate("arrays", f"idx files such as {idx[0]}", Confidence.MARKED)
     images = sum(folder.image_count for folder in tree.folders.values())
-    named = [path for path in found if path.lower().endswith(".npz") or has_role(path)]
-    if not named or len(found) > _MAX_ARRAYS or images:
+    named = [path for path in arrays if path.lower().endswith(".npz") or has_role(path)]
+    if not named or len(arrays) > _MAX_ARRAYS or images:
         return None
     return LayoutCandidate("arrays", f"arrays in {named[0]}", Confidence.ANNOTATED)

@@ -157,18 +157,18 @@ class ArrayFile:
 
     def _open_zip(self) -> zipfile.ZipFile:
         try:
-            found = zipfile.ZipFile(self._reader)
+            archive = zipfile.ZipFile(self._reader)
         except RecordsmithError:
             raise
         except Exception as error:  # noqa: BLE001 - of zipfile, for any damage
             raise self._damaged(f"not a .npz file, or damaged: {error}") from None
-        names = found.namelist()
+        names = archive.namelist()
         if len(names) > _MAX_MEMBERS or len(set(names)) < len(names):
             raise self._damaged(
                 f"{len(names):,} members, some of one name; expected at most {_MAX_MEMBERS:,} "
                 "arrays with different names"
             )
-        return found
+        return archive
 
     def _member(self, name: str) -> StoredArray:
         assert self._zip is not None
@@ -230,12 +230,12 @@ class ArrayFile:
         if not announced or any(side < 0 for side in shape):
             raise self._damaged(f"{name}: the array is empty: its shape is {shape}")
         if not shape or announced != stop - offset:
-            found = f"{stop - offset:,} bytes follow"
+            problem = f"{stop - offset:,} bytes follow"
             values = " x ".join(f"{side:,}" for side in shape) or "one"
             if announced < stop - offset:
-                found = "more bytes follow"
+                problem = "more bytes follow"
             raise self._damaged(
-                f"{name}: the header announces {values} values of {dtype}, but {found}"
+                f"{name}: the header announces {values} values of {dtype}, but {problem}"
             )
         stride = math.prod(shape[1:]) * dtype.itemsize
         return StoredArray(name, reader, shape, dtype, offset, stride)

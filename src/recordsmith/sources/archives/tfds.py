@@ -187,7 +187,7 @@ def _shards_of(folder: Location, info: TfdsInfo) -> dict[str, Shard]:
         for name, length in zip(split.file_names(info.name), split.shard_lengths, strict=True):
             shard = Shard(folder / name, split.name)
             try:
-                found = shard.record_count
+                record_count = shard.record_count
             except MissingFileError:
                 raise CorruptDataError(
                     Defect.MISSING_SHARD,
@@ -201,11 +201,11 @@ def _shards_of(folder: Location, info: TfdsInfo) -> dict[str, Shard]:
                     path=folder / name,
                     remedy="Decompress it: TFDS reads only plain shards.",
                 )
-            if found != length:
+            if record_count != length:
                 raise CorruptDataError(
                     Defect.RECORD_COUNT,
                     f"{INFO_NAME} has another number of records",
-                    found=f"{found} records",
+                    found=f"{record_count} records",
                     expected=str(length),
                     remedy="Fetch the dataset again.",
                     path=folder / name,
@@ -294,9 +294,9 @@ def _counted_leaf(features: TfdsFeature) -> Leaf:
     names = list(dict.fromkeys(leaf.parts[0] for leaf in leaves))
     counted = [leaf for leaf in leaves if leaf.item_size]
     if len(names) != 1 or not counted:
-        found = f"several: {join_names(names)}" if len(names) > 1 else "none"
+        problem = f"several: {join_names(names)}" if len(names) > 1 else "none"
         raise SourceError(
-            f"{option('window')} needs one feature of steps (a Dataset), found {found}",
+            f"{option('window')} needs one feature of steps (a Dataset), found {problem}",
             remedy="Leave it out to read whole records.",
         )
     return min(counted, key=_cost)
@@ -397,14 +397,14 @@ def _in_record(location: Location, reference: Mapping[str, Any]) -> Iterator[Non
 
 def _payload(frame: bytes) -> memoryview:
     """The payload of a single frame, whose checksums are verified."""
-    found = scan(frame, limit=1, expected=1)
-    if found.defect is not None:
-        raise describe_defect(found, frame, record=0, offset=0)
-    if found.stop != len(frame):
+    frames = scan(frame, limit=1, expected=1)
+    if frames.defect is not None:
+        raise describe_defect(frames, frame, record=0, offset=0)
+    if frames.stop != len(frame):
         raise CorruptDataError(
             Defect.LENGTH_CRC,
             "the shard changed after it was listed",
-            found=f"a record of {found.stop} bytes",
+            found=f"a record of {frames.stop} bytes",
             expected=f"{len(frame)} bytes",
         )
-    return memoryview(frame)[HEADER_BYTES : HEADER_BYTES + int(found.lengths[0])]
+    return memoryview(frame)[HEADER_BYTES : HEADER_BYTES + int(frames.lengths[0])]

@@ -167,10 +167,12 @@ class WebDataset:
         if is_pattern and not path.exists() and not path.is_folder():
             if _BRACES.search(text) and self._is_location:
                 return [Location(path.store, key) for key in _expanded(path.key)]
-            found = list(map(as_location, _expanded(text))) if _BRACES.search(text) else path.glob()
-            if not found:
+            matches = (
+                list(map(as_location, _expanded(text))) if _BRACES.search(text) else path.glob()
+            )
+            if not matches:
                 raise SourceError("no file matches this pattern", path=text)
-            return found
+            return matches
         if not is_folder(path):
             return [path]
         entries = _shown(path)

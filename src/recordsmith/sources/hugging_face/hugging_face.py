@@ -9,6 +9,7 @@ import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from json import dumps
 from typing import Any, Literal, get_args
 
@@ -121,7 +122,7 @@ class HuggingFace:
         self._options = {
             "box_format": box_format,
             "boxes": None if boxes == "stop" else boxes,
-            "colours": None if self._colours is None else _colours_json(self._colours),
+            "colours": [[*map(int, c), int(n)] for c, n in (self._colours or {}).items()] or None,
             "kinds": self._kinds or None,
         }
         self._listing: Listing | None = None
@@ -207,62 +208,58 @@ class _BoxColumns:
     class_names: tuple[str, ...]
 
 
+@dataclass(frozen=True)
 class HuggingFaceReader:
-    """Reads rows, and checks and converts their masks and boxes."""
+    """Reads rows, and checks and converts their masks and boxes.
 
-    def __init__(
-        self,
-        rows: SampleReader,
-        mask: str | None,
-        colours: Mapping[tuple[int, int, int], int] | None,
-        boxes: _BoxColumns | None,
-        box_format: BoxFormat | None,
-        policy: BoxPolicy,
-    ) -> None:
-        """`rows` reads rows with their images; the others as in `HuggingFace`."""
-        self._rows = rows
-        self._mask = mask
-        self._colours = colours
-        self._boxes = boxes
-        self._box_format = box_format
-        self._policy = policy
-        names = () if boxes is None else boxes.class_names
-        labels = {name: label for label, name in enumerate(names)}
-        self._classes = Classes(labels, "the features of the dataset")
+    rows: reads rows with their images. The others are as in `HuggingFace`.
+    """
+
+    rows: SampleReader
+    mask: str | None
+    colours: Mapping[tuple[int, int, int], int] | None
+    boxes: _BoxColumns | None
+    box_format: BoxFormat | None
+    policy: BoxPolicy
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read one row."""
-        content = self._rows.read(sample, note)
-        if self._mask is None and self._boxes is None:
+        content = self.rows.read(sample, note)
+        if self.mask is None and self.boxes is None:
             return content
         assert isinstance(content, Mapping)  # as the row has an image
         features = dict(content)
-        if self._mask is not None and self._mask in features:
-            (data,) = features.pop(self._mask)
-            place = f"{sample.name}, {self._mask}"
-            features |= mask_features(place, data, features, self._colours, note)
-        if self._boxes is not None:
-            features |= self._placed(features, self._boxes, sample.name, note)
+        if self.mask is not None and self.mask in features:
+            (data,) = features.pop(self.mask)
+            place = f"{sample.name}, {self.mask}"
+            features |= mask_features(place, data, features, self.colours, note)
+        if self.boxes is not None:
+            features |= self._placed(features, self.boxes, sample.name, note)
         return features
 
     def kinds(self) -> Mapping[str, Kind]:
-        kinds = {k: kind for k, kind in self._rows.kinds().items() if k != self._mask}
-        if self._boxes is None:
+        kinds = {k: kind for k, kind in self.rows.kinds().items() if k != self.mask}
+        if self.boxes is None:
             return kinds
-        for name in (self._boxes.corners, self._boxes.labels):
+        for name in (self.boxes.corners, self.boxes.labels):
             kinds.pop(name, None)
         return {**kinds, **BOX_KINDS}
 
     def frames(self) -> EncodedRows | None:
         """The rows as records, which `pack` copies; None if they have images."""
-        is_changed = self._mask is not None or self._boxes is not None
-        return None if is_changed else self._rows.frames()  # type: ignore[attr-defined]
+        is_changed = self.mask is not None or self.boxes is not None
+        return None if is_changed else self.rows.frames()  # type: ignore[attr-defined]
 
     def to_json(self) -> dict[str, Any]:
         raise OptionError(
             "the rows of a dataset exist only in this process",
             remedy="Save it with dataset.to_parquet, and pack that file.",
         )
+
+    @cached_property
+    def _classes(self) -> Classes:
+        names = () if self.boxes is None else self.boxes.class_names
+        return Classes({name: n for n, name in enumerate(names)}, "the features of the dataset")
 
     def _placed(
         self, features: dict[str, Any], columns: _BoxColumns, name: str, note: Note
@@ -276,17 +273,17 @@ class HuggingFaceReader:
                 f"{columns.labels!r}",
                 sample=name,
             )
-        if self._box_format == "xywh":
+        if self.box_format == "xywh":
             corners[:, 2:] += corners[:, :2]
-        reader = BoxReader(features, self._policy, note)
+        reader = BoxReader(features, self.policy, note)
         frame = reader.make_frame(0, 0, name)
-        found = []
+        boxes = []
         for number, (box, label) in enumerate(zip(corners.tolist(), labels.tolist(), strict=True)):
             is_known = 0 <= label < len(columns.class_names)
             class_name = columns.class_names[label] if is_known else str(label)
             sides: Corners = (box[0], box[1], box[2], box[3])
-            found.append(AnnotatedObject(f"object {number}", class_name, sides))
-        placed = reader.place(found, frame, self._classes, name)
+            boxes.append(AnnotatedObject(f"object {number}", class_name, sides))
+        placed = reader.place(boxes, frame, self._classes, name)
         reader.finish(name)
         return box_features(placed)
 
@@ -310,8 +307,8 @@ class _Chosen:
 
     def class_names_of_lists(self) -> tuple[str, ...] | None:
         """The class names that all lists of classes have; None if they differ."""
-        found = {*self.list_class_names.values()}
-        return found.pop() if len(found) == 1 else None
+        names = {*self.list_class_names.values()}
+        return names.pop() if len(names) == 1 else None
 
 
 class _Stream:
@@ -447,11 +444,11 @@ def _table_of(pa: Any, columns: Mapping[str, Any], schema: Any) -> Any:
 def is_hub_dataset(given: object) -> bool:
     """Whether an object is a dataset of Hugging Face, or a dict of them by split."""
     if isinstance(given, Mapping):
-        return bool(given) and all(map(_is_one, given.values()))
-    return _is_one(given)
+        return bool(given) and all(map(_is_dataset, given.values()))
+    return _is_dataset(given)
 
 
-def _is_one(given: object) -> bool:
+def _is_dataset(given: object) -> bool:
     return all(hasattr(given, name) for name in ("features", "with_format", "iter"))
 
 
@@ -503,9 +500,8 @@ def _choose(
             )
     images = [c.name for c in columns if c.feature.get("_type") == "Image" and not c.is_list]
     chosen.mask = options["mask_column"]
-    chosen.image = _one(
-        [name for name in images if name != chosen.mask], _IMAGE_NAME, options, "image_column"
-    )
+    others = [name for name in images if name != chosen.mask]
+    chosen.image = _image_column(others, options["image_column"])
     if chosen.mask is None and _MASK_NAME in images and chosen.image not in (None, _MASK_NAME):
         chosen.mask = _MASK_NAME
     if chosen.mask is not None and (chosen.mask not in images or chosen.image is None):
@@ -526,8 +522,10 @@ def _choose(
             (chosen.list_class_names if column.is_list else chosen.class_names)[column.name] = names
     _choose_boxes(chosen, by_name, required=boxes)
     chosen.label = options["label_column"]
-    if chosen.label is None and chosen.class_names:
-        chosen.label = _one(list(chosen.class_names), _LABEL_NAME, {}, "label_column", many=True)
+    if chosen.label is None and _LABEL_NAME in chosen.class_names:
+        chosen.label = _LABEL_NAME
+    elif chosen.label is None and len(chosen.class_names) == 1:
+        (chosen.label,) = chosen.class_names
     listed = chosen.list_class_names
     kept = chosen.class_names_of_lists() if chosen.label is None else None
     lost = [name for name in chosen.class_names if name != chosen.label]
@@ -542,45 +540,37 @@ def _choose(
     return chosen
 
 
-def _one(
-    names: Sequence[str],
-    usual: str,
-    options: Mapping[str, str | None],
-    wanting: str,
-    *,
-    many: bool = False,
-) -> str | None:
+def _image_column(names: Sequence[str], given: str | None) -> str | None:
     """The column that an option names, the usual one, or the only one; None if there is none."""
-    given = options.get(wanting)
     if given is not None and given not in names:
         raise OptionError(
             f"column {given!r} has no images",
-            option=wanting,
+            option="image_column",
             value=given,
             expected=f"one of {join_names(names, 'or')}" if names else "a column of images",
         )
-    if given is not None or usual in names:
-        return given or usual
-    if len(names) > 1 and not many:
+    if given is not None or _IMAGE_NAME in names:
+        return given or _IMAGE_NAME
+    if len(names) > 1:
         raise OptionError(
             f"the columns {join_names(names)} have images",
-            option=wanting,
+            option="image_column",
             expected="the column to store as image/encoded",
-            remedy=f"Pass {option(wanting, names[0])}.",
+            remedy=f"Pass {option('image_column', names[0])}.",
         )
-    return names[0] if len(names) == 1 else None
+    return names[0] if names else None
 
 
 def _choose_boxes(chosen: _Chosen, columns: Mapping[str, FlatColumn], *, required: bool) -> None:
     """Find the columns of boxes and of the classes of the same objects."""
-    found = [
+    pairs = [
         _BoxColumns(name, labels, names)
         for name, column in columns.items()
         if name.rpartition("/")[2] in _BOX_NAMES and column.is_list
         for labels, names in chosen.list_class_names.items()
         if labels.rpartition("/")[0] == name.rpartition("/")[0]
     ]
-    if required and (len(found) != 1 or chosen.image is None):
+    if required and (len(pairs) != 1 or chosen.image is None):
         raise OptionError(
             "the dataset has no single pair of a column of boxes (bbox) and a list of ClassLabels "
             "for them",
@@ -589,10 +579,10 @@ def _choose_boxes(chosen: _Chosen, columns: Mapping[str, FlatColumn], *, require
             remedy="Rename the columns of the boxes to bbox, and cast their classes to ClassLabel.",
         )
     if required:
-        (chosen.boxes,) = found
-    elif found and chosen.image is not None:
+        (chosen.boxes,) = pairs
+    elif pairs and chosen.image is not None:
         chosen.notices.append(
-            f"boxes kept as the feature {found[0].corners}; {option('box_format', 'xywh')} or "
+            f"boxes kept as the feature {pairs[0].corners}; {option('box_format', 'xywh')} or "
             f"{option('box_format', 'xyxy')} stores them as image/object/bbox/…"
         )
 
@@ -609,7 +599,3 @@ def _shape_notice(nested: NestedColumns, chosen: _Chosen) -> list[str]:
 
 def _part_name(split: str) -> str:
     return f"split {split}" if split else "the dataset"
-
-
-def _colours_json(colours: Mapping[Any, int]) -> list[list[int]]:
-    return [[*map(int, colour), int(number)] for colour, number in colours.items()]

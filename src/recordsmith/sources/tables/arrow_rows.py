@@ -59,10 +59,10 @@ class ArrowRows(TableRows):
         self._notices: list[str] = []
         self._units: dict[str, str] = {}
         problems = Problems()
-        for path, found in zip(paths, self._inputs, strict=True):
+        for path, file in zip(paths, self._inputs, strict=True):
             try:
-                self._find_metadata(path, found.schema, image_column)
-                self._add_kinds(path, found.schema, kinds, problems)
+                self._find_metadata(path, file.schema, image_column)
+                self._add_kinds(path, file.schema, kinds, problems)
             except UnicodeDecodeError:
                 raise SourceError("the name of a column is not UTF-8", path=path) from None
         raise_problems(problems)
@@ -89,7 +89,7 @@ class ArrowRows(TableRows):
             raise SourceError("the table has no rows", path=path)
 
     def arrow_schema(self, loss: PrecisionLoss) -> str:
-        schemas = [found.schema for found in self._inputs]
+        schemas = [source.schema for source in self._inputs]
         kept = [
             field.remove_metadata()
             for field in schemas[0]
@@ -103,13 +103,13 @@ class ArrowRows(TableRows):
         return schema_as_text(self._pa.schema(kept))
 
     def notices(self) -> list[str]:
-        found = [
+        nulls_by_column = [
             f"{nulls:,} in {name!r}"
             for name, nulls in self.nulls.items()
             if nulls and not (name == FILENAME and self.image is not None)
         ]
-        if found:
-            return [*self._notices, f"nulls left out of their rows: {', '.join(found)}"]
+        if nulls_by_column:
+            return [*self._notices, f"nulls left out of their rows: {', '.join(nulls_by_column)}"]
         return self._notices
 
     def _find_metadata(self, path: Location, schema: Any, image_column: str | None) -> None:
@@ -157,12 +157,12 @@ class ArrowRows(TableRows):
         """Add the kinds of the columns of a file; one with text must not have numbers elsewhere."""
         pa = self._pa
         stored = pa.schema([field for field in schema if field.name != self.image])
-        found = feature_kinds(stored, problems, f"{path}: ")
+        natural_kinds = feature_kinds(stored, problems, f"{path}: ")
         if self.image is not None:
             problems.extend(
                 f"{path}: column {name!r} has the name of an image feature; rename it"
                 for name in (IMAGE, FILENAME)
-                if name in found
+                if name in natural_kinds
             )
         for field in stored:
             if pa.types.is_null(field.type):
@@ -172,7 +172,7 @@ class ArrowRows(TableRows):
                 problems.add(f"{path}: column {field.name!r} is {field.type}, but {unit} elsewhere")
         nothing = [field.name for field in schema if pa.types.is_null(field.type)]
         self._notices += count_notice(nothing, "column", "without values skipped")
-        for name, natural in found.items():
+        for name, natural in natural_kinds.items():
             kind = declared.get(name, natural)
             before = self._kinds.setdefault(name, kind)
             if {before, kind} == {"int64", "float"}:
@@ -373,8 +373,8 @@ def _open_file(path: Location) -> _Input:
     pa = import_pyarrow()
     is_parquet = path.read(0, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     try:
-        found = _parquet_file(path) if is_parquet else _feather_file(path)
-        return _Input(*flat_table(*found, where=str(path)))
+        opened = _parquet_file(path) if is_parquet else _feather_file(path)
+        return _Input(*flat_table(*opened, where=str(path)))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         form = "Parquet" if is_parquet else "Feather"
         raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None

@@ -49,7 +49,7 @@ _FEW_INTEGERS = 20
 _ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|case")
 
 
-class _Found(NamedTuple):
+class _ImageColumn(NamedTuple):
     """The images of a table: the column, and their folder.
 
     spread: if not empty, the folders in it in which the images are.
@@ -74,8 +74,8 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
             needs=("table",),
         )
         return
-    if found := _metadata(tree):
-        yield found
+    if metadata := _metadata(tree):
+        yield metadata
         return
     tables = list(itertools.islice(tree.files(*_endings(), depth=2), _MAX_TABLES))
     heads = [
@@ -83,7 +83,7 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
         for path in tables
         if not _is_submission(path) and (head := read_table_head(tree, path)) is not None
     ]
-    with_images: dict[TableHead, _Found] = {}
+    with_images: dict[TableHead, _ImageColumn] = {}
     lookup = _Lookup(tree)
     for head in heads:
         if _has_boxes(head):
@@ -159,7 +159,7 @@ def _metadata(tree: FileTree) -> LayoutCandidate | None:
 def _image_readings(
     lookup: _Lookup,
     heads: Sequence[TableHead],
-    with_images: dict[TableHead, _Found],
+    with_images: dict[TableHead, _ImageColumn],
     tables: Sequence[str],
 ) -> Iterator[LayoutCandidate]:
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
@@ -205,7 +205,7 @@ def _paths(heads: Iterable[TableHead]) -> list[str]:
 
 
 def _groups(
-    heads: Iterable[TableHead], with_images: Mapping[TableHead, _Found]
+    heads: Iterable[TableHead], with_images: Mapping[TableHead, _ImageColumn]
 ) -> list[list[TableHead]]:
     """Tables of splits, which have the same columns and images, and each other table alone."""
     groups: dict[Any, list[TableHead]] = {}
@@ -232,8 +232,8 @@ def _folder(path: str) -> str:
 def _why_left_out(
     path: str,
     head: TableHead | None,
-    images: _Found,
-    with_images: dict[TableHead, _Found],
+    images: _ImageColumn,
+    with_images: dict[TableHead, _ImageColumn],
     labels: dict[TableHead, str | None],
     lookup: _Lookup,
 ) -> str:
@@ -264,7 +264,7 @@ def _why_left_out(
     )
 
 
-def _other_folders(tree: FileTree, images: _Found, values: Sequence[str]) -> tuple[str, ...]:
+def _other_folders(tree: FileTree, images: _ImageColumn, values: Sequence[str]) -> tuple[str, ...]:
     """The folders whose images the rows do not name, such as test images."""
     folder = images.folder
     is_below = any("/" in value or "\\" in value for value in values)
@@ -282,10 +282,10 @@ def _other_folders(tree: FileTree, images: _Found, values: Sequence[str]) -> tup
     return (*shown[:_SHOWN_FOLDERS], *rest)
 
 
-def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _Found | None:
+def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _ImageColumn | None:
     """The column of a table whose values are images that are there."""
     best: tuple[Any, ...] = ()
-    found: _Found | None = None
+    chosen: _ImageColumn | None = None
     near = list(_near_folders(tree, head))
     for column, values in itertools.islice(head.columns.items(), _MAX_COLUMNS):
         distinct = list(dict.fromkeys(values))
@@ -296,27 +296,27 @@ def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _Found | N
         step = max(1, len(distinct) // _PROBED)
         probed = distinct[::step][:_PROBED]
         hits = {folder: lookup.hits(folder, probed) for folder in near}
-        candidates = [(len(here), _Found(column, folder)) for folder, here in hits.items()]
-        for number, each in [*candidates, *_spread_images(column, hits)]:
-            name = posixpath.basename(each.folder).lower()
+        candidates = [(len(names), _ImageColumn(column, path)) for path, names in hits.items()]
+        for number, images in [*candidates, *_spread_images(column, hits)]:
+            name = posixpath.basename(images.folder).lower()
             affinity = len(posixpath.commonprefix([name, head.name.lower()]))
-            rank = (len(distinct), number, not each.spread, affinity, name.startswith("train"))
+            rank = (len(distinct), number, not images.spread, affinity, name.startswith("train"))
             if 2 * number >= len(probed) and rank > best:
-                best, found = rank, each
-    return found
+                best, chosen = rank, images
+    return chosen
 
 
-def _spread_images(column: str, hits: Mapping[str, set[str]]) -> Iterator[tuple[int, _Found]]:
+def _spread_images(column: str, hits: Mapping[str, set[str]]) -> Iterator[tuple[int, _ImageColumn]]:
     """Images that are in several folders of one folder, each in one of them."""
     for above in {posixpath.dirname(folder) for folder in hits if folder}:
         inside = {
-            folder: here
-            for folder, here in hits.items()
-            if folder and here and posixpath.dirname(folder) == above
+            folder: names
+            for folder, names in hits.items()
+            if folder and names and posixpath.dirname(folder) == above
         }
-        counts = Counter(value for here in inside.values() for value in here)
+        counts = Counter(value for names in inside.values() for value in names)
         if len(inside) > 1 and set(counts.values()) == {1}:
-            yield len(counts), _Found(column, above, tuple(inside))
+            yield len(counts), _ImageColumn(column, above, tuple(inside))
 
 
 def _near_folders(tree: FileTree, head: TableHead) -> Iterator[str]:
@@ -324,13 +324,13 @@ def _near_folders(tree: FileTree, head: TableHead) -> Iterator[str]:
     above = [head.folder]
     if head.folder:
         above.append(posixpath.dirname(head.folder))
-    found: dict[str, None] = {head.folder: None}
+    near: dict[str, None] = {head.folder: None}
     for folder in above:
         for name in tree.inside(folder):
             path = posixpath.join(folder, name)
-            found[path] = None
-            found |= dict.fromkeys(posixpath.join(path, inner) for inner in tree.inside(path))
-    return itertools.islice(found, _MAX_FOLDERS)
+            near[path] = None
+            near |= dict.fromkeys(posixpath.join(path, inner) for inner in tree.inside(path))
+    return itertools.islice(near, _MAX_FOLDERS)
 
 
 class _Lookup:
@@ -363,7 +363,7 @@ class _Lookup:
         if not known.isdisjoint(names):
             return True
         root = self.tree.root
-        return not is_whole and any(is_file(root / posixpath.join(folder, each)) for each in names)
+        return not is_whole and any(is_file(root / posixpath.join(folder, n)) for n in names)
 
     def _names(self, path: str) -> tuple[frozenset[str], list[str], bool]:
         """The known names in a folder, the suffixes of images, and whether all are known."""
@@ -406,12 +406,12 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
 
 def _split_column(head: TableHead) -> str | None:
     """The column of splits, if there is one."""
-    found = [
+    columns = [
         name
         for name, values in head.columns.items()
         if len(set(values)) > 1 and all(map(is_split_name, set(values)))
     ]
-    return found[0] if len(found) == 1 else None
+    return columns[0] if len(columns) == 1 else None
 
 
 def _are_classes(head: TableHead, name: str, *, is_named: bool) -> bool:
@@ -437,8 +437,8 @@ def _are_integers(values: Sequence[str]) -> bool:
     return all(re.fullmatch(r"-?\d+", value) for value in values)
 
 
-def _correspond(head: TableHead, one: str, other: str) -> bool:
-    left, right = head.columns[one], head.columns[other]
+def _correspond(head: TableHead, column: str, other: str) -> bool:
+    left, right = head.columns[column], head.columns[other]
     pairs = set(zip(left, right, strict=False))
     return len(left) == len(right) and len(pairs) == len(set(left)) == len(set(right))
 
@@ -454,7 +454,7 @@ def _is_submission(path: str) -> bool:
 
 def _has_boxes(head: TableHead) -> bool:
     names = set(map(_plain, head.columns))
-    return any(each <= names for each in _BOX_NAMES)
+    return any(box_names <= names for box_names in _BOX_NAMES)
 
 
 # -- tables without images ------------------------------------------------------------------------
@@ -464,37 +464,35 @@ def _plain_readings(heads: Sequence[TableHead], tables: Sequence[str]) -> Iterat
     """Yield the readings of tables whose rows name no images: all of a folder, or each."""
     top = [head for head in heads if head.folder == ""]
     top = top or [head for head in heads if head.folder == "data"]
-    if not top:
-        return
-    others = [path for path in tables if path not in _paths(top)]
-    is_one = len({os.path.splitext(head.name)[1] for head in top}) == 1
-    if is_one and len({frozenset(head.columns) for head in top}) == 1:
-        what = f"rows of {join_names(_paths(top))}"
-        left_out = tuple(f"{path} (in another folder)" for path in others)
-        reading = LayoutCandidate("table", what, Confidence.ANNOTATED, {}, "rows", left_out)
-        yield _with_classes(reading, top[0])
-        return
-    for head in top:
-        left_out = tuple(f"{path} (other columns)" for path in tables if path != head.path)
-        options = {"table": head.path}
-        what = f"rows of {head.path}"
-        reading = LayoutCandidate("table", what, Confidence.ANNOTATED, options, "rows", left_out)
-        yield _with_classes(reading, head)
+    formats = {os.path.splitext(head.name)[1] for head in top}
+    are_alike = len(formats) == 1 and len({frozenset(head.columns) for head in top}) == 1
+    for group in [top] if are_alike else [[head] for head in top]:
+        paths = _paths(group)
+        why = "in another folder" if are_alike else "other columns"
+        reading = LayoutCandidate(
+            "table",
+            f"rows of {join_names(paths)}",
+            Confidence.ANNOTATED,
+            {} if are_alike else {"table": paths[0]},
+            "rows",
+            tuple(f"{path} ({why})" for path in tables if path not in paths),
+        )
+        yield _with_classes(reading, group[0])
 
 
 def _with_classes(reading: LayoutCandidate, head: TableHead) -> LayoutCandidate:
     """The reading of rows without images, with the column of classes if one has such a name."""
-    found = [
+    columns = [
         name
         for name, values in head.columns.items()
         if (plain := _plain(name)) in _PLAIN_LABEL_NAMES
         and len(values) == head.row_count
         and _are_classes(head, name, is_named=plain in ("class", "label"))
     ]
-    if len(found) != 1:
+    if len(columns) != 1:
         return reading
     return dataclasses.replace(
         reading,
-        what=f"{reading.what}, classes in column {found[0]}",
-        options={**reading.options, "label_column": found[0]},
+        what=f"{reading.what}, classes in column {columns[0]}",
+        options={**reading.options, "label_column": columns[0]},
     )

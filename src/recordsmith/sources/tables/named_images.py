@@ -56,15 +56,12 @@ class ImageNames:
 
     def find(self, name: str) -> tuple[str, int, int] | None:
         """Name, size and version number of a file; None without one, or with several."""
-        found = name
-        if name not in self._files:
-            candidates = self.like(name)
-            self.ambiguous_count += len(candidates) > 1
-            if len(candidates) != 1:
-                return None
-            found = candidates[0]
-        self.named.add(found)
-        return (found, *self._files[found])
+        candidates = [name] if name in self._files else self.like(name)
+        self.ambiguous_count += len(candidates) > 1
+        if len(candidates) != 1:
+            return None
+        self.named.add(candidates[0])
+        return (candidates[0], *self._files[candidates[0]])
 
     def unnamed(self) -> list[str]:
         """The images that were not found."""
@@ -77,10 +74,10 @@ class ImageNames:
             for file in filter(has_image_name, self._files):
                 for key in {name_key(file), name_key(os.path.splitext(file)[0])}:
                     self._by_key.setdefault(key, []).append(file)
-        found = self._by_key.get(name_key(name), [])
-        if not found and has_image_name(name):
-            found = self._by_key.get(name_key(os.path.splitext(name)[0]), [])
-        return found
+        names = self._by_key.get(name_key(name), [])
+        if not names and has_image_name(name):
+            names = self._by_key.get(name_key(os.path.splitext(name)[0]), [])
+        return names
 
 
 class NamedImages:
@@ -111,19 +108,19 @@ class NamedImages:
         """Look up the images of the next rows."""
         table_folder = self._table_folders[table]
         for value in values:
-            found = folder = None
+            file = folder = None
             if value is not None:
                 with suppress(SourceError):  # reading the row raises it
-                    named = image_path(
+                    path = image_path(
                         value, self._column, self.folder, table_folder, "", ignore_note
                     )
-                    folder = named.rpartition("/")[0]
-                    found = self._find(named)
-                if found is None and len(self._missing) < _MAX_SHOWN:
+                    folder = path.rpartition("/")[0]
+                    file = self._find(path)
+                if file is None and len(self._missing) < _MAX_SHOWN:
                     self._missing.append(value)
-            path, size, version = found or ("", 0, 0)
-            self._missing_count += found is None
-            self._paths += path.encode("utf-8", "surrogateescape")
+            image, size, version = file or ("", 0, 0)
+            self._missing_count += file is None
+            self._paths += image.encode("utf-8", "surrogateescape")
             self._path_ends.append(len(self._paths))
             self._sizes.append(size)
             self._versions.append(version)
@@ -193,28 +190,21 @@ class NamedImages:
         return notices + count_notice(unnamed, "image", "without a row skipped")
 
     def _find(self, path: str) -> tuple[str, int, int] | None:
-        found = self._find_directly(path)
-        if (
-            found is None
-            and self._searches_below
-            and not ("/" in path or self._names[""].like(path))
-        ):
-            below = self._index.find_image(path, [""])
-            if isinstance(below, Found):
-                found = self._find_directly(below.path)
-            self._ambiguous_count += isinstance(below, list) and len(below) > 1
-        return found
+        file = self._find_directly(path)
+        is_bare = "/" not in path and self._searches_below
+        if file is None and is_bare and not self._names[""].like(path):
+            match = self._index.find_image(path, [""])
+            if isinstance(match, Found):
+                file = self._find_directly(match.path)
+            self._ambiguous_count += isinstance(match, list) and len(match) > 1
+        return file
 
     def _find_directly(self, path: str) -> tuple[str, int, int] | None:
         folder, _, name = path.rpartition("/")
-        names = self._names.get(folder)
-        if names is None:
-            below = self.folder / folder if folder else self.folder
-            names = self._names[folder] = ImageNames(below)
-        found = names.find(name)
-        if found is None or not folder:
-            return found
-        return (f"{folder}/{found[0]}", *found[1:])
+        if folder not in self._names:
+            self._names[folder] = ImageNames(self.folder / folder if folder else self.folder)
+        file = self._names[folder].find(name)
+        return (f"{folder}/{file[0]}", *file[1:]) if file is not None and folder else file
 
     @cached_property
     def _index(self) -> FileIndex:

@@ -56,9 +56,9 @@ class NestedColumns:
     def check(self, where: str) -> None:
         """Refuse columns whose types have no feature."""
         problems = Problems(
-            f"column {name!r} is {found}"
+            f"column {name!r} is {refused}"
             for name, feature in self._features.items()
-            if (found := _find_refused(feature)) is not None
+            if (refused := _find_refused(feature)) is not None
         )
         if problems:
             names = [name for name, feature in self._features.items() if _find_refused(feature)]
@@ -131,15 +131,15 @@ class NestedColumns:
 
     def _inner_length(self, name: str, depth: int, lengths: Int64Array) -> int:
         """The length of all inner lists of a column at one depth."""
-        found = {*np.unique(lengths).tolist()} | {*self.shapes.get(name, ())[depth : depth + 1]}
-        found.discard(_UNKNOWN)
-        if len(found) > 1:
+        distinct = {*np.unique(lengths).tolist()} | {*self.shapes.get(name, ())[depth : depth + 1]}
+        distinct.discard(_UNKNOWN)
+        if len(distinct) > 1:
             raise SourceError(
-                f"column {name!r} has inner lists of {' and '.join(map(str, sorted(found)))} "
+                f"column {name!r} has inner lists of {' and '.join(map(str, sorted(distinct)))} "
                 "values; expected one length, as a feature is a flat list",
                 remedy="Flatten or pad them with dataset.map.",
             )
-        return int(found.pop()) if found else _UNKNOWN
+        return int(distinct.pop()) if distinct else _UNKNOWN
 
     def _plain(self, array: Any) -> Any:
         return array.storage if isinstance(array, self._pa.ExtensionArray) else array
@@ -175,9 +175,9 @@ def flat_table(
 def described_features(schema: Any) -> Mapping[str, Any]:
     """The types of the columns from the metadata of a schema, as `datasets` writes them to JSON."""
     with suppress(ValueError, KeyError, TypeError, RecursionError):
-        found = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        if isinstance(found, dict):
-            return found
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        if isinstance(features, dict):
+            return features
     return {}
 
 
@@ -199,8 +199,8 @@ def image_bytes(images: Any, column: str) -> Any:
     paths = compute.struct_field(images, "path").to_pylist()
     return pa.array(
         [
-            _read(path, column) if found is None and path else found
-            for found, path in zip(data.to_pylist(), paths, strict=True)
+            _read(path, column) if encoded is None and path else encoded
+            for encoded, path in zip(data.to_pylist(), paths, strict=True)
         ],
         pa.large_binary(),
     )

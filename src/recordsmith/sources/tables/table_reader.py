@@ -75,29 +75,29 @@ class TableFile(NamedTuple):
 
 def other_image_columns(kinds: Mapping[str, Kind], image_column: str | None) -> dict[str, str]:
     """The features of other columns that name images: `mask` of `mask_file_name`."""
-    found = {
+    features = {
         name: name.removesuffix(_FILE_NAME)
         for name, kind in kinds.items()
         if name.endswith(_FILE_NAME) and kind == "bytes" and name not in (_FILE_NAME, image_column)
     }
-    for name, key in found.items():
+    for name, key in features.items():
         if key in kinds:
             raise SourceError(
                 f"the images of column {name!r} become the feature {key!r}, which is a column, too",
                 remedy="Rename one of the columns.",
             )
-    return found
+    return features
 
 
 def table_files(
     names: Sequence[str], paths: Sequence[Location], table: EncodedTable
 ) -> dict[str, TableFile]:
     """The files of an encoded table by name."""
-    found, first = {}, 0
+    files, first = {}, 0
     for name, path, row_count in zip(names, paths, table.counts, strict=True):
-        found[name] = TableFile(path, table, first, row_count)
+        files[name] = TableFile(path, table, first, row_count)
         first += row_count
-    return found
+    return files
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ class TableReader(FilesReader[TableFile]):
             table_folder = "" if self.images is not None else posixpath.dirname(reference["file"])
             value = features.pop(column, None)
             name = image_path(value, column, folder, table_folder, place, note)
-            found = reference.get("image", name)
+            image = reference.get("image", name)
             last = posixpath.basename(name)
-            if posixpath.basename(found) != last and has_image_name(last):
-                is_spelling = name_key(posixpath.basename(found)) == name_key(last)
+            if posixpath.basename(image) != last and has_image_name(last):
+                is_spelling = name_key(posixpath.basename(image)) == name_key(last)
                 how = FOUND_BY_OTHER_SPELLING if is_spelling else FOUND_WITH_SUFFIX
                 note(how, f"{place}: {text_of(value)}")
             for other, key in self.other_images:
@@ -164,7 +164,7 @@ class TableReader(FilesReader[TableFile]):
                 if text_of(value):
                     path = image_path(value, other, folder, table_folder, place, note)
                     features[key] = read_image(folder / path, path)[IMAGE]
-            return features | read_image(folder / found, found)
+            return features | read_image(folder / image, image)
         except FileAccessError as error:
             raise SourceError(str(error), sample=place) from None
 
@@ -228,8 +228,8 @@ def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[s
         )
     name = last_part(text_of(features.get(FILENAME)))
     with located(place):
-        found = image_features(data[0], name)
+        image = image_features(data[0], name)
     if not name:
-        del found[FILENAME]
+        del image[FILENAME]
         features.pop(FILENAME, None)
-    return found
+    return image

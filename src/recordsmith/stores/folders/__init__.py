@@ -12,9 +12,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from recordsmith.stores.checks import check_writable
-from recordsmith.stores.folders.direct import SharedFolderWriter, direct_folder
 from recordsmith.stores.folders.staging import staged, staged_attempt
-from recordsmith.stores.folders.writer import EXPORT_NOTE, FolderWriter
+from recordsmith.stores.folders.writer import (
+    EXPORT_NOTE,
+    FolderWriter,
+    SharedFolderWriter,
+    direct_folder,
+)
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.location import Location, as_folder
 

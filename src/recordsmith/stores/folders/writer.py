@@ -1,19 +1,22 @@
-"""`FolderWriter`, which writes the objects of a new folder, and the notes of such folders."""
+"""`FolderWriter`, which writes a new folder; without renaming, a note comes last."""
 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import IO, Any, BinaryIO
 
 from recordsmith.errors import FileAccessError, OptionError, option
 from recordsmith.stores.local.scratch import spooled_file
 from recordsmith.stores.location import Location
-from recordsmith.stores.small_objects import read_note
+from recordsmith.stores.object_writer import ObjectWriter
+from recordsmith.stores.small_objects import NOTE_BYTES, read_existing, read_note
+from recordsmith.threads import call_with_timeout
 
 EXPORT_NOTE = ".export.json"
 """In the folder of an export: lists its files."""
@@ -64,11 +67,11 @@ class FolderWriter(ABC):
 
 def check_empty(named: str, names: Iterable[str], overwrite: bool) -> None:
     """Raise OptionError if a folder has entries that must not be replaced."""
-    found = sorted(names, key=lambda name: (name == EXPORT_NOTE, name))  # the user's own file first
-    if found and not overwrite:
+    entries = sorted(names, key=lambda name: (name == EXPORT_NOTE, name))  # own files first
+    if entries and not overwrite:
         raise OptionError(
-            f"{named} is not empty: it contains {found[0]}"
-            + (f" and {len(found) - 1:,} more" if len(found) > 1 else ""),
+            f"{named} is not empty: it contains {entries[0]}"
+            + (f" and {len(entries) - 1:,} more" if len(entries) > 1 else ""),
             option="out",
             value=named,
             remedy=(
@@ -128,3 +131,149 @@ def ended_error(named: str) -> FileAccessError:
         named,
         operation="write",
     )
+
+
+# -- without renaming ------------------------------------------------------------------------------
+
+
+class DirectFolderWriter(FolderWriter):
+    """Writes objects under their final names, one after another."""
+
+    def __init__(self, folder: Location, *, overwrite: bool, keeping: Mapping[str, str]) -> None:
+        """Arguments as of `write_folder`."""
+        super().__init__()
+        self.entries: set[str] = set()
+        """The names directly in the folder."""
+        self._folder = folder
+        self._overwrite = overwrite
+        self._keeping = keeping
+        self._open: dict[str, tuple[ObjectWriter, BinaryIO]] = {}
+        self._written: list[str] = []
+        self._noted: set[str] = set()
+        self._job = ""  # in the note as long as other processes may write
+
+    def open(self, name: str) -> BinaryIO:
+        writer = self._open_object(name)
+        file = io.BufferedWriter(writer)
+        self._open[name] = writer, file
+        return file
+
+    def _open_object(self, name: str) -> ObjectWriter:
+        entry = name.partition("/")[0]
+        if entry not in self.entries:
+            self._begin([entry], [entry])
+        return (self._folder / name).open_write(overwrite=False)
+
+    def close(self, name: str) -> int:
+        writer, file = self._open[name]
+        file.flush()
+        size_bytes = writer.tell()
+        writer.publish()
+        self._written.append(name)
+        del self._open[name]
+        file.close()
+        return size_bytes
+
+    def share(self, names: Collection[str]) -> dict[str, Any]:
+        self._job = os.urandom(16).hex()
+        entries = {name.partition("/")[0] for name in names}
+        there = {entry.name for entry in self._folder.list_entries()}
+        self._begin(entries, entries & there)
+        self._written += names
+        return {"folder": str(self._folder.absolute()), "job": self._job}
+
+    def take(self, name: str, attempt: str) -> None:
+        """Nothing is left to do: it has its name."""
+
+    def discard(self) -> None:
+        super().discard()
+        for writer, file in self._open.values():
+            writer.discard()
+            with suppress(OSError, ValueError):  # what its buffer holds cannot be written
+                file.close()
+        self._open.clear()
+
+    def remove(self) -> None:
+        """Delete what was written."""
+        self.discard()
+        if self._job:  # a process that is still writing finds out
+            self._job = ""
+            self._put_note()
+        for name in self._written:
+            (self._folder / name).delete()
+        (self._folder / BEGUN_NOTE).delete()
+
+    def _begin(self, entries: Collection[str], in_the_way: Collection[str]) -> None:
+        """Note entries before they are written, and remove what is in their way.
+
+        The first ones also remove an earlier export, its note first. If this process is killed, the
+        next one that overwrites the folder finds in the note what is left.
+        """
+        removed = {*in_the_way} if self._overwrite else set()
+        if self._overwrite and not self.entries:
+            removed |= {*earlier_entries(self._folder), *earlier_entries(self._folder, BEGUN_NOTE)}
+        for name in sorted(removed):
+            place = self._folder / name
+            check_kept(place.identity, str(place), self._keeping)
+        self.entries.update(entries)
+        self._noted |= {*entries, *removed}
+        self._put_note()
+        for name in (EXPORT_NOTE, *sorted(removed)) if removed else ():
+            place = self._folder / name
+            for location in [*place.list(), place]:
+                location.delete()
+
+    def _put_note(self) -> None:
+        note = {"job": self._job} if self._job else {}
+        (self._folder / BEGUN_NOTE).put(note_to_bytes(note, self._noted))
+
+
+class SharedFolderWriter(DirectFolderWriter):
+    """Writes objects of a folder that another process creates, as long as that is at work.
+
+    Attempts may write the same object: each puts it as a whole, and their bytes are equal.
+    """
+
+    def __init__(self, folder: Location, job: str) -> None:
+        super().__init__(folder, overwrite=True, keeping={})
+        self._job = job
+
+    def _open_object(self, name: str) -> ObjectWriter:
+        self._check()
+        writer = (self._folder / name).open_write()
+        writer.check = self._check
+        return writer
+
+    def _check(self) -> bool:
+        note = read_existing(self._folder / BEGUN_NOTE, NOTE_BYTES)
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            if note is not None and json.loads(note)["job"] == self._job:
+                return True
+        raise ended_error(str(self._folder))
+
+
+@contextmanager
+def direct_folder(
+    folder: Location, note: Mapping[str, Any], *, overwrite: bool, keeping: Mapping[str, str]
+) -> Iterator[FolderWriter]:
+    """Write a folder where objects cannot be renamed; see `write_folder`."""
+    if folder.key and folder.exists():
+        raise file_error(str(folder))
+    names = [
+        name for name, kind, *_ in folder.list_entries()
+        if kind != "folder" or (folder / name).is_folder()  # it may be empty
+    ]  # fmt: skip
+    check_empty(str(folder), names, overwrite)
+    writer = DirectFolderWriter(folder, overwrite=overwrite, keeping=keeping)
+    try:
+        yield writer
+        (folder / EXPORT_NOTE).put(note_to_bytes(note, writer.entries))
+        (folder / BEGUN_NOTE).delete()
+    except BaseException as error:
+        with suppress(FileAccessError):  # the reason for removing it is of more use
+            if isinstance(error, Exception):
+                writer.remove()
+            else:
+                call_with_timeout(writer.remove)
+        raise
+    writer.discard()  # closes temporary files

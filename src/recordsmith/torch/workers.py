@@ -20,10 +20,12 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from multiprocessing import context, current_process, parent_process, reduction
 from typing import Any, TypeAlias
 
@@ -36,12 +38,7 @@ State: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Origin:
-    """What the iterations count from.
-
-    main: the process id of the main process.
-    load_count: how many states its loader had loaded.
-    state: where its loader would begin.
-    """
+    """What iterations count from: a main process, its loader's number of loads, and its state."""
 
     main: int
     load_count: int
@@ -49,21 +46,17 @@ class Origin:
 
     @classmethod
     def here(cls, loader: Loader) -> Origin:
-        """Return what the iterations count from whose workers this process starts now."""
+        """Return what the iterations of workers count from that this process starts now."""
         state = loader.for_worker(0, 1).state_dict()
         return cls(os.getpid(), loader._load_count, state)  # noqa: SLF001 - in the same package
 
 
 @dataclass(frozen=True)
 class Start:
-    """The start of a worker process in an iteration.
+    """The start of a worker process in an iteration, which has a number in its main process.
 
-    seed, worker_count: of the iteration; persistent workers keep their seed.
-    worker, process: the number of this worker, and its process id.
-    begin: where the iteration begins; None if it is not known yet.
-    number: of the iteration, counted in each main process.
-    first_process: the number of the process of worker 0, as multiprocessing counts the processes
-        that the main process creates; None if unknown.
+    Persistent workers keep their seed. `first_process` is the number of the process of worker 0, as
+    multiprocessing counts those that the main process creates.
     """
 
     origin: Origin
@@ -93,21 +86,17 @@ class Start:
 
     def is_of_one_iteration(self, other: Start) -> bool:
         """Whether both may be workers of one iteration."""
-        return (self.origin, self.seed, self.worker_count) == (
-            other.origin,
-            other.seed,
-            other.worker_count,
-        )
+        seeds = (self.seed, self.worker_count) == (other.seed, other.worker_count)
+        return seeds and self.origin == other.origin
 
 
 class WorkerIterations:
-    """The iterations that the workers of one loader have begun.
+    """The iterations that the workers of one loader have begun, in a shared file.
 
     A spawned process shares them; any other copy begins without any.
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
-        """`descriptor`: of the shared file."""
         self._descriptor = _anonymous_file() if descriptor is None else descriptor
         weakref.finalize(self, os.close, self._descriptor)
 
@@ -119,9 +108,7 @@ class WorkerIterations:
     def join(self, start: Start, later: Callable[[State], State]) -> State:
         """Add a worker to its iteration; return where the iteration begins.
 
-        Args:
-            start: its `begin`, if it has one, is that of the iteration from now on.
-            later: returns where the iteration begins that follows one.
+        That is where the worker says, if it does. `later` returns where the next iteration begins.
 
         Raises:
             OptionError: the main process has loaded a state since this worker began.
@@ -173,12 +160,9 @@ class WorkerIterations:
     def _starts(self, main: int) -> list[Start]:
         """Return the starts of the workers of a main process, in order."""
         text = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
-        found = [json.loads(line) for line in text.splitlines()]
-        return [
-            Start(**{**fields, "origin": Origin(**fields["origin"])})
-            for fields in found
-            if fields["origin"]["main"] == main
-        ]
+        lines = (json.loads(line) for line in text.splitlines())
+        starts = (Start(**{**fields, "origin": Origin(**fields["origin"])}) for fields in lines)
+        return [start for start in starts if start.origin.main == main]
 
     def _add(self, start: Start) -> None:
         line = json.dumps(asdict(start)).encode() + b"\n"
@@ -242,3 +226,22 @@ def _anonymous_file() -> int:
     descriptor, path = tempfile.mkstemp()
     os.unlink(path)
     return descriptor
+
+
+@cache
+def end_with_main_process() -> None:
+    """End this worker as soon as its main process has ended, if torch does not.
+
+    A worker of torch looks whether the process that forked it has ended. With the start method
+    forkserver that is the fork server, which ends after all workers, so each would wait for the
+    other.
+    """
+    main = parent_process()
+    if main is None or main.pid == os.getppid():
+        return
+
+    def wait_and_end() -> None:
+        main.join()
+        os._exit(1)
+
+    threading.Thread(target=wait_and_end, name="recordsmith-main-ended", daemon=True).start()

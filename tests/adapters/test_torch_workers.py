@@ -12,7 +12,7 @@ import pytest
 import recordsmith as rs
 
 pytest.importorskip("torch")
-iterations = pytest.importorskip("recordsmith.torch.worker_iterations")
+iterations = pytest.importorskip("recordsmith.torch.workers")
 
 ORIGIN = {"epoch": 0}
 

@@ -1,0 +1,337 @@
+"""`recordsmith head`, `sheet` and `export`, which have options that choose records."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import WHICH, Json, Paths, Split, one_or_all
+from recordsmith.cli.parsing import parse_numbers
+from recordsmith.cli.wording import show_command
+from recordsmith.errors import MOST_PROBLEMS, DataError, OptionError, SourceError, option
+
+if TYPE_CHECKING:
+    from recordsmith.dataset import Dataset
+    from recordsmith.exporting import ExportReport
+
+_PRINTED_COUNT = 5  # without options
+_DRAWN_COUNT = 30
+
+_OnePath: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        help="One TFRecord file or folder; for several files, a quoted pattern such as "
+        "'data/*.tfrecord'.",
+        metavar="PATH",
+        show_default=False,
+    ),
+]
+_At: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Only the records at these positions, such as 9 or 143,10-20.",
+        metavar="POSITIONS",
+        rich_help_panel=WHICH,
+    ),
+]
+_Where: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Only records that match, such as 'image/class/label in (1, 2)'.",
+        metavar="CONDITION",
+        rich_help_panel=WHICH,
+    ),
+]
+
+
+def head(
+    paths: Paths,
+    *,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--count",
+            help="The first N records. [default: 5; all with --at]",
+            min=0,
+            metavar="N",
+            rich_help_panel=WHICH,
+        ),
+    ] = None,
+    at: _At = None,
+    where: _Where = None,
+    descriptors: str | None = None,
+    message: str | None = None,
+    split: Split = None,
+    json: Json = False,
+) -> None:
+    """Records that are not Examples are printed as numbered fields, or, with --descriptors and
+    --message, with the names of your .proto file.
+
+    Example: `recordsmith head out -n 3`
+
+    Selected records: `recordsmith head out --at 143,9`
+
+    Filter: `recordsmith head out --where 'image/class/label == 3'`
+
+    Own messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.Box`
+
+    Args:
+        descriptors: your own message types, written by `protoc --include_imports
+            --descriptor_set_out=FILE`.
+        message: the message type of the records, such as my.Box.
+    """
+    from recordsmith.cli import record_text
+    from recordsmith.dataset import records_of
+
+    if (descriptors is None) != (message is None):
+        raise OptionError(
+            f"{option('descriptors')} and {option('message')} need each other",
+            option="descriptors",
+            remedy="Pass both of them, or neither.",
+        )
+    decoder = None
+    if descriptors is not None and message is not None:
+        from recordsmith.example import MessageDecoder
+
+        decoder = MessageDecoder(descriptors, message)
+    chosen = _chosen_records(one_or_all(paths), split, at, where)
+    records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
+    if at is not None:  # in the order as typed
+        order = {number: rank for rank, number in enumerate(dict.fromkeys(parse_numbers(at, "at")))}
+        if [*order] != sorted(order):
+            records = sorted(records, key=lambda numbered: order[numbered[0]])
+    elif count is None:
+        count = _PRINTED_COUNT
+    documents = []
+    is_empty = True
+    for position, (shard, number, record) in islice(records, count):
+        is_empty = False
+        fields = None
+        if decoder is not None:
+            try:
+                fields = decoder.decode(record)
+            except DataError as error:
+                error.path, error.record = str(shard.location), number
+                raise
+        if json and fields is None:
+            documents.append({"position": position, **record_text.to_document(record)})
+        elif json:
+            named = {"payload": message, "message": record_text.json_value(fields)}
+            documents.append({"position": position, "size_bytes": len(record), **named})
+        else:
+            print(console.bold(f"record {position}") + f"  {console.size(len(record))}")
+            for line in (
+                record_text.describe(record)
+                if fields is None
+                else record_text.describe_message(fields)
+            ):
+                print(f"  {line}")
+    if json:
+        console.print_json({"records": documents})
+    elif count != 0 and is_empty:
+        print("no records" if where is None else "no record matches")
+
+
+def sheet(
+    path: _OnePath,
+    out: str,
+    options: Annotated[dict[str, Any], OptionsOf("sheet", panels={WHICH: "seed"})],
+    *,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--count",
+            help="N records, evenly spread. [default: 30; all with --at]",
+            min=1,
+            metavar="N",
+            rich_help_panel=WHICH,
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(help="N random records.", min=1, metavar="N", rich_help_panel=WHICH),
+    ] = None,
+    seed: int | None = None,
+    split: Split = None,
+    at: _At = None,
+    where: _Where = None,
+    json: Json = False,
+) -> None:
+    """Example: `recordsmith sheet out sheet.png --split train -n 24`
+
+    Selected records: `recordsmith sheet out sheet.png --at 143,9`
+
+    Sample: `recordsmith sheet out sheet.png --sample 30 --seed 1`
+
+    Args:
+        out: the image file to write: .png or .jpg.
+        seed: random seed of --sample. [default: 0]
+    """
+    if seed is not None and sample is None:
+        raise OptionError(f"{option('seed')} needs {option('sample')}", option="seed")
+    if sum(given is not None for given in (count, sample, at)) > 1:
+        raise OptionError(
+            f"{option('count')}, {option('sample')} and {option('at')} exclude each other",
+            option="count",
+            remedy="Pass only one of them.",
+        )
+    dataset: Any = path
+    positions: Sequence[int] = ()
+    if at is not None or where is not None:
+        dataset, positions = _chosen_records(path, split, at, where)
+        split = None
+    if count is None:
+        count = sample or (_DRAWN_COUNT if at is None else len(dataset))
+    drawn_seed = None if sample is None else seed or 0
+    report = rs.sheet(dataset, out, split=split, count=count, seed=drawn_seed, **options)
+    if positions:
+        report.positions = [positions[place] for place in report.positions]
+    if json:
+        console.print_json(report.to_json())
+        return
+    drawn = console.count(len(report.positions), "record")
+    size = f"{report.width}x{report.height} pixels"
+    title = f"drew {drawn} into {console.printable(str(report.path))}"
+    console.print_line(f"{title}, {size}", title=title)
+    console.print_list(f"{len(report.problems):,} could not be drawn", report.problems)
+
+
+def export(
+    path: _OnePath,
+    out: str,
+    options: Annotated[dict[str, Any], OptionsOf("export")],
+    *,
+    split: Split = None,
+    at: _At = None,
+    where: _Where = None,
+    restore_types: Annotated[
+        bool | None,
+        typer.Option(
+            "--restore-types/--stored-types",
+            help="csv, parquet, feather: the types of the table that was packed, or those of the "
+            "records: int64, float32 and bytes. [default: those of the table, where known]",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Images are written byte for byte. Names that are not valid file names are changed and
+    reported. OUT appears when it is complete; an interrupted job leaves no output.
+
+    Example: `recordsmith export out images --format coco`
+
+    Filter: `recordsmith export out daisies --where 'image/class/text == "daisy"'`
+
+    Args:
+        out: the folder to write.
+    """
+    chosen = _chosen_records(path, split, at, where)
+    try:
+        with console.progress_bar("exporting") as progress:
+            report = rs.export(
+                chosen.dataset, out, restore_types=restore_types, **options, progress=progress
+            )
+    except SourceError as error:
+        if error.records:
+            error.advise(f"`{chosen.command([path], split, error.records)}` shows the first ones.")
+        raise
+    console.print_result(report, lambda: _print_export_report(report), json=json)
+    if report.skipped_positions and not json:
+        command = chosen.command([path], split, report.skipped_positions)
+        console.print_line(f"show it: `{command}`", "  ")
+
+
+def _print_export_report(report: ExportReport) -> None:
+    """Print the summary of a job."""
+    records = console.count(report.record_count, "record")
+    files = console.count(report.file_count, "file")
+    folder = console.printable(str(report.folder))
+    title = f"exported {records} to {folder} ({report.format} format, {files})"
+    console.print_summary(title, report.splits, console.size(report.size_bytes))
+    changes = [
+        f"{'' if change.position is None else f'record {change.position}: '}"
+        f"{change.name} -> {change.file}"
+        for change in report.changed_names
+    ]
+    console.print_list(f"changed names, {len(changes):,}", changes)
+    dropped_features = [
+        f"{key} of {console.count(records, 'record')}"
+        for key, records in report.dropped_features.items()
+    ]
+    console.print_list(f"features that {report.format} cannot represent", dropped_features)
+    for title, number, lines in (
+        (f"skipped {report.skipped_count:,}", report.skipped_count, report.skipped),
+        (f"problems, {report.problem_count:,}", report.problem_count, report.problems),
+    ):
+        with console.not_quiet():
+            console.print_list(title, lines, MOST_PROBLEMS, number=number)
+
+
+# -- which records ---------------------------------------------------------------------------------
+
+
+class _ChosenRecords(NamedTuple):
+    """The records that the options choose, and their positions in the dataset as opened."""
+
+    dataset: Dataset
+    positions: Sequence[int]
+
+    def command(self, paths: Sequence[str], split: str | None, places: Sequence[int]) -> str:
+        """Return the command that shows the records at some places of `dataset`."""
+        return show_command(paths, [self.positions[place] for place in places], split)
+
+
+def _chosen_records(
+    paths: str | list[str], split: str | None, at: str | None, where: str | None
+) -> _ChosenRecords:
+    """Open paths and apply --at and --where; positions count in the dataset as opened.
+
+    Raises:
+        OptionError: a position is not below the number of records, or both options are given.
+    """
+    if at is not None and where is not None:
+        raise OptionError(
+            f"{option('at')} and {option('where')} exclude each other",
+            option="at",
+            remedy="Pass only one of them.",
+        )
+    opened = rs.open(paths, split)
+    if where is not None:
+        matching = opened.filter(where)
+        return _ChosenRecords(matching, _positions_in(opened, matching))
+    if at is None:
+        return _ChosenRecords(opened, range(sys.maxsize))
+    positions = sorted({*parse_numbers(at, "at")})
+    count = len(opened)
+    if positions[-1] >= count:
+        of_split = "" if split is None else f" in {split}"
+        raise OptionError(
+            f"there is no record {positions[-1]:,}{of_split}",
+            option="at",
+            value=at,
+            expected=f"positions from 0 to {count - 1:,}" if count else "a dataset with records",
+        )
+    return _ChosenRecords(opened.select(positions), positions)
+
+
+def _positions_in(opened: Dataset, selected: Dataset) -> list[int]:
+    """Return the positions in `opened` of the records that are selected from it."""
+    import numpy as np
+
+    from recordsmith.dataset import records_of
+
+    positions, whole = records_of(selected).positions.all(), records_of(opened).positions
+    if not whole.is_everything:
+        known = whole.all()
+        order = np.argsort(known)
+        positions = order[np.searchsorted(known, positions, sorter=order)]
+    return list(map(int, positions))
