@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from recordsmith.dataset import Shard
-from recordsmith.dataset.parts import shard_from_json, shard_to_json
+from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.errors import FileAccessError, ForbiddenFileError
 from recordsmith.examining.rules import Rules
 from recordsmith.examining.verification.deep_check import (
@@ -40,7 +40,7 @@ def verify_on(
 
     def tasks() -> Iterator[Task]:
         for number, shard in enumerate(shards):
-            document = shard_to_json(shard)
+            document = shard_for_task(shard)
             size = document["size_bytes"] or 0
             yield Task(_verify_shard, number, str(shard.location), size, (document, contents))
 
@@ -63,7 +63,7 @@ def verify_on(
 
 def _verify_shard(content: tuple[Mapping[str, Any], Contents | None]) -> _Result:
     document, contents = content
-    shard = shard_from_json(document)
+    shard = shard_from_task(document)
     findings = ShardFindings(str(shard.location))
     error = None
     with ThreadPoolExecutor(1) as decoding:
