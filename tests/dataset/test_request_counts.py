@@ -21,12 +21,7 @@ from recordsmith.cli.records import head
 from recordsmith.dataset import MANIFEST_NAME, read_manifest, records_of
 from recordsmith.dataset.manifest import PublishNote, begun_location
 from recordsmith.dataset.shard_index import ShardIndex, index_locations, index_pieces, load_index
-from recordsmith.errors import (
-    CorruptDataError,
-    Defect,
-    FileAccessError,
-    OptionError,
-)
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.stores import FolderEntry, Location, ObjectInfo
 from recordsmith.stores.cache import CachedStore
 from recordsmith.wire import encode_records

@@ -147,10 +147,7 @@ def test_index_damaged_at_any_byte_is_rebuilt(foreign: Path, place: int) -> None
     Shard(foreign, "")._build_index()
     path = index_paths(foreign)[0]
     good = path.read_bytes()
-    for damaged in (
-        good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :],
-        good[:place],
-    ):
+    for damaged in (good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :], good[:place]):
         path.write_bytes(damaged)
         assert load_index(foreign) is None
         assert Shard(foreign, "").index.record_count == len(BIG_PAYLOADS)

@@ -175,10 +175,7 @@ def test_error_at_the_end_leaves_no_file(
     monkeypatch.setattr(os, step, fail)
     with (
         raises(
-            rs.FileAccessError,
-            path=tmp_path / "a.tfrecord",
-            operation="write",
-            errno=errno.EIO,
+            rs.FileAccessError, path=tmp_path / "a.tfrecord", operation="write", errno=errno.EIO
         ),
         ShardWriter(tmp_path / "a.tfrecord", overwrite=True) as writer,
     ):

@@ -15,14 +15,7 @@ from typing import Any
 from recordsmith.errors import DataError, OptionError
 from recordsmith.wire import detect_other_format, read_records
 
-NOT_AS_EXPECTED = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
+NOT_AS_EXPECTED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 """What Python raises when a document does not have the expected structure."""
 
 _HEAD_BYTES = 4096

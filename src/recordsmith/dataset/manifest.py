@@ -21,19 +21,9 @@ from recordsmith.dataset.documents import (
     json_of,
     line_in_json,
 )
-from recordsmith.dataset.labels import (
-    LABEL_MAP_NAME,
-    LABELS_NAME,
-    ClassNames,
-    class_names_in_json,
-)
+from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
-from recordsmith.errors import (
-    CorruptDataError,
-    Defect,
-    FileAccessError,
-    option,
-)
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
 from recordsmith.example import Schema
 from recordsmith.stores import (
     NOTE_BYTES,

@@ -310,11 +310,7 @@ class Shard:
             return self._index
 
     def blocks(
-        self,
-        start: int = 0,
-        stop: int | None = None,
-        *,
-        check_payloads: bool = True,
+        self, start: int = 0, stop: int | None = None, *, check_payloads: bool = True
     ) -> Iterator[RecordBlock]:
         """Yield the records start:stop in order; block positions count from the shard's start.
 

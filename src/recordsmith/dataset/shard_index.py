@@ -193,10 +193,7 @@ def find_index(
 
 
 def _saved_indexes(
-    shard: Location,
-    info: ObjectInfo | None,
-    is_next_to_it: bool = True,
-    is_cached: bool = True,
+    shard: Location, info: ObjectInfo | None, is_next_to_it: bool = True, is_cached: bool = True
 ) -> Iterator[SavedIndex]:
     locations: Sequence[Location] = index_locations(shard)
     if shard.store.is_remote:
@@ -221,11 +218,7 @@ def _saved_indexes(
 
 
 def index_pieces(
-    shard: PlaceLike,
-    index: ShardIndex,
-    info: ObjectInfo | None = None,
-    *,
-    has_samples: bool = True,
+    shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None, *, has_samples: bool = True
 ) -> tuple[bytes | memoryview, ...]:
     """The content of an index file for a shard."""
     location = as_location(shard)
@@ -233,11 +226,7 @@ def index_pieces(
     size = info.size_bytes
     samples = _sample_checksum(location, size, info) if has_samples else 0
     head = _HEADER.pack(
-        _MAGIC,
-        size,
-        samples,
-        COMPRESSIONS.index(index.compression),
-        index.record_count,
+        _MAGIC, size, samples, COMPRESSIONS.index(index.compression), index.record_count
     )
     head += np.array(_checksums(index.offsets), "<u4").tobytes()
     table = np.ascontiguousarray(index.offsets, "<i8").view(np.uint8)

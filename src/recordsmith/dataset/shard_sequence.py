@@ -215,11 +215,7 @@ def gather(
 
 
 def _gather_singly(
-    group: ShardGroup,
-    places: Int64Array,
-    out: npt.NDArray[np.uint8],
-    faults: Faults,
-    whole: bool,
+    group: ShardGroup, places: Int64Array, out: npt.NDArray[np.uint8], faults: Faults, whole: bool
 ) -> None:
     """Copy the records of a shard one by one, and collect the errors."""
     for row, member in enumerate(_members(group, places)):

@@ -230,9 +230,7 @@ def _kept(
     leaves = TfdsFeature(DICT, items={"": feature}).leaves()  # a translation has several
     for each in leaves:
         leaf = replace(
-            each,
-            parts=(*place.parts, *each.parts[1:]),
-            lengths=(*place.lengths, *each.lengths),
+            each, parts=(*place.parts, *each.parts[1:]), lengths=(*place.lengths, *each.lengths)
         )
         found = [schema.features.get(key) for key in leaf.keys]
         least = schema.record_count if leaf.is_fixed else 0

@@ -14,12 +14,8 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.tfds.features import (
-    BOX as BOX_FEATURE,
-)
-from recordsmith.dataset.tfds.features import (
-    CLASS_LABEL as LABEL_FEATURE,
-)
+from recordsmith.dataset.tfds.features import BOX as BOX_FEATURE
+from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
 from recordsmith.dataset.tfds.features import (
     DATASET,
     SCALAR,
@@ -44,13 +40,7 @@ from recordsmith.example.keys import (
     OBJECT_TEXT,
     WIDTH,
 )
-from recordsmith.image import (
-    decode_mask,
-    encode_mask,
-    probe_image,
-    probe_mask,
-    read_image_header,
-)
+from recordsmith.image import decode_mask, encode_mask, probe_image, probe_mask, read_image_header
 
 OBJECTS = "objects"
 DECODABLE = ("jpeg", "png", "bmp")
