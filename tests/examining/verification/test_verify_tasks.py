@@ -38,11 +38,6 @@ def test_damaged_files(name: str, deep: bool) -> None:
     _assert_equal(CORPUS / name, deep=deep)
 
 
-@pytest.mark.parametrize("deep", [False, True])
-def test_files_of_other_programs(zoo_row: dict[str, Any], zoo: Path, deep: bool) -> None:
-    _assert_equal(zoo / zoo_row["file"], deep=deep)
-
-
 @pytest.fixture
 def damaged(tmp_path: Path, images: Any) -> Path:
     """A dataset with a bad payload, a shard that is missing, and one with other features."""

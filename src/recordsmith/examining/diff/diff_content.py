@@ -7,8 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from recordsmith.examining.diff.comparing import RecordPlace
-from recordsmith.examining.diff.record_changes import FeatureChange
-from recordsmith.examining.diff.schema_changes import SchemaChange
+from recordsmith.examining.diff.record_changes import FeatureChange, SchemaChange
 from recordsmith.reports import Example, Place, ReportContent, ReportTable, ShownFinding
 from recordsmith.words import count as format_count
 from recordsmith.words import first_of

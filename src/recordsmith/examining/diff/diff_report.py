@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.diff.comparing import RecordPlace
 from recordsmith.examining.diff.diff_content import diff_content
-from recordsmith.examining.diff.record_changes import FeatureChange
-from recordsmith.examining.diff.schema_changes import SchemaChange
+from recordsmith.examining.diff.record_changes import FeatureChange, SchemaChange
 from recordsmith.reports import ReportContent
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report

@@ -36,8 +36,7 @@ from recordsmith.examining.diff.naming import (
     usual_keys,
 )
 from recordsmith.examining.diff.partners import Partners
-from recordsmith.examining.diff.record_changes import changes_between
-from recordsmith.examining.diff.schema_changes import schema_changes
+from recordsmith.examining.diff.record_changes import changes_between, schema_changes
 from recordsmith.examining.shard_summaries import output_compression
 from recordsmith.work import Progress, Work, thread_count
 

@@ -23,8 +23,8 @@ from recordsmith.examining.stats.feature_stats import FeatureBuilder, FeatureSta
 from recordsmith.examining.stats.findings import LabelTexts, make_findings
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
-from recordsmith.examining.stats.places import Places, place_numbers
 from recordsmith.examining.stats.record_builder import RecordBuilder
+from recordsmith.examining.stats.sampling import Places, place_numbers
 from recordsmith.examining.stats.stats_content import stats_content
 from recordsmith.example.keys import MASK
 from recordsmith.reports import Finding, ReportContent

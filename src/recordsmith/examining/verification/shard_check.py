@@ -22,12 +22,12 @@ from recordsmith.errors import (
 )
 from recordsmith.examining.verification.deep_check import DeepCheck
 from recordsmith.examining.verification.frame_ranges import (
+    BEING_WRITTEN,
     RangeCheck,
     RangeFindings,
     join_ranges,
     ranges_of,
 )
-from recordsmith.examining.verification.rereading import BEING_WRITTEN
 from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.stores import ObjectReader
