@@ -23,7 +23,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "cli.execution": ("replaces closed standard streams", {"open", "os.open"}),
     "dataset.frames": ("names a type", {"mmap.mmap"}),
     "engines.processes": ("keeps standard output for results", {"os.dup", "os.fdopen"}),
-    "examining.verification.block_memory": (
+    "examining.verification.frame_ranges": (
         "memory in huge pages, not of a file",
         {"mmap.MADV_HUGEPAGE", "mmap.mmap"},
     ),

@@ -45,7 +45,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "engine": (
         ("salvage", "DATA", "OUT/new", "--engine", "processes:2"),
         ("verify", "OUT/new", "--engine", "processes:2"),
-        ("diff", "OUT/new", "DATA", "--engine", "processes:2"),
     ),
     "plan": (
         ("pack", "IMAGES", "OUT/planned", "--shards", "2", "--write-plan", "OUT/plan.jsonl"),

@@ -23,15 +23,15 @@ def test_a_good_dataset(run, packed: Path) -> None:
 
 
 def test_unchecked_payloads_are_noted(run, packed: Path, tmp_path: Path) -> None:
-    assert "payload is valid" in run("verify", packed, "--deep").out
+    assert "payload and image was checked.\n" in run("verify", packed, "--deep").out
     path = tmp_path / "notes.tfrecord"
     with rs.ShardWriter(path) as writer:
         writer.write(b"some notes")
     outcome = run("verify", path, "--deep")
     assert outcome.code == 0
     assert outcome.out.startswith("good: 1 intact record ")
-    assert "every checksum matches\n" in outcome.out
-    assert "\n  note: " in outcome.out
+    assert "was checked, with exceptions:\n" in outcome.out
+    assert "not Examples" in outcome.out
 
 
 def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
@@ -57,21 +57,13 @@ def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
 
 
 def test_offsets_in_compressed_files_are_explained(run, numbered, tmp_path: Path) -> None:
-    explanation = "(offsets in this file count decompressed bytes)"
     data = bytearray(numbered.write_shard(tmp_path / "plain.tfrecord", range(9)).read_bytes())
     data[20] ^= 1
-    data[-20] ^= 1
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.tfrecord.gz").write_bytes(gzip.compress(bytes(data)))
+    (tmp_path / "a.tfrecord.gz").write_bytes(gzip.compress(bytes(data)))
     (tmp_path / "plain.tfrecord").write_bytes(data)
-    lines = run("verify", tmp_path).out.splitlines()
-    located = [
-        lines[number - 1] for number, line in enumerate(lines) if line.strip() == explanation
-    ]
-    assert ["a.tfrecord.gz, record 0" in located[0], "b.tfrecord.gz, record 0" in located[1]] == [
-        True
-    ] * 2
-    assert len(located) == 2
+    message = "In compressed files, offsets count decompressed bytes."
+    assert run("verify", tmp_path).out.count(message) == 1
+    assert message not in run("verify", tmp_path / "plain.tfrecord").out
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
@@ -87,25 +79,23 @@ def test_compression_for_tensorflow(run, numbered, tmp_path: Path, compression: 
     assert "compressed" not in run("verify", tmp_path / "b.tfrecord").out
 
 
-def test_the_suggested_command_can_be_copied(run, numbered, tmp_path: Path) -> None:
-    path = numbered.write_shard(tmp_path / "my file.tfrecord", [1, 2, 3])
+def test_lost_records_are_named(run, numbered, tmp_path: Path) -> None:
+    path = numbered.write_shard(tmp_path / "a.tfrecord", [1, 2, 3])
     data = bytearray(path.read_bytes())
     data[3] ^= 1  # in the first length
     path.write_bytes(data)
-    outcome = run("verify", path)
-    assert f"`recordsmith salvage '{path}' OUT`" in outcome.out
-    assert "not checked" in outcome.out.splitlines()[0]
-    assert run("salvage", path, tmp_path / "out").code == 0
+    out = run("verify", path).out
+    assert "Records after the damage were not checked: `recordsmith salvage` searches them" in out
 
 
 def test_a_missing_shard(run, packed: Path) -> None:
     (packed / "train-00001-of-00002.tfrecord").unlink()
     outcome = run("verify", packed)
     assert outcome.code == 1
-    assert "missing-shard: A shard" in outcome.out  # the explanation
+    assert "missing-shard (1): A shard" in outcome.out  # the explanation
     document = run("verify", packed, "--json").document
     assert document["expected"] == 9 > document["records"]
-    assert f"; {document['records']} intact of 9 records " in outcome.out
+    assert f": {document['records']} intact of 9 records " in outcome.out
     assert " 3 shards" in outcome.out.splitlines()[0]
     whole = run("verify", packed, "--split", "validation", "--json").document
     assert whole["expected"] == whole["records"] > 0
@@ -113,7 +103,7 @@ def test_a_missing_shard(run, packed: Path) -> None:
     assert run("verify", shard, "--json").document["expected"] is None
 
 
-def test_equal_defects_are_grouped(run, tmp_path: Path) -> None:
+def test_many_equal_defects_are_counted(run, tmp_path: Path) -> None:
     rules, path = tmp_path / "rules.json", tmp_path / "a.tfrecord"
     for keys in (["old", "kept"], ["new", "kept"]):
         with rs.ShardWriter(path, overwrite=True) as writer:
@@ -122,29 +112,14 @@ def test_equal_defects_are_grouped(run, tmp_path: Path) -> None:
         if keys[0] == "old":
             assert run("schema", path, "-o", rules).code == 0
     outcome = run("verify", path, "--schema", rules)
-    lines = [line for line in outcome.out.splitlines() if line.startswith("  ")]
-    lost = [line for line in lines if "missing-feature" in line]
-    assert len(lost) == 4
-    assert [f"record {n}, " in lost[n] for n in range(3)] == [True] * 3
-    more, _, numbers = lost[3].partition(": ")
-    assert "'old'" in more
-    assert "27 more" in more
-    assert re.findall(r"\d+", numbers) == [*map(str, range(3, 13)), "17"]
-    assert outcome.out.startswith("60 rule violations")
+    lost = [line for line in outcome.out.splitlines() if ": missing-feature: feature" in line]
+    assert len(lost) == 10
+    assert [f"record {n}, " in lost[n] for n in range(10)] == [True] * 10
+    assert "  … and 20 more" in outcome.out
+    assert outcome.out.startswith("60 defects")
     document = run("verify", path, "--schema", rules, "--json").document
     found = [(each["feature"], each["record"]) for each in document["defects"]]
     assert sorted(found) == sorted((key, n) for key in ("old", "new") for n in range(30))
-
-
-def test_equal_defects_of_several_shards_are_one_group(run, packed: Path, tmp_path: Path) -> None:
-    rules, edited = tmp_path / "rules.json", tmp_path / "edited"
-    assert run("schema", packed, "-o", rules).code == 0
-    assert run("edit", packed, edited, "--drop", "image/class/text").code == 0
-    outcome = run("verify", edited, "--schema", rules)
-    assert outcome.code == 1
-    assert outcome.out.startswith("9 rule violations; ")
-    assert outcome.out.count("missing-feature: feature") == 3
-    assert "in 6 more records of " in outcome.out
 
 
 def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:
@@ -183,28 +158,10 @@ def test_other_libraries_print_nothing(run_process, tmp_path: Path) -> None:
     assert "unreadable-image" in outcome.out
 
 
-def test_defects_in_ranking_lists_are_grouped(run, tmp_path: Path, reference) -> None:
-    """A record is counted once, even if several of its Examples are invalid."""
-    good, bad = (reference.messages().ExampleListWithContext() for _ in range(2))
-    for number in range(6):
-        good.examples.add().features.feature["x"].int64_list.value.append(number)
-        bad.examples.add().features.feature["x"].float_list.value.append(number)
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        for message in (good, good, bad, bad, good):
-            writer.write(message.SerializeToString())
-    outcome = run("verify", tmp_path / "a.tfrecord", "--deep")
-    assert outcome.code == 1
-    assert "record 2, byte" in outcome.out
-    line = "    … feature-kind-mismatch of 'x' 9 more times, in 2 records: 2, 3"
-    assert line in outcome.out.splitlines()
-
-
 def test_many_notices_of_one_kind_are_counted(run, tmp_path: Path) -> None:
     for number in range(9):
         (tmp_path / f"part-{number:05d}-of-00009").touch()
     outcome = run("verify", tmp_path)
     assert outcome.code == 0
-    shown = [line for line in outcome.out.splitlines() if "  notice: " in line]
-    assert len(shown) == 3
-    assert "6 more" in outcome.out
+    assert "notice: empty-file (9): " in outcome.out
     assert len(run("verify", tmp_path, "--json").document["notices"]) == 9

@@ -148,22 +148,6 @@ def test_two_writers_of_one_name(tmp_path: Path) -> None:
     assert list(rs.open(path).records()) == [b"first"]
 
 
-def test_two_exports_to_one_folder(tmp_path: Path, numbered: Any) -> None:
-    """A second job that starts while the first is running is refused."""
-    folder = numbered.packed(tmp_path / "in", {"train": [3]})
-    refused = []
-
-    def meanwhile(_done: int, _total: int) -> None:
-        if not refused:
-            with pytest.raises(rs.FileAccessError) as caught:
-                rs.export(folder, tmp_path / "out", "csv")
-            refused.append(str(caught.value))
-
-    rs.export(folder, tmp_path / "out", "csv", progress=meanwhile)
-    assert "another process" in refused[0]
-    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
-
-
 # ---- no room, no rights --------------------------------------------------------------------------
 
 
@@ -340,22 +324,6 @@ def test_a_record_of_more_than_two_gigabytes(tmp_path: Path, reference: Any) -> 
     assert path.with_name("a.tfrecord.idx").read_text().splitlines()[1] == f"22 {length + 16}"
 
 
-def test_empty_records(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
-    path.write_bytes(encode_records([b""] * 5))
-    dataset = rs.open(path)
-    assert len(dataset) == 5
-    assert list(dataset.records()) == [b""] * 5
-    assert list(dataset) == [{}] * 5  # Examples without features
-    assert dataset.read_records([4, 0]).tolist() == [b"", b""]
-    assert dataset.schema.features == {}
-    assert rs.inspect(path).record_count == rs.verify(path).record_count == 5
-    loader = rs.Loader(
-        dataset, {"at": rs.Position(), "a": rs.Scalar("a", default=-1)}, batch_size=2
-    )
-    assert [batch["a"].tolist() for batch in loader] == [[-1, -1], [-1, -1], [-1]]
-
-
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_empty_dataset(tmp_path: Path, numbered: Any, *, is_packed: bool) -> None:
     if is_packed:
@@ -376,24 +344,3 @@ def test_empty_dataset(tmp_path: Path, numbered: Any, *, is_packed: bool) -> Non
     assert report.is_good
     assert bool(report.notices) != is_packed  # the manifest lists no records: nothing to notice
     assert list(rs.Loader(dataset, {"at": rs.Position()}, batch_size=2)) == []
-
-
-def test_shards_that_disagree_on_a_kind(tmp_path: Path) -> None:
-    for name, value in (("a", 1), ("b", "x"), ("c", 2)):
-        (tmp_path / f"{name}.tfrecord").write_bytes(
-            encode_record(rs.encode_example({"id": 5, "odd": value}))
-        )
-    dataset = rs.open(tmp_path)
-    assert [type(example["odd"]).__name__ for example in dataset] == ["ndarray", "list", "ndarray"]
-    assert rs.inspect(tmp_path).schema.features["odd"].kind == "mixed"
-    assert dataset.read_columns(["id"])["id"].tolist() == [5, 5, 5]
-    for job in (
-        lambda: dataset.read_columns(["odd"]),
-        lambda: list(rs.Loader(dataset, {"x": rs.Scalar("odd")}, batch_size=3)),
-    ):
-        with pytest.raises((rs.CorruptDataError, rs.OptionError), match="odd"):
-            job()
-    (batch,) = rs.Loader(dataset, {"x": rs.Scalar("odd")}, batch_size=3, skip_errors=1, threads=0)
-    assert batch["x"].tolist() == [1, 2]
-    code = rs.reader_code(tmp_path, "tf")
-    assert "'odd' is left out" in code

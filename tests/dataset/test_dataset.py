@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import operator
 import pickle
 import random
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import ShardWriter, gather, records_of
+from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.stores import LocalStore, Location, PlaceLike, as_location
 from recordsmith.wire import encode_record
 
@@ -101,59 +100,12 @@ def test_invalid_positions(dataset: rs.Dataset, index: Any) -> None:
         dataset[::0]
 
 
-@settings(max_examples=200)
-@given(cuts=st.lists(SLICES, min_size=1, max_size=3))
-def test_slices_of_slices(
-    dataset: rs.Dataset, numbered: SimpleNamespace, cuts: list[slice]
-) -> None:
-    part, expected = dataset, IDS
-    for cut in cuts:
-        part, expected = part[cut], expected[cut]
-    assert len(part) == len(expected)
-    assert numbered.ids_of(part) == expected
-    assert [numbered.ids_of([part[i]])[0] for i in range(-len(part), len(part))] == expected * 2
-    assert [rs.decode_example(record)["id"][0] for record in part.records()] == expected
-    assert [
-        rs.decode_example(records_of(part).read_record(i))["id"][0] for i in range(len(part))
-    ] == expected
-    assert part.class_names == dataset.class_names
-    assert part.schema.record_count == len(expected)
-    if expected:
-        columns = part.read_columns(["id", "name"])
-        np.testing.assert_array_equal(columns["id"], expected)
-        assert list(columns["name"]) == [f"näm {number}".encode() for number in expected]
-
-
-@settings(max_examples=50)
-@given(cut=SLICES)
-def test_slices_of_compressed_shards(
-    compressed: rs.Dataset, numbered: SimpleNamespace, cut: slice
-) -> None:
-    part = compressed[cut]
-    assert len(part) == len(IDS[cut])
-    if cut.step is None or cut.step > 0 or len(part) < 2:
-        assert numbered.ids_of(part) == IDS[cut]
-    else:
-        with raises(rs.OptionError, option="dataset", match="compressed"):
-            list(part)
-
-
 def test_compressed_shards_have_no_random_access(compressed: rs.Dataset) -> None:
     assert len(compressed) == len(IDS)
     for index in (0, -1):
         with raises(rs.OptionError, option="paths", match=r"gzip|zlib"):
             compressed[index]
     np.testing.assert_array_equal(compressed.read_columns(["id"])["id"], IDS)
-
-
-@given(cut=SLICES)
-def test_located_records_have_shard_and_number(dataset: rs.Dataset, cut: slice) -> None:
-    part = dataset[cut]
-    located = list(records_of(part).located_records())
-    assert [record for _, _, record in located] == list(part.records())
-    for shard, number, record in located:
-        assert list(rs.open(shard.location).records())[number] == record
-    assert records_of(part).known_record_count == len(located)
 
 
 def test_record_counts_are_known_from_manifests_and_slices(folder: Location) -> None:
@@ -163,10 +115,6 @@ def test_record_counts_are_known_from_manifests_and_slices(folder: Location) -> 
     assert records_of(foreign).known_record_count is None
     assert records_of(part).known_record_count is None
     assert len(part) == records_of(part).known_record_count == 3
-
-
-def test_slices_share_open_files(dataset: rs.Dataset) -> None:
-    assert all(a is b for a, b in zip(dataset[2:].shards, dataset.shards, strict=True))
 
 
 def test_several_threads_read_it_at_once(dataset: rs.Dataset, numbered: SimpleNamespace) -> None:
@@ -188,13 +136,6 @@ def test_two_passes_at_once_do_not_disturb_each_other(
     next(two)
     pairs = [(a["id"][0], b["id"][0]) for a, b in zip(one, two, strict=False)]
     assert pairs == list(itertools.pairwise(IDS))
-
-
-def test_examples_are_independent_copies(dataset: rs.Dataset) -> None:
-    example: Any = dataset[3]
-    example["id"][0] = 99
-    again: Any = dataset[3]
-    assert again["id"][0] == 3
 
 
 def test_repr_has_shards_and_records(dataset: rs.Dataset) -> None:
@@ -287,12 +228,6 @@ def test_all_columns_of_a_part_that_lacks_a_feature(place: Location) -> None:
     assert columns["extra"].tolist() == [[]]
 
 
-def test_all_columns_of_an_empty_part(dataset: rs.Dataset) -> None:
-    columns = dataset[:0].read_columns()
-    assert set(columns) == {"id", "name", "score", "steps"}
-    assert all(len(column) == 0 for column in columns.values())
-
-
 def test_all_columns_where_a_feature_never_has_a_value(place: Location) -> None:
     path = place / "a.tfrecord"
     with ShardWriter(path) as writer:
@@ -372,12 +307,6 @@ def test_schema_describes_the_records(foreign: rs.Dataset) -> None:
     assert schema.features["name"].content == "text"
 
 
-def test_survey_of_a_slice_counts_the_slice(foreign: rs.Dataset) -> None:
-    assert foreign[3:9].schema.record_count == 6
-    assert foreign[::-2].schema.record_count == len(IDS[::-2])
-    assert foreign.schema.record_count == len(IDS)
-
-
 def test_datasets_can_be_pickled(dataset: rs.Dataset, numbered: SimpleNamespace) -> None:
     for part in (dataset, dataset[2:9]):
         assert part[0]  # its shard is mapped and its index loaded
@@ -453,15 +382,6 @@ def test_records_of_many_positions(opened: rs.Dataset, data: Any) -> None:
     assert frames.tolist() == [encode_record(record) for record in records]
 
 
-@pytest.mark.parametrize("positions", [
-    [0, 15], [-16], [3, 2**40, 1], [10**30], np.array([2**64 - 1], np.uint64), [2**63, 2**64 - 1],
-])  # fmt: skip
-def test_records_of_positions_out_of_range(dataset: rs.Dataset, positions: Any) -> None:
-    for read in (dataset.read_records, rs.Examples(dataset).batch):
-        with pytest.raises(IndexError, match="15 records"):
-            read(positions)
-
-
 @given(data=st.data())
 def test_positions_are_integers_or_a_mask(dataset: rs.Dataset, data: Any) -> None:
     """Positions as in a Python list, a mask as in `itertools.compress`."""
@@ -509,11 +429,6 @@ def test_one_record_equals_one_of_many(dataset: rs.Dataset, position: int) -> No
     ]
 
 
-def test_compressed_shards_refuse_read_records(compressed: rs.Dataset) -> None:
-    with raises(rs.OptionError, option="paths", match="compressed"):
-        compressed.read_records([3])
-
-
 def _numbers(place: PlaceLike, count: int) -> list[bytes]:
     payloads = [bytes([number]) * (number + 1) for number in range(count)]
     as_location(place).put(b"".join(map(encode_record, payloads)))
@@ -546,17 +461,6 @@ def test_damage_among_many_records_is_located(tmp_path: Path, place: str) -> Non
         assert (caught.value.record, caught.value.offset) == (5, begin)
 
 
-def test_file_changed_in_place_is_detected(tmp_path: Path) -> None:
-    path = tmp_path / "x.tfrecord"
-    _numbers(path, 9)
-    dataset = rs.open(path)
-    dataset.read_records([3])
-    path.write_bytes(b"".join(encode_record(b"x" * 50) for _ in range(9)))
-    with pytest.raises(rs.CorruptDataError) as caught:
-        dataset.read_records([7, 2])
-    assert caught.value.defect is rs.Defect.SHARD_SIZE
-
-
 def test_replaced_object_is_never_mixed_with_the_old_one(place: Location) -> None:
     """An open file stays as it was; elsewhere the version shows the change."""
     path = place / "x.tfrecord"
@@ -569,58 +473,6 @@ def test_replaced_object_is_never_mixed_with_the_old_one(place: Location) -> Non
     else:
         with raises(rs.FileAccessError, errno=errno.ESTALE, path=str(path), operation="read"):
             dataset.read_records([7, 2])
-
-
-def test_records_picked_by_several_threads(dataset: rs.Dataset) -> None:
-    expected = [records_of(dataset).read_record(position) for position in range(15)]
-    order = list(range(15))
-    with ThreadPoolExecutor(8) as pool:
-        for _ in range(20):
-            random.Random(0).shuffle(order)
-            for records in pool.map(dataset.read_records, [order] * 8):
-                assert records.tolist() == [expected[position] for position in order]
-
-
-@given(st.lists(SLICES, max_size=2))
-def test_spans_of_slices(dataset: rs.Dataset, slices: list[slice]) -> None:
-    for cut in slices:
-        dataset = dataset[cut]
-    records = records_of(dataset)
-    located = [records.locate_record(position)[:2] for position in range(len(dataset))]
-    parts = [part for part in records.in_file_order().parts() if part.record_count]
-    found = [
-        (str(part.location), part.number_of(number))
-        for part in parts
-        for number in range(part.record_count)
-    ]
-    assert found == sorted(located)
-    assert {part.location for part in parts} <= {shard.location for shard in records.used_shards()}
-    if records.positions.is_ascending:
-        assert records.span_lengths() == [
-            len(list(group)) for _, group in itertools.groupby(located, key=operator.itemgetter(0))
-        ]
-
-
-@given(st.lists(st.integers(-len(IDS), len(IDS) - 1), max_size=20))
-def test_sizes_are_those_of_the_payloads(
-    dataset: rs.Dataset, compressed: rs.Dataset, positions: list[int]
-) -> None:
-    payloads = list(dataset.records())
-    expected = [len(payloads[position]) for position in positions]
-    for one in (dataset, compressed):
-        assert records_of(one).record_sizes(positions).tolist() == expected
-        with pytest.raises(IndexError, match="position 15"):
-            records_of(one).record_sizes([*positions, 15])
-
-
-def test_records_are_copied_to_given_offsets(dataset: rs.Dataset) -> None:
-    positions = [14, -15, 7]
-    payloads = [records_of(dataset).read_record(position) for position in positions]
-    out = np.full(3 * 1000, 255, np.uint8)
-    gather(records_of(dataset).by_shard(positions), np.array([2000, 0, 1000]), out)
-    for payload, place in zip(payloads, (2000, 0, 1000), strict=True):
-        assert out[place : place + len(payload)].tobytes() == payload
-        assert (out[place + len(payload) : place + 1000] == 255).all()
 
 
 def test_a_repr_shows_how_records_were_chosen(place: Location, numbered: SimpleNamespace) -> None:

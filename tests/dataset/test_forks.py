@@ -98,11 +98,11 @@ def test_lock_owners_are_garbage_collected(numbered: Any, tmp_path: Path) -> Non
     import weakref
 
     import recordsmith as rs
-    from recordsmith.dataset import forks
+    from recordsmith import stopping
 
-    before = set(forks._owners)
+    before = set(stopping._owners)
     dataset = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", range(3)))
-    own = [weakref.ref(owner) for owner in forks._owners if owner not in before]
+    own = [weakref.ref(owner) for owner in stopping._owners if owner not in before]
     assert len(own) == 2
     del dataset
     gc.collect()

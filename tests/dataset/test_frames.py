@@ -20,12 +20,10 @@ from recordsmith.dataset.frames import (
     FrameRows,
     MappedFrames,
     ReadFrames,
-    maps_well,
     open_frames,
     walk,
 )
 from recordsmith.stores import as_location
-from recordsmith.stores.local.reader import LocalReader
 from recordsmith.wire import encode_record, encode_records, scan
 
 DICE = random.Random(0)
@@ -79,19 +77,6 @@ def test_payloads_in_any_order(
         assert _gathered(frames, numbers) == (len(numbers), expected)
         expected = [encode_record(payload) for payload in expected]
         assert _gathered(frames, numbers, whole=True) == (len(numbers), expected)
-
-
-def test_adjacent_frames_are_read_together(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-
-    def note(file: LocalReader, begins: Any, *rest: Any) -> bool:
-        calls.extend(begins.tolist())
-        return read_pieces(file, begins, *rest)
-
-    read_pieces = LocalReader.read_pieces
-    monkeypatch.setattr(LocalReader, "read_pieces", note)
-    _gathered(opened(path), [3, 1, 7, 2, 6])
-    assert calls == [BEGINS[1], BEGINS[6]]
 
 
 def test_short_reads_are_continued(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,11 +150,6 @@ def test_unused_file_is_closed(path: Path, open_files: Any) -> None:
     del frames
     assert not open_files(path.parent)
     assert view == b""
-
-
-def test_which_files_are_mapped() -> None:
-    assert maps_well(200 * 1_000_000, 1_000_000)
-    assert not maps_well(100_000 * 1_000, 1_000)
 
 
 def test_maps_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,16 +57,6 @@ def test_text_equals_the_output_of_other_scripts(folder: Path) -> None:
     assert not list(folder.glob(".*.partial"))
 
 
-def test_text_of_more_lines_than_one_block(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recordsmith.dataset.indexing._LINES_AT_ONCE", 2)
-    rs.index(folder / "a.tfrecord", format="dali")
-    assert (folder / "a.tfrecord.idx").read_text() == tfrecord2idx(folder / "a.tfrecord")
-    assert not rs.index(folder / "a.tfrecord", format="dali").new_count
-    (folder / "a.tfrecord.idx").write_text(tfrecord2idx(folder / "a.tfrecord") + "9 9\n")
-    with raises(rs.OptionError, option="to", match=r"a\.tfrecord\.idx"):
-        rs.index(folder / "a.tfrecord", format="dali")
-
-
 def test_text_indexes_are_not_shards(folder: Path) -> None:
     rs.index(folder, format="dali")
     assert len(rs.open(folder)) == len(rs.open(f"{folder}/*")) == 6
@@ -77,13 +67,6 @@ def test_text_indexes_are_not_shards(folder: Path) -> None:
     records.write_bytes((folder / "a.tfrecord").read_bytes())
     assert len(rs.open(records)) == 5
     assert len(rs.open(folder)) == len(rs.open(f"{folder}/*")) == 11
-
-
-def test_another_folder(folder: Path, tmp_path: Path) -> None:
-    to = tmp_path / "deep" / "indexes"
-    rs.index(folder, format="dali", to=to)
-    assert sorted(path.name for path in to.iterdir()) == [f"{name}.idx" for name in COUNTS]
-    assert not list(folder.glob("*.idx"))
 
 
 def test_shards_with_the_same_name_are_refused_before_writing(folder: Path, tmp_path: Path) -> None:

@@ -41,22 +41,6 @@ def test_files_of_any_name(tmp_path: Path, numbered: SimpleNamespace, name: str)
     assert rs.open(path)[1]["name"] == ["näm 2".encode()]  # type: ignore[call-overload]
 
 
-def test_any_path_like(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    numbered.write_shard(tmp_path / "a.tfrecord", [1])
-    with os.scandir(tmp_path) as entries:
-        entry = next(entry for entry in entries if entry.name == "a.tfrecord")
-    assert len(rs.open(entry)) == 1
-
-
-def test_relative_paths(
-    tmp_path: Path, numbered: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    numbered.write_shard(tmp_path / "a.tfrecord", [1])
-    monkeypatch.chdir(tmp_path)
-    for path in ("a.tfrecord", ".", "*.tfrecord", Path("a.tfrecord")):
-        assert len(rs.open(path)) == 1
-
-
 def test_folder_without_manifest_is_ordered_by_split_and_number(
     tmp_path: Path, numbered: SimpleNamespace
 ) -> None:

@@ -23,7 +23,6 @@ from recordsmith.dataset import (
     MANIFEST_NAME,
     Manifest,
     ShardEntry,
-    labels_to_bytes,
     read_manifest,
     upgrade_manifest,
 )
@@ -142,14 +141,6 @@ def test_schemas_that_cannot_fit_are_not_even_written_in_memory(
     monkeypatch.setattr(Schema, "to_json", lambda schema: {"records": schema.record_count})
     assert b'"schemas": {}' in manifest.to_bytes()
     assert b'"8"' in replace(manifest, schemas={"8": many}).to_bytes()
-
-
-def test_minimum_size_of_a_feature() -> None:
-    schema = Schema("Example", 0, {"features": {"": FEATURE}})
-    none = Manifest({}, Schema("none", 0), {"": Schema("Example", 0, {"features": {}})})
-    one = replace(none, schemas={"": schema})
-    least = len(one.to_bytes()) - len(none.to_bytes())
-    assert least >= manifest_module._LEAST_FEATURE_BYTES
 
 
 def test_record_count_is_the_sum() -> None:
@@ -279,23 +270,6 @@ def _assert_broken(folder: Path) -> None:
 
 
 # -- labels.txt ----------------------------------------------------------------------------------
-
-
-def test_labels_are_lines_of_id_and_name(tmp_path: Path) -> None:
-    (tmp_path / LABELS_NAME).write_bytes(labels_to_bytes(("daisy", "ros:e", "")))
-    assert (tmp_path / LABELS_NAME).read_bytes() == b"0:daisy\n1:ros:e\n2:\n"
-
-
-@given(names=st.lists(NAMES).map(tuple))
-def test_labels_read_back(folder: Path, names: tuple[str, ...]) -> None:
-    (folder / LABELS_NAME).write_bytes(labels_to_bytes(names))
-    assert read_labels(folder) == names
-
-
-def test_labels_that_are_not_utf8_read_back(tmp_path: Path) -> None:
-    (tmp_path / LABELS_NAME).write_bytes(labels_to_bytes(("a\udcff",)))
-    assert (tmp_path / LABELS_NAME).read_bytes() == b"0:a\xff\n"
-    assert read_labels(tmp_path) == ("a\udcff",)
 
 
 @pytest.mark.parametrize(

@@ -52,19 +52,3 @@ def test_shard_of_another_size_is_refused(
     assert caught.value.defect is rs.Defect.SHARD_SIZE
     assert caught.value.path == str(path)
     assert numbered.ids_of(rs.open(folder, split="test")) == [3]
-
-
-def test_empty_dataset(place: Location, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(place, {"train": [0]})
-    for dataset in (rs.open(folder), rs.open(folder / "*.tfrecord")):
-        assert len(dataset) == 0
-        assert list(dataset) == list(dataset[:]) == []
-        assert list(dataset.records()) == []
-        assert dataset.schema.record_count == 0
-        assert dataset.read_columns() == {}
-        assert list(dataset.batches(3)) == []
-        for position in (0, -1):
-            with pytest.raises(IndexError):
-                dataset[position]
-    assert rs.verify(folder).is_good
-    assert rs.inspect(folder).record_count == 0

@@ -127,8 +127,3 @@ def test_bad_sizes(folder: Path, part_bytes: Any) -> None:
 def test_a_shuffled_dataset_has_no_parts(folder: Path) -> None:
     with raises(rs.OptionError, option="dataset"):
         parts_of(rs.open(folder).shuffle(1))
-
-
-def test_an_unknown_feature_is_named_before_reading(folder: Path) -> None:
-    with raises(rs.OptionError, option="where"):
-        rs.open(folder).to_arrow(where="labl == 1")

@@ -18,15 +18,10 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.cli.records import head
-from recordsmith.dataset import MANIFEST_NAME, Shard, ShardEntry, read_manifest, records_of
+from recordsmith.dataset import MANIFEST_NAME, read_manifest, records_of
 from recordsmith.dataset.manifest import PublishNote, begun_location
 from recordsmith.dataset.shard_index import ShardIndex, index_locations, index_pieces, load_index
-from recordsmith.errors import (
-    CorruptDataError,
-    Defect,
-    FileAccessError,
-    OptionError,
-)
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.stores import FolderEntry, Location, ObjectInfo
 from recordsmith.stores.cache import CachedStore
 from recordsmith.wire import encode_records
@@ -106,11 +101,6 @@ def test_open_and_inspect_of_1000_shards(
     assert store.rounds == 4
     assert counted(store, lambda: rs.inspect(folder)) == expected
     assert counted(store, lambda: len(rs.open(folder, "train"))) == expected
-
-
-def test_indexes_are_not_listed(store: CountingStore, packed: Location) -> None:
-    rs.index(packed)
-    assert counted(store, lambda: rs.open(packed)) == OPENED
 
 
 def test_open_without_manifest(store: CountingStore, packed: Location) -> None:
@@ -503,14 +493,6 @@ def test_sizes_and_versions_come_from_the_listing(store: CountingStore, packed: 
     assert manifest is not None
     assert [shard.size_bytes for shard in shards] == [each.size_bytes for each in manifest.shards]
     assert {shard.compression for shard in shards} == {"none"}
-
-
-def test_a_shard_of_one_file_asks_once(store: CountingStore) -> None:
-    shard = Shard(big_shard(store), "", entry=ShardEntry("big.tfrecord", 30, 1, 0))
-    store.reset()
-    for _ in range(3):
-        assert shard.size_bytes == shard.info().size_bytes
-    assert store.counts == {"info": 1}
 
 
 def test_an_epoch_from_the_cache(

@@ -354,14 +354,6 @@ def test_invalid_selections(tmp_path: Path, make: Callable[[Any], Any], name: st
     assert caught.value.option == name
 
 
-def test_positions_out_of_range(dataset: rs.Dataset) -> None:
-    for position in (len(dataset), -len(dataset) - 1):
-        with pytest.raises(IndexError, match=f"position {position} "):
-            len(dataset[[0, position]])
-        with pytest.raises(IndexError):
-            len(dataset.filter("id >= 0")[[position]])
-
-
 def test_an_unknown_feature_of_a_filter_is_found_in_the_manifest(tmp_path: Path) -> None:
     dataset = rs.open(write(tmp_path / "in", [3, 2], packed=True))
     with pytest.raises(rs.OptionError) as caught:
@@ -495,10 +487,3 @@ def test_a_split_whose_name_looks_like_several(tmp_path: Path) -> None:
     (tmp_path / "a+b[:1].tfrecord").write_bytes(encode_record(rs.encode_example({"id": 7})))
     assert list(rs.open(tmp_path).splits) == ["a+b[:1]"]
     assert ids_of(rs.open(tmp_path, "a+b[:1]")) == [7]
-
-
-def test_jobs_on_whole_splits_say_so(seven_and_three: Path) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        rs.verify(seven_and_three, "train[:50%]")
-    assert caught.value.option == "split"
-    assert caught.value.remedy

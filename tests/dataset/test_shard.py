@@ -17,8 +17,6 @@ from recordsmith.dataset import Shard, ShardWriter, records_of, shard_sequence
 from recordsmith.dataset.shard_index import ShardIndex
 from recordsmith.wire import encode_record, encode_records
 
-from ..raising import raises
-
 PAYLOADS = [b"first", b"", b"x" * 300, b"fourth", b"y"]
 
 
@@ -51,15 +49,6 @@ def test_ranges_in_order(tmp_path: Path, compression: str) -> None:
     for start in range(len(payloads) + 1):
         for stop in [*range(start, len(payloads) + 1), None]:
             assert _in_order(shard, start, stop) == everything[start:stop]
-
-
-def test_blocks_have_their_offset_in_the_file(path: Path) -> None:
-    data = path.read_bytes()
-    for start in range(len(PAYLOADS)):
-        for block in Shard(path, "").blocks(start):
-            at = block.offset + int(block.starts[0])
-            length = int(block.lengths[0])
-            assert data[at : at + length] == PAYLOADS[block.position]
 
 
 @pytest.mark.parametrize("number", range(len(PAYLOADS)))
@@ -103,13 +92,6 @@ def test_payloads_do_not_change_with_the_file(path: Path) -> None:
     shard.close()
     assert all(view.readonly for view in views)
     assert shard.read(3) == PAYLOADS[3]  # the map comes back
-
-
-def test_compressed_shard_has_no_random_access(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    path = numbered.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
-    with raises(rs.OptionError, option="paths", match="gzip") as caught:
-        Shard(path, "").read(0)
-    assert str(path) in str(caught.value)
 
 
 def test_reading_from_many_threads(path: Path) -> None:
@@ -167,27 +149,6 @@ def test_truncated_at_any_byte(path: Path) -> None:
             assert not refused if ends[position] <= stop else refused
 
 
-def test_slice_of_a_truncated_shard_raises(path: Path) -> None:
-    data = path.read_bytes()
-    for stop in range(len(data)):
-        path.write_bytes(data)
-        part = rs.open(path)[1:]
-        assert len(part) == len(PAYLOADS) - 1
-        os.truncate(path, stop)
-        with pytest.raises(rs.CorruptDataError):
-            list(part.records())
-
-
-def test_grown(path: Path) -> None:
-    dataset = rs.open(path)
-    assert len(dataset) == len(PAYLOADS)
-    with path.open("ab") as file:
-        file.write(encode_record(b"more"))
-    assert [records_of(dataset).read_record(i) for i in range(len(dataset))] == PAYLOADS
-    assert list(dataset[:-1].records()) == PAYLOADS[:-1]
-    assert len(rs.open(path)) == len(PAYLOADS) + 1
-
-
 @pytest.mark.parametrize("replace", [True, False])
 @pytest.mark.parametrize("touched", [True, False])
 @pytest.mark.parametrize(
@@ -236,15 +197,6 @@ def test_other_shard_of_the_same_size_with_fewer_records(
     for part in (dataset[:], dataset[1:], dataset[2:3]):
         with pytest.raises(rs.CorruptDataError):
             list(part)
-
-
-def test_removed(path: Path) -> None:
-    dataset = rs.open(path)
-    assert records_of(dataset).read_record(1) == PAYLOADS[1]
-    path.unlink()
-    assert records_of(dataset).read_record(2) == PAYLOADS[2]  # still mapped
-    with pytest.raises(rs.FileAccessError):
-        list(dataset)
 
 
 @pytest.mark.parametrize("others", [[b"one"], [b"q" * 5000] * 9], ids=["fewer", "more"])

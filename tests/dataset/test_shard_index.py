@@ -74,23 +74,6 @@ def test_index_is_saved_next_to_a_large_shard(foreign: Path) -> None:
     assert again.compression == index.compression == "none"
 
 
-def test_index_avoids_the_walk(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _payloads(foreign)
-
-    def walk(_: Shard) -> ShardIndex:
-        pytest.fail("the frames were walked again")
-
-    monkeypatch.setattr(Shard, "_build_index", walk)
-    assert _payloads(foreign) == BIG_PAYLOADS
-
-
-def test_index_of_a_small_foreign_shard_is_not_saved(tmp_path: Path) -> None:
-    path = tmp_path / "small.tfrecord"
-    path.write_bytes(encode_record(b"x"))
-    assert _payloads(path) == [b"x"]
-    assert os.listdir(tmp_path) == ["small.tfrecord"]
-
-
 def test_index_is_saved_in_the_cache_if_the_folder_is_not_writable(foreign: Path) -> None:
     own, cached = index_paths(foreign)
     own.parent.write_bytes(b"in the way")  # also affects root, unlike permissions
@@ -164,10 +147,7 @@ def test_index_damaged_at_any_byte_is_rebuilt(foreign: Path, place: int) -> None
     Shard(foreign, "")._build_index()
     path = index_paths(foreign)[0]
     good = path.read_bytes()
-    for damaged in (
-        good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :],
-        good[:place],
-    ):
+    for damaged in (good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :], good[:place]):
         path.write_bytes(damaged)
         assert load_index(foreign) is None
         assert Shard(foreign, "").index.record_count == len(BIG_PAYLOADS)
@@ -325,49 +305,3 @@ def test_hostile_offsets_in_one_block_are_refused(tmp_path: Path) -> None:
         assert found is not None
         assert found.offsets(0, 4) is None
         assert load_index(path) is None
-
-
-def test_indexes_are_loaded_in_threads(
-    tmp_path: Path, numbered: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As many wait for each other as there are threads."""
-    (tmp_path / "data").mkdir()
-    for number in range(8):
-        numbered.write_shard(tmp_path / "data" / f"{number}.tfrecord", range(5))
-    barrier = threading.Barrier(2, timeout=20)
-
-    def load(shard: Any) -> ShardIndex | None:
-        barrier.wait()
-        return load_index(shard)
-
-    dataset = rs.open(tmp_path / "data")
-    assert len(dataset) == 40
-    for shard in dataset.shards:
-        shard._reset()
-    monkeypatch.setattr("recordsmith.dataset.shard_sequence.thread_count", lambda _: 2)
-    monkeypatch.setattr("recordsmith.dataset.shard.load_index", load)
-    expected = [*rs.open(tmp_path / "data").records()]
-    order = [39, 0, 17, 22, 8, 13, 31, 28]
-    assert dataset.read_records(order).tolist() == [expected[position] for position in order]
-    assert all(shard.is_prepared for shard in dataset.shards)
-
-
-def test_the_index_file_is_looked_up_once(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Shard(foreign, "")._build_index()
-    calls = []
-
-    def find(location: Any) -> Any:
-        calls.append(location)
-        return find_index(location)
-
-    monkeypatch.setattr("recordsmith.dataset.shard.find_index", find)
-    shard = Shard(foreign, "")
-    assert shard.record_count == len(BIG_PAYLOADS)
-    for start in (1, 2, 3):
-        found = [
-            bytes(payload)
-            for block in shard.blocks(start, start + 1)
-            for payload in block.payloads()
-        ]
-        assert found == [BIG_PAYLOADS[start]]
-    assert len(calls) == 1

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset.shards_ahead import reading_threads
-from recordsmith.stores import Location, MemoryStore
-from recordsmith.work import processor_count
+from recordsmith.stores import Location
 
 from ..raising import raises
 from ..stores.delayed import DelayedStore
@@ -86,23 +84,3 @@ def test_an_iteration_goes_on_in_a_forked_process(dataset: Any) -> None:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     assert _ids(records) == list(range(20, 3 * SHARDS))
-
-
-def test_statistics_are_those_of_a_local_dataset(dataset: Any, numbered: ModuleType) -> None:
-    done: list[tuple[int, int]] = []
-    near = numbered.packed(Location(MemoryStore(), "data"), {"train": [3] * SHARDS})
-    found = rs.stats(dataset, progress=lambda *both: done.append(both))
-    documents = found.to_json(), rs.stats(near).to_json()
-    for document in documents:
-        document.pop("shards")
-    assert documents[0] == documents[1]
-    assert done[-1][0] == done[-1][1] == sum(shard.size_bytes for shard in dataset.shards)
-    assert _store(dataset).most_at_once > 4
-
-
-def test_threads(dataset: Any) -> None:
-    assert reading_threads(None, dataset.shards) == max(16, processor_count())
-    assert reading_threads(3, dataset.shards) == 3
-    assert reading_threads(None, []) == processor_count()
-    with raises(rs.OptionError, option="threads"):
-        reading_threads(0, dataset.shards)

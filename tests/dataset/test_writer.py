@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
-from recordsmith.errors import MissingFileError
 from recordsmith.wire import COMPRESSIONS, crc32c, encode_records
 
 from ..raising import raises
@@ -120,15 +118,6 @@ def _write_and_fail(path: Path, error: type[BaseException], **options: Any) -> N
         raise error
 
 
-def test_invalid_value_leaves_no_file(tmp_path: Path) -> None:
-    with (
-        pytest.raises(rs.OptionError, match="'x'"),
-        ShardWriter(tmp_path / "a.tfrecord") as writer,
-    ):
-        writer.write_example({"x": object()})
-    assert _files(tmp_path) == set()
-
-
 def test_existing_file_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(b"precious")
@@ -154,18 +143,6 @@ def test_overwrite_replaces_only_at_the_end(tmp_path: Path) -> None:
     assert (
         records_of(rs.open(path)).read_record(0) == b"new"
     )  # the index of the old file is not used
-
-
-def test_unsupported_compression_creates_no_file(tmp_path: Path) -> None:
-    with raises(rs.OptionError, option="compression", value="lz4"):
-        ShardWriter(tmp_path / "a.tfrecord", compression="lz4")
-    assert _files(tmp_path) == set()
-
-
-def test_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError) as caught:
-        ShardWriter(tmp_path / "missing" / "a.tfrecord")
-    assert "missing" in str(caught.value.path)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -198,10 +175,7 @@ def test_error_at_the_end_leaves_no_file(
     monkeypatch.setattr(os, step, fail)
     with (
         raises(
-            rs.FileAccessError,
-            path=tmp_path / "a.tfrecord",
-            operation="write",
-            errno=errno.EIO,
+            rs.FileAccessError, path=tmp_path / "a.tfrecord", operation="write", errno=errno.EIO
         ),
         ShardWriter(tmp_path / "a.tfrecord", overwrite=True) as writer,
     ):
@@ -268,19 +242,6 @@ def test_columns_are_written_like_rows(tmp_path: Path, row_count: int, compressi
     written = [list(rs.open(path).records()) for path in paths]
     assert written[0] == written[1]
     assert len(rs.open(paths[0])) == row_count
-
-
-def test_rows_and_columns_may_be_mixed(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    path = tmp_path / "a.tfrecord"
-    with ShardWriter(path) as writer:
-        writer.write_example({"id": 0})
-        writer.write_columns({"id": [1, 2]})
-        writer.write(rs.encode_example({"id": 3}))
-        writer.write_columns({"id": np.array([4])})
-        assert writer.record_count == 5
-    dataset = rs.open(path)
-    assert numbered.ids_of(dataset) == list(range(5))
-    assert numbered.ids_of([dataset[position] for position in range(5)]) == list(range(5))
 
 
 def test_written_blocks_come_from_the_file(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.drawing.verify_page import distinct_names
+from recordsmith.examining.verification.verify_content import distinct_names
 
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 

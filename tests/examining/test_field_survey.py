@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.examining import field_survey
+from recordsmith.examining import inspection
 
 
 def test_fields_of_other_messages_are_counted(reference: Any, tmp_path: Path) -> None:
@@ -36,11 +36,11 @@ def test_only_the_first_records_are_surveyed(
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         for _ in range(30):
             writer.write(reference.delimited(3, b"text"))
-    monkeypatch.setattr(field_survey, "MAX_SURVEYED", 7)
+    monkeypatch.setattr(inspection, "MAX_SURVEYED", 7)
     found = rs.inspect(tmp_path / "x.tfrecord").other_fields
     assert found is not None
     assert found.record_count == 7
-    monkeypatch.setattr(field_survey, "MAX_RECORDS", 5)
+    monkeypatch.setattr(inspection, "MAX_RECORDS", 5)
     found = rs.inspect(tmp_path / "x.tfrecord").other_fields
     assert found is not None
     assert found.record_count == 5

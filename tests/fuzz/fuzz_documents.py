@@ -24,7 +24,7 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED
 from recordsmith.dataset.tfds.features import parse_features
 from recordsmith.dataset.tfds.folder import parse_info
 from recordsmith.exporting.safe_names import safe_parts
-from recordsmith.sources.archives.npy import npy_features
+from recordsmith.sources.archives.stored_array import npy_features
 
 
 class Fuzz:

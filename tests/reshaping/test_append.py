@@ -152,10 +152,7 @@ def test_indexes_are_renamed_too(numbered: ModuleType, more: Location, place: Lo
     indexes = ((place / "out" / ".recordsmith") / "*.index").glob()
     shards = shards_of(place / "out")
     assert [path.name for path in indexes] == [f"{name}.index" for name in shards]
-    assert numbered.ids_of(rs.open(place / "out")[::-1]) == [
-        *range(105, 99, -1),
-        *range(8, -1, -1),
-    ]
+    assert numbered.ids_of(rs.open(place / "out")[::-1]) == [*range(105, 99, -1), *range(8, -1, -1)]
 
 
 # ---- classes and features ----------------------------------------------------------------------
@@ -255,10 +252,7 @@ def test_invalid_targets(packed: Location, more: Location, place: Location) -> N
     assert (caught.value.option, caught.value.value) == ("out", repr(str(packed)))
     (packed / "train-00000-of-00004.tfrecord").put(b"mine")
     with raises(
-        rs.OptionError,
-        option="out",
-        value=place / "out",
-        match=r"train-00000-of-00004\.tfrecord",
+        rs.OptionError, option="out", value=place / "out", match=r"train-00000-of-00004\.tfrecord"
     ):
         rs.append(more, packed)
     (packed / "train-00000-of-00004.tfrecord").delete()

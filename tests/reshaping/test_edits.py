@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
@@ -419,22 +418,6 @@ def test_features_with_class_labels_are_recoded_together() -> None:
         Edits(recode=dict.fromkeys(list(example)[:2], table)).check(
             schema_of(rs.encode_example(example)), names
         )
-
-
-def test_the_same_edits_have_the_same_document(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("old,new\n1,2\n")
-    edit: dict[str, Any] = {
-        "drop": ["a", "b*"],
-        "rename": {"c": "d"},
-        "add": {"e": np.arange(2), "f": b"\xff", "g": float("nan")},
-        "recode": {"label": tmp_path / "t.csv"},
-    }
-    document = json.dumps(Edits(**edit).to_json(), allow_nan=False)
-    assert document == json.dumps(Edits(**edit).to_json())
-    (tmp_path / "t.csv").write_text("old,new\n1,3\n")
-    assert document != json.dumps(Edits(**edit).to_json())
-    assert Edits().is_empty
-    assert Edits().to_json() == {}
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda edits: pickle.loads(pickle.dumps(edits))])

@@ -176,7 +176,7 @@ def test_records_longer_than_what_is_read_at_a_time(
     place: Location, foreign: Location, options: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rs.reshard(foreign, place / "plain", shards=2, **options)
-    monkeypatch.setattr("recordsmith.dataset.shard_sequence._GROUP_BYTES", 50)
+    monkeypatch.setattr("recordsmith.reshaping.inputs._GROUP_BYTES", 50)
     assert min(records_of(rs.open(foreign)).record_sizes(range(200))) > 50
     rs.reshard(foreign, place / "out", shards=2, **options)
     assert visible(place / "out") == visible(place / "plain")
@@ -203,17 +203,6 @@ def test_samples_are_exact_and_random(place: Location, numbered) -> None:
         assert found[-1] == sorted(found[-1])
         assert 40 < sum(number < 600 for number in found[-1]) < 80
     assert len({*found[0], *found[1]}) > 150
-
-
-def test_new_splits_have_no_record_in_common(place: Location, numbered) -> None:
-    numbered.packed(place / "in", {"train": [300, 100], "test": [100]})
-    rs.reshard(place / "in", place / "out", splits={"a": 0.8, "b": 0.1, "c": 0.1}, shards=2)
-    assert_is_true(place / "out")
-    parts = [ids_in(place / "out", split) for split in "abc"]
-    assert list(map(len, parts)) == [400, 50, 50]
-    assert sorted(number for part in parts for number in part) == list(range(500))
-    assert parts == [sorted(part) for part in parts]
-    assert 5 < sum(number >= 400 for number in parts[1] + parts[2]) < 40  # they are mixed
 
 
 def test_number_and_size_of_shards(place: Location, numbered) -> None:

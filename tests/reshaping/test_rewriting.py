@@ -178,81 +178,21 @@ def assert_refused(change: Edits, good: list[bytes], bad: bytes, error: Exceptio
     assert found.record == len(good)
 
 
-# ---- what is remembered, and how much is in memory -----------------------------------------------
-
-
-class Asked:
-    """Counts what a Rewriter asks: keys that begin with v have other values, d are dropped."""
-
-    def __init__(self, **options: Any) -> None:
-        self.keys: list[bytes] = []
-        self.values: list[bytes] = []
-        actions = [KeyAction(), KeyAction(drops=True), KeyAction(new_value=self._new_value)]
-        self._rewriter = Rewriter(actions, self._action_of, {}, lambda _: None, **options)
-
-    def _action_of(self, key: bytes) -> int:
-        self.keys.append(key)
-        return {b"d": 1, b"v": 2}.get(key[:1], 0)
-
-    def _new_value(self, value: bytes, _: int) -> bytes:
-        self.values.append(value)
-        return value + value if len(value) < 2000 else b""
-
-    def __call__(self, *examples: dict[str, Any]) -> list[bytes]:
-        block = block_of([rs.encode_example(example) for example in examples])
-        return [
-            bytes(data[a:b])
-            for data, offsets in self._rewriter.rewrite(block.buffer, block.starts, block.lengths)
-            for a, b in pairwise(offsets.tolist())
-        ]
-
-
-def test_keys_are_asked_for_once() -> None:
-    asked = Asked()
-    wide = {f"{'dk'[number % 2]}{number:05}": number for number in range(10_050)}
-    kept = {key: value for key, value in wide.items() if key[0] == "k"}
-    for calls in (10_050, 50):  # so many are not remembered
-        asked.keys.clear()
-        assert asked(wide) == [rs.encode_example(kept)]
-        assert len(asked.keys) == calls
-    long = "k" * 1001
-    asked = Asked()
-    asked({long: 1, "k" * 1000: 1}, {long: 1, "k" * 1000: 1})
-    assert sorted(map(len, asked.keys)) == [1000, 1001, 1001]
-
-
-def test_values_are_asked_for_once() -> None:
-    asked = Asked()
-    examples = [{"v": number} for number in range(10_050)]
-    expected = None
-    for calls in (10_050, 50):
-        asked.values.clear()
-        found = asked(*examples, *examples[:10])
-        assert expected is None or found == expected
-        expected = found
-        assert len(asked.values) == calls
-    asked = Asked()
-    long = asked({"v": "l" * 1100}, {"v": "l" * 1100}, {"v": "l" * 3000, "w": 1}, {"v": 1})
-    assert len(asked.values) == 4
-    assert long[0] == long[1] != long[2]
-    assert rs.decode_example(long[2]).keys() == {"v", "w"}
-
-
-def test_pieces_are_as_large_as_one_record_makes_them() -> None:
-    change = Edits(add={"large": bytes(1 << 20)})
-    sizes = [len(data) for data, _ in change.rewrite(block_of([b""] * 12))]  # type: ignore[arg-type]
-    assert sum(sizes) > 12 << 20
-    assert max(sizes) < 4 << 20
-
-
 def test_a_record_that_no_reader_takes_is_refused() -> None:
+    def doubled(*examples: dict[str, Any], **options: Any) -> list[bytes]:
+        actions = [KeyAction(), KeyAction(new_value=lambda value, _: value + value)]
+        rewriter = Rewriter(actions, lambda key: int(key == b"v"), {}, lambda _: None, **options)
+        block = block_of([rs.encode_example(example) for example in examples])
+        pieces = rewriter.rewrite(block.buffer, block.starts, block.lengths)
+        return [bytes(data) for data, _ in pieces]
+
     payload = rs.encode_example({"v": "x" * 50})
-    (longer,) = Asked()({"v": "x" * 50})
-    assert Asked(most_bytes=len(longer))({"v": "x" * 50}) == [longer]
+    (longer,) = doubled({"v": "x" * 50})
+    assert doubled({"v": "x" * 50}, most_bytes=len(longer)) == [longer]
     with pytest.raises(rs.OptionError, match="longer than 100 bytes"):
-        Asked(most_bytes=100)({"w": 1}, {"v": "x" * 50})
+        doubled({"w": 1}, {"v": "x" * 50}, most_bytes=100)
     with pytest.raises(rs.OptionError, match=f"longer than {len(payload) - 1} bytes"):
-        Asked(most_bytes=len(payload) - 1)({"w": "x" * 50})
+        doubled({"w": "x" * 50}, most_bytes=len(payload) - 1)
 
 
 def test_invalid_numbers_of_actions() -> None:

@@ -16,10 +16,7 @@ from ..places import change, visible
 
 JOBS: dict[str, Callable[[Location, Location], Any]] = {
     "pack": lambda source, out: rs.pack(
-        rs.Shards(source),
-        out,
-        splits={"a": 0.7, "b": 0.3},
-        resplit=["train", "validation"],
+        rs.Shards(source), out, splits={"a": 0.7, "b": 0.3}, resplit=["train", "validation"]
     ),
     "reshard": lambda source, out: rs.reshard(source, out, shards=3, shuffle=True, seed=7),
     "compress": lambda source, out: rs.reshard(source, out, compression="gzip", where="id > 5"),

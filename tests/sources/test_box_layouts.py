@@ -541,6 +541,8 @@ def test_annotations_of_unknown_formats_are_a_problem(name: str, tmp_path: Path)
         write(tmp_path / annotations.format(stem), text)
     (reading,) = find_candidates(FileTree(as_folder(tmp_path)))
     assert "not known" in reading.problem
+    with pytest.raises(rs.SourceError, match="not known"):
+        _ = rs.detect(tmp_path).source
     assert reading.confidence == Confidence.ANNOTATED
 
 

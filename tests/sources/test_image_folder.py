@@ -11,6 +11,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources import ImageFolder, Listing, Source
+from recordsmith.sources.class_folders.layout import find_candidates
+from recordsmith.sources.files.file_tree import FileTree
 
 from ..raising import raises
 from ..reading import read_sample
@@ -159,6 +161,20 @@ def test_what_is_next_to_the_only_folder_with_images_is_noticed(
     assert "LICENSE.txt" in notice
     given = ImageFolder(tmp_path, images="flower_photos").list_samples()
     assert (given.samples, given.notices) == (listing.samples, listing.notices)
+
+
+@pytest.mark.parametrize("max_folders", range(1, 12))
+def test_splits_beyond_the_summary_of_a_folder(
+    tmp_path: Path, images: ModuleType, max_folders: int
+) -> None:
+    """The detector scans at most 20,000 folders; the others are listed all the same."""
+    for split in ("test", "train", "val"):
+        images.make_folder(tmp_path / split, {"a": 1, "b": 1, "c": 1})
+    source = ImageFolder(tmp_path)
+    source.use_tree(FileTree(source.root, max_folders))
+    assert source.list_samples() == ImageFolder(tmp_path).list_samples()
+    candidates = [*find_candidates(FileTree(source.root, max_folders))]
+    assert not candidates or candidates[0].what == rs.detect(tmp_path).reading.what
 
 
 def test_classes_that_are_named_like_splits_are_noticed(tmp_path: Path, images: ModuleType) -> None:

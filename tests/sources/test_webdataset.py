@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Source, WebDataset
-from recordsmith.sources.archives.npy import npy_features
+from recordsmith.sources.archives.stored_array import npy_features
 
 from ..raising import raises
 from ..reading import read_sample

@@ -36,7 +36,6 @@ from recordsmith.building.publishing import (
 )
 from recordsmith.building.shard_writing import (
     check_written,
-    check_written_bytes,
     complete_shard,
     open_partial_shard,
     survey_written,
@@ -61,7 +60,6 @@ __all__ = [
     "check_folder",
     "check_shard_options",
     "check_written",
-    "check_written_bytes",
     "claim",
     "clean_up",
     "clean_up_after_kill",

@@ -52,8 +52,8 @@ def claim(
     """
     if folder.store.can_rename:
         return folder
-    wanted = PublishNote(fingerprint, tuple(sorted({*files})), base=base)
-    note = _begin(folder, wanted, overwrite)
+    note_of_job = PublishNote(fingerprint, tuple(sorted({*files})), base=base)
+    note = _begin(folder, note_of_job, overwrite)
     store = ClaimedStore(folder, note)
     claimed = Location(store, folder.key)
     if overwrite:
@@ -70,25 +70,25 @@ def claim(
     return claimed
 
 
-def _begin(folder: Location, wanted: PublishNote, overwrite: bool) -> PublishNote:
+def _begin(folder: Location, own: PublishNote, overwrite: bool) -> PublishNote:
     """Write the note of a job, or join the jobs of the same plan; return the note."""
     location = begun_location(folder)
     while True:
-        version, found = _read_begun(folder)
-        note = replace(wanted, token=os.urandom(8).hex(), is_takeover=overwrite)
-        if found is None:
+        version, begun = _read_begun(folder)
+        note = replace(own, token=os.urandom(8).hex(), is_takeover=overwrite)
+        if begun is None:
             if location.put_if_absent(note.to_bytes()):
                 return note
             continue
-        if found.fingerprint != wanted.fingerprint and not overwrite:
+        if begun.fingerprint != own.fingerprint and not overwrite:
             raise begun_error(folder)
         if not overwrite:
-            note = replace(note, token=found.token, is_takeover=found.is_takeover)
+            note = replace(note, token=begun.token, is_takeover=begun.is_takeover)
         published = read_publish_note(folder) if overwrite else None
         of_published = () if published is None else published.removed
-        names = {*wanted.removed, *found.removed, *of_published}
+        names = {*own.removed, *begun.removed, *of_published}
         note = replace(note, removed=tuple(sorted(names)))
-        if note == found or location.put_if_match(note.to_bytes(), version):
+        if note == begun or location.put_if_match(note.to_bytes(), version):
             return note
 
 

@@ -94,7 +94,10 @@ def make_manifest(
         for split, of_split in of_splits.items()
     }
     return Manifest(
-        {split: tuple(result.entry for result in found) for split, found in of_splits.items()},
+        {
+            split: tuple(result.entry for result in of_split)
+            for split, of_split in of_splits.items()
+        },
         Schema.merged(list(schemas.values())),
         schemas,
         compression,

@@ -15,7 +15,6 @@ from recordsmith.building.finished import (
     load_result,
     partial_location,
     save_result,
-    size_and_checksum,
 )
 from recordsmith.building.publishing import for_each
 from recordsmith.dataset import Manifest, ShardWriter, read_publish_note
@@ -25,7 +24,6 @@ from recordsmith.errors import CorruptDataError, Defect, FileAccessError, Missin
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, read_note
 from recordsmith.wire import Compression
-from recordsmith.work import Work
 
 _Result = TypeVar("_Result")
 
@@ -78,9 +76,9 @@ def complete_shard(
     if result is not None:
         return result, False
     with open_partial_shard(folder, file, compression) as writer:
-        result, found = write(writer)
+        result, versions_hash = write(writer)
     result = replace(result, plan=fingerprint)
-    save_result(folder, found, result)
+    save_result(folder, versions_hash, result)
     return result, True
 
 
@@ -152,20 +150,6 @@ def check_written(
             raise _missing(folder, result)
 
     for_each(results, check, folder)
-
-
-def check_written_bytes(folder: Location, results: Sequence[ShardResult], work: Work) -> None:
-    """Check unpublished shards that have no notes, by their bytes; raises as `check_written`."""
-
-    def check(result: ShardResult) -> None:
-        try:
-            found = size_and_checksum(partial_location(folder, result.file))
-        except MissingFileError:
-            found = None
-        if found != (result.size_bytes, result.crc32c):
-            raise _missing(folder, result)
-
-    work.each(check, results)
 
 
 def _is_noted(folder: Location, result: ShardResult) -> bool:

@@ -72,19 +72,19 @@ def shard_counts(
                 value=shards,
                 expected="a number for every split",
             )
-        wanted = numbers[split]
-        if wanted is None:
+        count_of_split = numbers[split]
+        if count_of_split is None:
             size = shard_size_bytes or DEFAULT_SHARD_SIZE_BYTES
-            wanted = min(count, max(1, -(-sizes[split] // size)))
-        if wanted > count:
+            count_of_split = min(count, max(1, -(-sizes[split] // size)))
+        if count_of_split > count:
             raise OptionError(
                 f"split {split!r} has {count} {noun if count == 1 else f'{noun}s'}, too few for "
-                f"{wanted} shards",
+                f"{count_of_split} shards",
                 option="shards",
-                value=wanted,
+                value=count_of_split,
                 expected=f"at most {count}",
             )
-        counts[split] = wanted
+        counts[split] = count_of_split
     return counts
 
 

@@ -435,7 +435,7 @@ def _common_types(parts: Iterable[_Part]) -> str | None:
         for field in part.types:
             if types.setdefault(field.name, field.type) != field.type:
                 left_out.add(field.name)
-    kept = [(name, found) for name, found in types.items() if name not in left_out]
+    kept = [(name, arrow_type) for name, arrow_type in types.items() if name not in left_out]
     return schema_as_text(import_pyarrow().schema(kept)) if kept else None
 
 

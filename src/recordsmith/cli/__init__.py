@@ -76,6 +76,7 @@ _MODULES = {
     "finish": "pack",
     "forecast": "lint",
     "run": "pack",
+    "salvage": "reshard",
     "schema": "stats",
     "sheet": "records",
     "upgrade": "reshard",

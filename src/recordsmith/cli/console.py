@@ -132,16 +132,9 @@ def print_path(path: str, indent: str = "") -> None:
     """Print a path on a line of its own, on a terminal shortened in the middle to fit."""
     shown = printable(path)
     if sys.stdout.isatty():
-        fitting = max(_MIN_PATH, width(_MAX_LINE) - len(indent))
-        shown = shortened_in_middle(shown, fitting)
+        columns = max(_MIN_COLUMNS, shutil.get_terminal_size().columns)
+        shown = shortened_in_middle(shown, max(_MIN_PATH, columns - len(indent)))
     print(f"{indent}{shown}")
-
-
-def width(most: int) -> int:
-    """Return the number of columns of the terminal, at most `most`; `most` without a terminal."""
-    if not sys.stdout.isatty():
-        return most
-    return max(_MIN_COLUMNS, min(most, shutil.get_terminal_size().columns))
 
 
 def _for_terminal(line: str, stream: TextIO) -> str:
@@ -309,7 +302,7 @@ def print_written(
     report: PackReport | ReshardReport, verb: str, what: str, read: str = "input files"
 ) -> None:
     """Print what a job wrote, or that everything was already there; `bytes_in` counts `read`."""
-    into = place(report.shard_count, "shard", report.folder)
+    into = f"{count(report.shard_count, 'shard')} in {printable(str(report.folder))}"
     title = (
         f"{verb} {what} into {into}"
         if report.is_new
@@ -323,11 +316,6 @@ def print_written(
             f"  resumed: {count(report.reused_count, 'shard')} of an earlier run verified and "
             f"kept, {written:,} written now"
         )
-
-
-def place(number: int, noun: str, folder: object) -> str:
-    """Return a text such as `3 shards in out`."""
-    return f"{count(number, noun)} in {printable(str(folder))}"
 
 
 @contextmanager

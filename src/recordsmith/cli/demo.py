@@ -11,7 +11,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.inspect import print_inspection
 from recordsmith.cli.pack import print_pack_report
-from recordsmith.cli.verify import print_verify_report
+from recordsmith.cli.report_text import print_report
 from recordsmith.errors import OptionError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def demo(
 
     _print_step("3. Verify them", f"recordsmith verify {dataset}")
     findings = rs.verify(dataset)
-    print_verify_report(findings)
+    print_report(findings.content())
     if not findings.is_good:
         raise typer.Exit(1)
 

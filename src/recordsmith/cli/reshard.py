@@ -1,8 +1,10 @@
-"""`recordsmith reshard`, `edit` and `upgrade`: rewrite a dataset."""
+"""`recordsmith reshard`, `edit`, `salvage` and `upgrade`: rewrite or repair a dataset."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
@@ -11,7 +13,7 @@ from recordsmith.cli.options import SHARDS, WHICH, Json, Out, Paths, one_or_all
 from recordsmith.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.reshaping import ReshardReport
+    from recordsmith.reshaping import ReshardReport, SalvagedShard, SalvageReport
 
 _PANELS = {
     WHICH: "split where sample take",
@@ -19,6 +21,13 @@ _PANELS = {
     "What changes": "drop rename add recode",
     SHARDS: "shards shard_size_bytes shard_names compression",
 }
+
+_FIELDS = {
+    "length": "its length",
+    "length-crc": "the checksum of its length",
+    "payload-crc": "the checksum of its payload",
+}
+_MAX_SHARDS = 20
 
 
 def reshard(
@@ -86,6 +95,89 @@ def _print_report(report: ReshardReport) -> None:
         what += f" of {report.records_in:,}"
     console.print_written(report, "wrote", what)
     console.print_list("notices", report.notices)
+
+
+def salvage(
+    paths: Paths,
+    out: Out,
+    options: Annotated[dict[str, Any], OptionsOf("salvage", panels={WHICH: "split"})],
+    json: Json = False,
+) -> None:
+    """Never writes to PATH. Recovers every record whose checksums match, anywhere in its file.
+    Fixes and reports single flipped bits in lengths and checksums.
+
+    Exits with 0 if nothing was lost, otherwise with 1. If OUT already has the recovered records,
+    prints the report again.
+
+    Example: `recordsmith salvage damaged rescued`
+    """
+    with console.progress_bar("salvaging", of_bytes=True) as progress:
+        report = rs.salvage(one_or_all(paths), out, **options, progress=progress)
+    console.print_result(report, lambda: _print_salvage_report(report), json=json)
+    if not report.is_complete:
+        raise typer.Exit(1)
+
+
+def _print_salvage_report(report: SalvageReport) -> None:
+    """Print what was recovered and lost in each shard."""
+    of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
+    what = f"{report.record_count:,}{of_all} records"
+    folder = console.printable(str(report.folder))
+    if report.is_new:
+        title = f"recovered {what} into {folder}"
+        console.print_line(title, title=title)
+    else:
+        done = f"nothing to do: {what} were already recovered into {folder}"
+        console.print_line(f"{done}; use --overwrite to do it again", title=done)
+    lost = [shard for shard in report.shards if not shard.is_complete or shard.repair_count]
+    for shard in lost[:_MAX_SHARDS]:
+        _print_shard(shard)
+    if len(lost) > _MAX_SHARDS:
+        print(f"  … and {len(lost) - _MAX_SHARDS:,} more shards (all of them with --json)")
+    whole = len(report.shards) - len(lost)
+    if whole:
+        print(f"  {console.count(whole, 'shard')} without defects")
+    console.print_list("missing", report.missing)
+    console.print_list("notices", report.notices)
+
+
+def _print_shard(shard: SalvagedShard) -> None:
+    name = console.printable(str(shard.path))
+    if shard.file is None:
+        print(f"  {name}: skipped, {console.printable(shard.problem)}")
+        return
+    of_all = "" if shard.expected_count is None else f" of {shard.expected_count:,}"
+    print(f"  {name}: {shard.record_count:,}{of_all} records")
+    ranges = [
+        f"bytes {lost.start:,} to {lost.stop:,} ({console.size(lost.stop - lost.start)}): "
+        f"{lost.defect}"
+        for lost in shard.lost
+    ]
+    where = ", in the decompressed data" if shard.compression != "none" else ""
+    console.print_list(
+        f"lost, {console.count(shard.lost_count, 'range')} with "
+        f"{console.size(shard.lost_bytes)}{where}",
+        ranges,
+        number=shard.lost_count,
+        indent="    ",
+    )
+    breaks = [
+        f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}"
+        if lost.start < lost.stop
+        else f"{lost.defect}: the end mark is missing"
+        for lost in shard.breaks
+    ]
+    console.print_list("cannot be read or decompressed", breaks, indent="    ")
+    repairs = [
+        f"byte {repair.offset:,}, bit {repair.bit}, in {_FIELDS[repair.field]}"
+        for repair in shard.repairs
+    ]
+    console.print_list(
+        f"repaired, {console.count(shard.repair_count, 'record')} with one flipped bit",
+        repairs,
+        number=shard.repair_count,
+        indent="    ",
+    )
 
 
 def upgrade(

@@ -24,12 +24,7 @@ from recordsmith.dataset.manifest import (
     read_publish_note,
     upgrade_manifest,
 )
-from recordsmith.dataset.names import (
-    DEFAULT_TEMPLATE,
-    is_shard_name,
-    parse_shard_name,
-    shard_name,
-)
+from recordsmith.dataset.names import DEFAULT_TEMPLATE, is_shard_name, parse_shard_name, shard_name
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
 from recordsmith.dataset.parts import AnyShard
 from recordsmith.dataset.selected_records import (

@@ -26,11 +26,7 @@ _BYTES_AT_ONCE = 4 << 20
 def record_batches(
     blocks: Iterable[LocatedBlock], decoder: ArrowDecoder, batch_size: int | None
 ) -> Iterator[Any]:
-    """Yield record batches of the records of some blocks.
-
-    Args:
-        batch_size: rows in each batch but the last; None for up to 16,384 rows or 16 MiB.
-    """
+    """Yield record batches; without a batch size, of up to 16,384 rows or 16 MiB."""
     rows = batch_size or DEFAULT_ROWS
     wanted = rows  # rows to decode at once: one batch first, as a query may stop after it
     filled = filled_bytes = 0

@@ -19,15 +19,7 @@ def decompress(
     put: Callable[[RecordBlock], object],
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[str]:
-    """Pass all records of a compressed shard to `put`, block by block.
-
-    Args:
-        record_count: number of records in the manifest; None if unknown.
-        advance: called with the number of bytes of the file read since the last call.
-
-    Returns:
-        Notices about the shard.
-    """
+    """Pass all records of a compressed shard to `put`, block by block; return notices about it."""
     notices: list[str] = []
 
     def collect(error: DataError) -> None:

@@ -15,14 +15,7 @@ from typing import Any
 from recordsmith.errors import DataError, OptionError
 from recordsmith.wire import detect_other_format, read_records
 
-NOT_AS_EXPECTED = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
+NOT_AS_EXPECTED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 """What Python raises when a document does not have the expected structure."""
 
 _HEAD_BYTES = 4096
@@ -45,11 +38,7 @@ def text_of(data: bytes) -> str:
 
 
 def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:
-    """Parse a JSON document.
-
-    Args:
-        with_keys_once: reject objects with duplicate keys, whose first value would be lost.
-    """
+    """Parse a JSON document; `with_keys_once` refuses objects with duplicate keys."""
     text = text_of(data)
     if not text or text.isspace():
         raise ValueError("it is empty; expected JSON")

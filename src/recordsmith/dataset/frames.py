@@ -27,7 +27,10 @@ _SMALL_BYTES = 16 << 10
 _SMALL_REMOTE_BYTES = 1 << 20  # arrive within the time of a request
 _HEADERS_AT_A_TIME = 1 << 10
 _REMOTE_HEADERS_AT_A_TIME = 16
-_WALKED_BYTES = 256 << 10  # stay in the processor's cache, and in memory that is used again
+_WALKED_BYTES = 256 << 10  # of a small file: allocating more costs more than it saves
+_WALKED_BYTES_OF_LARGE = (
+    1 << 20
+)  # measured on 100 MB: 13 % less time than 256 KiB, 2 MiB are no better
 _REPORT_BYTES = 64 << 20
 _GROUP_BYTES = 1 << 20
 """Frames that are read together: they are still in the processor's cache when they are verified."""
@@ -208,12 +211,7 @@ def gather_together(
 def open_frames(
     location: Location, *, may_map: bool, info: ObjectInfo | None = None
 ) -> FrameReader:
-    """Open a file for random access.
-
-    Args:
-        may_map: map the file into memory, if its store has such maps.
-        info: size and version of the file, if they are known.
-    """
+    """Open a file for random access."""
     if location.store.is_remote:
         info = location.info() if info is None else info
         _check_not_empty(location, info.size_bytes)
@@ -243,13 +241,11 @@ def walk(
 
     Small records are read completely, which is cheaper than mapping the file; of large records only
     the headers are read. Over a network, where each header is a request, more records are small.
-
-    Args:
-        report: called with the number of bytes processed so far.
     """
     size = reader.size_bytes
     small_bytes = _SMALL_REMOTE_BYTES if is_remote else _SMALL_BYTES
-    buffer = memoryview(bytearray(min(2 * small_bytes if is_remote else _WALKED_BYTES, size)))
+    walked_bytes = min(max(_WALKED_BYTES, size >> 5), _WALKED_BYTES_OF_LARGE)
+    buffer = memoryview(bytearray(min(2 * small_bytes if is_remote else walked_bytes, size)))
     max_headers = _REMOTE_HEADERS_AT_A_TIME if is_remote else _HEADERS_AT_A_TIME
     headers = np.empty((max_headers, HEADER_BYTES), np.uint8)
     pieces = [np.empty(0, np.int64)]

@@ -32,13 +32,7 @@ from recordsmith.dataset.shard_index import (
 )
 from recordsmith.errors import ForbiddenFileError, OptionError, accessing, option
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import (
-    Location,
-    ObjectInfo,
-    PlaceLike,
-    as_folder,
-    write_atomically,
-)
+from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, write_atomically
 from recordsmith.summaries import Report
 from recordsmith.work import Progress, Work, thread_count
 

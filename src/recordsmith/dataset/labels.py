@@ -79,11 +79,7 @@ def read_labels(folder: Location) -> ClassNames | None:
 def carried_class_names(
     folder: PlaceLike, known: ClassNames | None
 ) -> tuple[ClassNames | None, bool]:
-    """The class names to copy with records of a folder, and whether they are from a label map.
-
-    Args:
-        known: the class names if the folder has no label map.
-    """
+    """The class names to copy with records of a folder, and whether they are from a label map."""
     location = as_folder(folder) / LABEL_MAP_NAME
     if not location.exists():
         return known, False

@@ -228,12 +228,11 @@ def locate_whole(paths: Paths, split: str | None = None) -> Located:
 
 def split_names(parts: Iterable[Located]) -> list[str]:
     """Return the names of all splits, in order of first appearance."""
-    found = dict[str, None]()
+    names = dict[str, None]()
     for part in parts:
-        found |= dict.fromkeys(shard.split for shard in part.shards)
-        if part.manifest is not None:
-            found |= dict.fromkeys(part.manifest.splits)
-    return list(found)
+        names |= dict.fromkeys(shard.split for shard in part.shards)
+        names |= dict.fromkeys(() if part.manifest is None else part.manifest.splits)
+    return list(names)
 
 
 def check_split(split: str, names: Collection[str]) -> None:
@@ -421,10 +420,13 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
                 listed = folder.info_of(name, location)
                 shards.append(Shard(location, split.name, listed=listed))
                 continue
-            problem = f"{INFO_NAME} lists {name}, which is missing"
-            missing.append(_missing_shard(split.name, location, problem))
+            missing.append(_unlisted(INFO_NAME, name, split.name, location))
     names = class_names_in(folder.location, info, list(folder.entries))
     return Located(shards, class_names=names, missing=tuple(missing))
+
+
+def _unlisted(where: str, name: str, split: str, location: Location) -> MissingShard:
+    return _missing_shard(split, location, f"{where} lists {name}, which is missing")
 
 
 def _missing_shard(split: str, location: Location, problem: str) -> MissingShard:
@@ -604,8 +606,7 @@ def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None =
             location = folder / entry.file
             info = None if listing is None else listing.info_of(entry.file, location)
             if listing is not None and info is None:
-                problem = f"the manifest lists {entry.file}, which is missing"
-                missing.append(_missing_shard(split, location, problem))
+                missing.append(_unlisted("the manifest", entry.file, split, location))
                 continue
             shard = Shard(
                 location,
@@ -632,11 +633,7 @@ def looks_like_records(location: Location) -> bool:
 
 
 def detect_foreign_folder(folder: Location, names: Collection[str]) -> tuple[str, str] | None:
-    """Return what a folder of Hugging Face's `save_to_disk` is, and how to pack it.
-
-    Args:
-        names: of the files in it.
-    """
+    """Return what a folder of Hugging Face's `save_to_disk` is, and how to pack it."""
     load = f"recordsmith.pack(datasets.load_from_disk({str(folder)!r}), OUT)"
     if "dataset_dict.json" in names:
         return (

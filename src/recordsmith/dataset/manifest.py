@@ -21,19 +21,9 @@ from recordsmith.dataset.documents import (
     json_of,
     line_in_json,
 )
-from recordsmith.dataset.labels import (
-    LABEL_MAP_NAME,
-    LABELS_NAME,
-    ClassNames,
-    class_names_in_json,
-)
+from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
-from recordsmith.errors import (
-    CorruptDataError,
-    Defect,
-    FileAccessError,
-    option,
-)
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
 from recordsmith.example import Schema
 from recordsmith.stores import (
     NOTE_BYTES,
@@ -315,13 +305,6 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
         )
     try:
         document = json.loads(read_note(location))
-    except FileAccessError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL):
-            return None  # EINVAL: a link or pipe, which no job wrote
-        raise
-    except NOT_AS_EXPECTED:
-        return PublishNote("")  # truncated: begun, but nothing renamed yet
-    try:
         return PublishNote(
             str(document["fingerprint"]),
             tuple(map(_plain_name, document["removed"])),
@@ -333,15 +316,17 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
             str(document.get("token", "")),
             bool(document.get("is_takeover", False)),
         )
+    except FileAccessError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL):
+            return None  # EINVAL: a link or pipe, which no job wrote
+        raise
     except NOT_AS_EXPECTED:
         return PublishNote("")  # truncated: begun, but nothing renamed yet
 
 
 def _has_version_1(document: Any) -> bool:
-    return isinstance(document, Mapping) and (document["format"], document["version"]) == (
-        FORMAT,
-        1,
-    )
+    is_object = isinstance(document, Mapping)
+    return is_object and (document["format"], document["version"]) == (FORMAT, 1)
 
 
 def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -362,7 +347,7 @@ def _with_new_keys(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _upgraded_history(step: Any) -> Any:
     if isinstance(step, list):
-        return [_upgraded_history(each) for each in step]
+        return [_upgraded_history(value) for value in step]
     if not isinstance(step, Mapping):
         return step
     return {

@@ -1,4 +1,4 @@
-"""Parts of shards, which are read like shards, and both as JSON for other processes."""
+"""Parts of shards, which are read like shards, and both for other processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
 from recordsmith.errors import FileAccessError, MissingFileError
@@ -114,11 +113,15 @@ def cut_part(part: AnyShard, max_bytes: int) -> Iterator[AnyShard]:
         yield ShardPart(shard, numbers[count * piece // pieces : count * (piece + 1) // pieces])
 
 
-# -- JSON ------------------------------------------------------------------------------------------
+# -- for other processes ---------------------------------------------------------------------------
 
 
-def shard_to_json(shard: Shard) -> dict[str, Any]:
-    """Return where a shard is, and which version of it; FileAccessError for a pipe."""
+def shard_for_task(shard: Shard) -> dict[str, Any]:
+    """Return where a shard is, without credentials, and which version of it.
+
+    Raises:
+        FileAccessError: it is a pipe.
+    """
     size_bytes = version = None
     try:
         _, size_bytes, version = shard.info()
@@ -130,28 +133,31 @@ def shard_to_json(shard: Shard) -> dict[str, Any]:
     return {
         "path": str(shard.location.absolute()),
         "split": shard.split,
-        "entry": None if shard.entry is None else vars(shard.entry),
+        "entry": shard.entry,
         "size_bytes": size_bytes,
         "version": version,
         "may_have_index": shard.may_have_index,
     }
 
 
-def shard_from_json(document: Mapping[str, Any]) -> Shard:
-    """Open a shard in another process, in the version of `shard_to_json`."""
-    location = as_location(document["path"])
-    store, size_bytes = location.store, document["size_bytes"]
-    entry = document["entry"]
-    listed = None
+def shard_from_task(task: Mapping[str, Any]) -> Shard:
+    """Open a shard in another process, in the version of `shard_for_task`.
+
+    Raises:
+        FileAccessError: this machine sees no such file, or another version of it. Over a network,
+            reading raises it.
+    """
+    location = as_location(task["path"])
+    store, size_bytes, listed = location.store, task["size_bytes"], None
     if size_bytes is not None and store.is_remote:
-        listed = ObjectInfo(location.key, size_bytes, document["version"])
+        listed = ObjectInfo(location.key, size_bytes, task["version"])
     elif size_bytes is not None:
         try:
             info = location.info()
         except MissingFileError as error:
             error.advise("The worker must see it under the same path. Or pass a URL.")
             raise
-        here, there = map(store.version_number, (info.version, document["version"]))
+        here, there = map(store.version_number, (info.version, task["version"]))
         if info.size_bytes != size_bytes or here != there:
             raise FileAccessError(
                 errno.ESTALE,
@@ -160,31 +166,20 @@ def shard_from_json(document: Mapping[str, Any]) -> Shard:
                 str(location),
                 remedy="Check that nothing writes to it, and that all machines see the same disk.",
             )
+    may_have_index = task["may_have_index"]
     return Shard(
-        location,
-        document["split"],
-        entry=None if entry is None else ShardEntry(**entry),
-        listed=listed,
-        may_have_index=document["may_have_index"],
+        location, task["split"], entry=task["entry"], listed=listed, may_have_index=may_have_index
     )
 
 
-def part_to_json(part: AnyShard) -> dict[str, Any]:
-    """Return a shard, or the part of one, as plain JSON values."""
+def part_for_task(part: AnyShard) -> dict[str, Any]:
+    """Return a shard, or the part of one, for `part_from_task`."""
     if isinstance(part, Shard):
-        return shard_to_json(part)
-    numbers = part.numbers()
-    if isinstance(numbers, range):
-        run = [numbers.start, numbers.stop, numbers.step]
-        return {**shard_to_json(part.shard), "run": run}
-    return {**shard_to_json(part.shard), "numbers": numbers.tolist()}
+        return shard_for_task(part)
+    return {**shard_for_task(part.shard), "numbers": part.numbers()}
 
 
-def part_from_json(document: Mapping[str, Any]) -> AnyShard:
-    """Open a shard, or the part of one; errors as `shard_from_json`."""
-    shard = shard_from_json(document)
-    if "run" in document:
-        return ShardPart(shard, range(*document["run"]))
-    if "numbers" in document:
-        return ShardPart(shard, np.array(document["numbers"], np.int64))
-    return shard
+def part_from_task(task: Mapping[str, Any]) -> AnyShard:
+    """Open a shard, or the part of one; errors as `shard_from_task`."""
+    shard = shard_from_task(task)
+    return ShardPart(shard, task["numbers"]) if "numbers" in task else shard

@@ -340,10 +340,13 @@ class SelectedRecords:
         if run is not None and run.step < 0:  # of one record at most
             run = range(run[0], run[0] + 1) if run else range(0)
         numbers: Any = chosen.all() if run is None else run
+        if not len(numbers):
+            return []
         parts: list[AnyShard] = []
-        for shard, begin, end in zip(
-            records.shards, records.starts[:-1], records.starts[1:], strict=True
-        ):
+        starts = records.starts
+        first = bisect.bisect_right(starts, numbers[0]) - 1
+        for at in range(first, bisect.bisect_right(starts, numbers[-1])):
+            shard, begin, end = records.shards[at], starts[at], starts[at + 1]
             low, high = bisect.bisect_left(numbers, begin), bisect.bisect_left(numbers, end)
             if low == high:
                 continue

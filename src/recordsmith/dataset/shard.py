@@ -32,7 +32,7 @@ from recordsmith.dataset.shard_index import (
     cache_index,
     find_index,
     load_index,
-    most_bytes,
+    max_bytes,
     save_index,
 )
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
@@ -145,18 +145,9 @@ class Shard:
             self._info = info
         return self._info
 
-    @property
-    def known_info(self) -> ObjectInfo | None:
-        """Size and version over a network, if they are known without a request."""
-        return self._info
-
     def open_read(self) -> ObjectReader:
         """Open the file for reading; over a network, in the version of `info`."""
-        return self.location.open_read(self._info_to_open)
-
-    @property
-    def _info_to_open(self) -> ObjectInfo | None:
-        return self.info() if self.is_remote else None
+        return self.location.open_read(self.info() if self.is_remote else None)
 
     @property
     def compression(self) -> Compression:
@@ -183,13 +174,13 @@ class Shard:
         size = self.size_bytes if self._listed_bytes is None else self._listed_bytes
         self._listed_bytes = None
         self._compare_size(size)
-        most = most_bytes(size, self.compression) // FRAME_BYTES
-        if self.entry.record_count > most:
+        max_count = max_bytes(size, self.compression) // FRAME_BYTES
+        if self.entry.record_count > max_count:
             raise CorruptDataError(
                 Defect.RECORD_COUNT,
                 f"the manifest has more records than fit into the {size} bytes of the file",
                 found=f"{self.entry.record_count} records",
-                expected=f"at most {most}",
+                expected=f"at most {max_count}",
                 remedy="Fetch the manifest again, or open the shard by name.",
                 path=self.location,
             )
@@ -250,13 +241,6 @@ class Shard:
                 self._is_index_kept = self._index is not None
         return None
 
-    def _kept_index(self) -> ShardIndex | None:
-        """Load the index file; None if there is no valid one."""
-        if not self.is_remote:
-            return load_index(self.location)
-        saved = self._saved_index()  # looked for only once
-        return self._index if saved is None else self._load(saved)
-
     def _load(self, saved: SavedIndex) -> ShardIndex | None:
         """Load an index file; keep it where the shard is kept: the next process needs it, too."""
         index = saved.load()
@@ -313,8 +297,12 @@ class Shard:
     def index(self) -> ShardIndex:
         """The offsets of its records; built and saved on first use."""
         with self._lock:
-            if self._index is None:
-                kept = self._kept_index() if self._keeps_index else None
+            if self._index is None and self._keeps_index:
+                if self.is_remote:
+                    saved = self._saved_index()  # looked for only once
+                    kept = self._index if saved is None else self._load(saved)
+                else:
+                    kept = load_index(self.location)
                 if kept is not None and kept.compression == self.compression:
                     self._index, self._is_index_kept = kept, True
             if self._index is None:
@@ -322,11 +310,7 @@ class Shard:
             return self._index
 
     def blocks(
-        self,
-        start: int = 0,
-        stop: int | None = None,
-        *,
-        check_payloads: bool = True,
+        self, start: int = 0, stop: int | None = None, *, check_payloads: bool = True
     ) -> Iterator[RecordBlock]:
         """Yield the records start:stop in order; block positions count from the shard's start.
 
@@ -545,18 +529,14 @@ class Shard:
     def _open_frames(self) -> FrameReader:
         with self._lock:
             if self._frames is None:
-                self._frames = open_frames(
-                    self.location, may_map=self._may_be_mapped, info=self._info_to_open
-                )
+                info = self.info() if self.is_remote else None
+                self._frames = open_frames(self.location, may_map=self._may_be_mapped, info=info)
             return self._frames
 
     def walk(self, report: Callable[[int], None] | None = None) -> ShardIndex:
         """Build the index of the current file without saving it.
 
         Reads only the headers of an uncompressed file, but all of a compressed one.
-
-        Args:
-            report: called with the number of bytes processed so far, for uncompressed files.
         """
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")

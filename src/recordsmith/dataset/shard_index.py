@@ -112,11 +112,7 @@ class SavedIndex:
         return len(self.beginning) == _table_start(self.record_count) + 8 * (self.record_count + 1)
 
     def offsets(self, start: int, stop: int) -> Int64Array | None:
-        """Read where the records start:stop begin, and where the last of them ends.
-
-        Returns:
-            int64, (stop - start + 1,); None if the file is damaged.
-        """
+        """Read where the records start:stop begin, and the end; None if the file is damaged."""
         first, last = start // _BLOCK_OFFSETS, stop // _BLOCK_OFFSETS + 1
         table_start = _table_start(self.record_count)
         end = min(last * _BLOCK_OFFSETS, self.record_count + 1)
@@ -142,7 +138,7 @@ class SavedIndex:
     def _ends_well(self, end: int) -> bool:
         if self.compression == "none":
             return end == self.shard_bytes
-        return end <= most_bytes(self.shard_bytes, self.compression)
+        return end <= max_bytes(self.shard_bytes, self.compression)
 
     def load(self) -> ShardIndex | None:
         """Read the whole index; None if the file is damaged or cannot be read."""
@@ -153,7 +149,7 @@ class SavedIndex:
         return None
 
 
-def most_bytes(size_bytes: int, compression: Compression) -> int:
+def max_bytes(size_bytes: int, compression: Compression) -> int:
     """The maximum number of bytes of frames in a file of a given size."""
     if compression == "none":
         return size_bytes
@@ -161,11 +157,7 @@ def most_bytes(size_bytes: int, compression: Compression) -> int:
 
 
 def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Location]:
-    """The possible locations of an index: next to the shard, and in the user's cache.
-
-    Args:
-        version: of a shard in a store over a network.
-    """
+    """The possible locations of an index: next to the shard, and in the user's cache."""
     location = as_location(shard)
     identity = f"{location.identity}\0{version}" if version else location.identity
     name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
@@ -176,11 +168,7 @@ def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Loca
 
 
 def load_index(shard: PlaceLike, info: ObjectInfo | None = None) -> ShardIndex | None:
-    """Load the index of a shard; None if there is no valid one.
-
-    Args:
-        info: size and version of the shard, if they are known.
-    """
+    """Load the index of a shard; None if there is no valid one."""
     for saved in _saved_indexes(as_location(shard), info):
         index = saved.load()
         if index is not None:
@@ -205,10 +193,7 @@ def find_index(
 
 
 def _saved_indexes(
-    shard: Location,
-    info: ObjectInfo | None,
-    is_next_to_it: bool = True,
-    is_cached: bool = True,
+    shard: Location, info: ObjectInfo | None, is_next_to_it: bool = True, is_cached: bool = True
 ) -> Iterator[SavedIndex]:
     locations: Sequence[Location] = index_locations(shard)
     if shard.store.is_remote:
@@ -233,28 +218,15 @@ def _saved_indexes(
 
 
 def index_pieces(
-    shard: PlaceLike,
-    index: ShardIndex,
-    info: ObjectInfo | None = None,
-    *,
-    has_samples: bool = True,
+    shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None, *, has_samples: bool = True
 ) -> tuple[bytes | memoryview, ...]:
-    """The content of an index file for a shard.
-
-    Args:
-        info: size and version of the shard, if they are known.
-        has_samples: False if its samples are never compared.
-    """
+    """The content of an index file for a shard."""
     location = as_location(shard)
     info = location.info() if info is None else info
     size = info.size_bytes
     samples = _sample_checksum(location, size, info) if has_samples else 0
     head = _HEADER.pack(
-        _MAGIC,
-        size,
-        samples,
-        COMPRESSIONS.index(index.compression),
-        index.record_count,
+        _MAGIC, size, samples, COMPRESSIONS.index(index.compression), index.record_count
     )
     head += np.array(_checksums(index.offsets), "<u4").tobytes()
     table = np.ascontiguousarray(index.offsets, "<i8").view(np.uint8)
@@ -264,22 +236,14 @@ def index_pieces(
 def save_index(
     shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None
 ) -> Location | None:
-    """Save an index; return its location, or None if none is writable.
-
-    Args:
-        info: size and version of the shard, if they are known.
-    """
+    """Save an index; return its location, or None if none is writable."""
     location = as_location(shard)
     version = info.version if info is not None and location.store.is_remote else ""
     return _save(index_pieces(location, index, info), index_locations(location, version))
 
 
 def cache_index(shard: Location, index: ShardIndex, info: ObjectInfo) -> Location | None:
-    """Save the index of a version of a shard over a network, where nothing is written on reading.
-
-    Returns:
-        Its location in the user's cache; None if that is not writable.
-    """
+    """Save the index of a version of a shard over a network, in the user's cache."""
     pieces = index_pieces(shard, index, info, has_samples=False)
     return _save(pieces, index_locations(shard, info.version)[1:])
 
@@ -320,9 +284,6 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
 
     The file is untrusted: the author of the shard may have made it with matching checksums. Its
     length is checked before memory is allocated.
-
-    Args:
-        info: of the shard, if it is in a store over a network.
     """
     is_remote = location.store.is_remote
     file_bytes = None if is_remote else location.size()  # raises for a pipe, which would block
@@ -339,7 +300,7 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
     total = table_start + table_bytes
     if min(total, _FIRST_BYTES) != len(data) if file_bytes is None else total != file_bytes:
         return None
-    if count > most_bytes(size, name) // FRAME_BYTES or table_bytes > _MAX_TABLE_BYTES + 8 * size:
+    if count > max_bytes(size, name) // FRAME_BYTES or table_bytes > _MAX_TABLE_BYTES + 8 * size:
         return None
     if len(data) < table_start:
         data += location.read(len(data), table_start)

@@ -97,6 +97,7 @@ class ShardSequence:
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self.shards = tuple(shards)
+        self.has_remote = any(shard.is_remote for shard in self.shards)
         self._starts: list[int] | None = None
         self._starts_array: Int64Array | None = None  # the same as an array
         self._open = OpenShards()
@@ -214,11 +215,7 @@ def gather(
 
 
 def _gather_singly(
-    group: ShardGroup,
-    places: Int64Array,
-    out: npt.NDArray[np.uint8],
-    faults: Faults,
-    whole: bool,
+    group: ShardGroup, places: Int64Array, out: npt.NDArray[np.uint8], faults: Faults, whole: bool
 ) -> None:
     """Copy the records of a shard one by one, and collect the errors."""
     for row, member in enumerate(_members(group, places)):
@@ -274,16 +271,19 @@ def gather_payloads(
 
 
 def scattered_blocks(
-    records: ShardSequence, positions: Int64Array
+    records: ShardSequence,
+    positions: Int64Array,
+    group_bytes: int | None = None,
+    at_once: int = PLACES_AT_ONCE,
 ) -> Iterator[tuple[RecordBlock, Int64Array]]:
     """Yield records at any positions of plain shards with their positions, in fast pieces.
 
     Over a network, the next groups of records are read meanwhile. Raises CorruptDataError for a
     damaged record, after all records before it.
     """
-    groups = _cut_by_size(records, positions)
+    groups = _cut_by_size(records, positions, group_bytes or _GROUP_BYTES, at_once)
     read = partial(_read_together, records)
-    if any(shard.is_remote for shard in records.shards):
+    if records.has_remote:
         pieces = Work(_GROUPS_AHEAD, None).in_order(read, groups, ahead=_GROUPS_AHEAD)
     else:
         pieces = (read(group) for group in groups)
@@ -294,15 +294,17 @@ def scattered_blocks(
                 raise fault
 
 
-def _cut_by_size(records: ShardSequence, positions: Int64Array) -> Iterator[Int64Array]:
-    """Yield positions in groups of about `_GROUP_BYTES`."""
-    for start in range(0, len(positions), PLACES_AT_ONCE):
-        chosen = positions[start : start + PLACES_AT_ONCE]
+def _cut_by_size(
+    records: ShardSequence, positions: Int64Array, group_bytes: int, at_once: int
+) -> Iterator[Int64Array]:
+    """Yield positions in groups of about as many bytes, and at most `at_once`."""
+    for start in range(0, len(positions), at_once):
+        chosen = positions[start : start + at_once]
         stops = np.cumsum(payload_sizes(len(chosen), records.group(chosen)))
         begin = 0
         while begin < len(chosen):
             before = int(stops[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
+            end = max(begin + 1, int(np.searchsorted(stops, before + group_bytes, side="right")))
             yield chosen[begin:end]
             begin = end
 

@@ -86,13 +86,7 @@ class Draw:
 def draws_of_splits(
     count: int, shares: Mapping[str, int], seed: int, split: str = ""
 ) -> dict[str, Draw]:
-    """Draw disjoint splits of some records at random; each keeps the order of the records.
-
-    Args:
-        count: how many records there are.
-        shares: how many records each split has.
-        split: of which split the records are; empty for all.
-    """
+    """Draw disjoint splits of some records at random; each keeps the order of the records."""
     permutation = Permutations(count, seed, "reshard", "draw", split)
     bounds = [0, *itertools.accumulate(shares.values())]
     return {

@@ -25,13 +25,7 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.example import (
-    FeatureRequest,
-    FeatureSchema,
-    FeatureSpec,
-    Schema,
-    SchemaSurvey,
-)
+from recordsmith.example import FeatureRequest, FeatureSchema, FeatureSpec, Schema, SchemaSurvey
 from recordsmith.stores import Location
 from recordsmith.where import Where
 from recordsmith.words import first_of

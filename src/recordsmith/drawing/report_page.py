@@ -12,7 +12,6 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from recordsmith.drawing.html_page import check_html_path, paragraphs, text, write_html
-from recordsmith.drawing.verify_page import verify_content
 from recordsmith.errors import DataError, OptionError
 from recordsmith.examining.verification import VerifyReport
 from recordsmith.example.keys import MASK, OBJECT_TEXT
@@ -97,7 +96,7 @@ _TEMPLATE = """
 {% endif %}
 {% if lines or finding.places %}
 <ul>
-{% for example in lines %}<li>{{ example.text | text }}</li>{% endfor %}
+{% for example in lines %}<li>{{ example.text | prose }}</li>{% endfor %}
 {% for place in finding.places %}<li>{{ place | string | text }}</li>{% endfor %}
 {% if finding.examples and finding.count > finding.examples | length %}
 <li>and {{ "{:,}".format(finding.count - finding.examples | length) }} more</li>
@@ -172,7 +171,7 @@ def save_html(
     path = as_location(out)
     check_html_path(path, overwrite=overwrite)
     if isinstance(report, VerifyReport):
-        content = verify_content(report)
+        content = report.content()
         title = f"{title or 'Verification'}: {content.verdict}"
     elif isinstance(report, LintReport):
         title, content = title or "Source", report.content(_Thumbnails(report).draw)

@@ -124,12 +124,12 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | DataError]
     """The records at positions; compressed shards are read sequentially."""
     selected = records_of(dataset)
     if selected.compressed_shard() is not None:
-        wanted = set(positions)
+        needed = set(positions)
         found: list[bytes | DataError] = []
         for position, record in enumerate(dataset.records()):
-            if position in wanted:
+            if position in needed:
                 found.append(record)
-            if len(found) == len(wanted):
+            if len(found) == len(needed):
                 break
         return found
     faults: Faults = {}

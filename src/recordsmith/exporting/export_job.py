@@ -23,7 +23,7 @@ from recordsmith.dataset import (
     records_of_part,
     shard_parts,
 )
-from recordsmith.dataset.parts import part_from_json, part_to_json
+from recordsmith.dataset.parts import part_for_task, part_from_task
 from recordsmith.errors import DataError, OptionError, SourceError, located
 from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
@@ -134,13 +134,13 @@ class ExportTasks:
         for number, (part, name, first) in enumerate(
             zip(self._parts, self._names, firsts, strict=False)
         ):
-            content = {**self._common, "file": name, "part": part_to_json(part), "first": first}
+            content = {**self._common, "file": name, "part": part_for_task(part), "first": first}
             yield Task(_run_task, number, name, counts[number], content)
 
 
 def _run_task(content: dict[str, Any]) -> tuple[str, int, ExportTally, Any]:
     """Write the file of a task; return the attempt, the number of records, and what was found."""
-    part, first = part_from_json(content["part"]), content["first"]
+    part, first = part_from_task(content["part"]), content["first"]
     exporter = EXPORTERS[content["format"]]()
     assert isinstance(exporter, FileExporter)
     with shared_folder(content["folder"]) as (files, attempt):

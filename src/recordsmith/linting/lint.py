@@ -121,7 +121,7 @@ def lint_listing(
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
     check_classes(names, report.classes, findings)
-    report.findings = [found for found in findings.sorted() if found.check in selected]
+    report.findings = [finding for finding in findings.sorted() if finding.check in selected]
     _keep_samples(report, listing, listing.samples if deep else probed)
     return report
 
@@ -175,8 +175,8 @@ def _check_samples(
 def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
     """Check the first bytes of some images: their format and extension; return these samples."""
     number = len(listing.samples)
-    wanted = min(_MAX_PROBED, max(_MIN_PROBED, number // _PROBED_SHARE), number)
-    probed = [listing.samples[place * number // wanted] for place in range(wanted)]
+    probe_count = min(_MAX_PROBED, max(_MIN_PROBED, number // _PROBED_SHARE), number)
+    probed = [listing.samples[place * number // probe_count] for place in range(probe_count)]
     for sample in probed:
         location = location_of(listing.reader, sample)
         if location is None:
@@ -280,19 +280,19 @@ def _check_mask_values(masks: MaskValues, findings: Findings, *, are_known: bool
 
 def _keep_samples(report: LintReport, listing: Listing, samples: Iterable[Sample]) -> None:
     """Keep the samples of the examples, so that a page can draw them."""
-    wanted = {
+    needed = {
         name
-        for found in report.findings
-        for example in found.examples
+        for finding in report.findings
+        for example in finding.examples
         for name in (example.file, example.other)
         if name
     }
     kept: dict[str, Sample] = {}
-    if wanted:
+    if needed:
         for sample in samples:
             name, _ = place_of(listing.reader, sample)
-            if name in wanted:
+            if name in needed:
                 kept[name] = sample
-                if len(kept) == len(wanted):
+                if len(kept) == len(needed):
                     break
     report.keep(kept, listing.reader)

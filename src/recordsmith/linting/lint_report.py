@@ -93,20 +93,20 @@ class LintFinding:
 
 
 def _shown(
-    found: LintFinding, draw: Callable[[LintExample], Sequence[bytes]] | None
+    finding: LintFinding, draw: Callable[[LintExample], Sequence[bytes]] | None
 ) -> ShownFinding:
-    is_note = found.severity is Severity.NOTE
+    is_note = finding.severity is Severity.NOTE
     drawn = None if is_note else draw
     return ShownFinding(
-        str(found.check),
-        found.meaning,
-        found.cure(),
-        severity=str(found.severity),
-        level=_LEVELS[found.severity],
-        count=found.count,
+        str(finding.check),
+        finding.meaning,
+        finding.cure(),
+        severity=str(finding.severity),
+        level=_LEVELS[finding.severity],
+        count=finding.count,
         examples=[
             Example(example.describe(), None if drawn is None else partial(drawn, example))
-            for example in found.examples
+            for example in finding.examples
         ],
     )
 
@@ -130,12 +130,19 @@ class Findings:
         finding = self._by_check.setdefault((check, severity), LintFinding(check, severity))
         finding.count += len(examples) if count is None else count
         kept = examples[: MAX_EXAMPLES - len(finding.examples)]
-        finding.examples += [each._replace(found=with_options(each.found)) for each in kept]
+        finding.examples += [
+            example._replace(found=with_options(example.found)) for example in kept
+        ]
 
     def extend(self, other: Findings) -> None:
         """Add the findings of another part of the source."""
-        for found in other._by_check.values():
-            self.add(found.check, *found.examples, severity=found.severity, count=found.count)
+        for finding in other._by_check.values():
+            self.add(
+                finding.check,
+                *finding.examples,
+                severity=finding.severity,
+                count=finding.count,
+            )
 
     def sorted(self) -> list[LintFinding]:
         """The findings, worst first."""
@@ -189,7 +196,7 @@ class LintReport(Report):
 
     def of_severity(self, severity: Severity) -> Iterator[LintFinding]:
         """The findings of one severity."""
-        return (found for found in self.findings if found.severity is severity)
+        return (finding for finding in self.findings if finding.severity is severity)
 
     def keep(self, samples: Mapping[str, Sample], reader: SampleReader) -> None:
         """Keep samples by name, and what reads them, to draw examples."""
@@ -217,7 +224,7 @@ class LintReport(Report):
             "warning_count": self.warning_count,
             "note_count": self.note_count,
             "classes": self.classes,
-            "findings": [found.to_json() for found in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
     def content(
@@ -241,7 +248,7 @@ class LintReport(Report):
             level="good" if self.is_clean else "bad" if self.error_count else "note",
             figures=[(f"{number:,}", name) for number, name in figures],
             tables=[self._class_table()] if any(self.classes.values()) else [],
-            findings=[_shown(found, draw) for found in self.findings],
+            findings=[_shown(finding, draw) for finding in self.findings],
             notes=["Boxes at fault are red."] if draw is not None and self.findings else [],
         )
 
@@ -262,7 +269,7 @@ class LintReport(Report):
         return ReportTable("", heads, rows, splits, terminal_rows=0)
 
     def _count(self, severity: Severity) -> int:
-        return sum(found.count for found in self.of_severity(severity))
+        return sum(finding.count for finding in self.of_severity(severity))
 
     def _summary(self) -> Summary:
         counts = zip(Severity, (self.error_count, self.warning_count, self.note_count), strict=True)

@@ -55,7 +55,6 @@ TINY_PIXELS = 2
 """Boxes with a shorter side are tiny."""
 
 _IGNORED = 255  # in masks
-_MOST_VALUES = 1 << 16
 _KEPT_PLACES = 3
 _FLAT = np.zeros((SIDE, SIDE), np.float32)
 

@@ -241,12 +241,7 @@ class _Job:
     def _fingerprint(self, base: str) -> str:
         """Return a hash of the inputs and of the dataset they are appended to."""
         inputs = self.inputs
-        document: list[Any] = [
-            _VERSION,
-            base,
-            inputs.identities(),
-            inputs.class_names,
-        ]
+        document: list[Any] = [_VERSION, base, inputs.identities(), inputs.class_names]
         return fingerprint(document)
 
     def _build(self, folder: Location, manifest: Manifest, base: str, files: list[str]) -> Manifest:
@@ -266,13 +261,7 @@ class _Job:
         note_files(folder, [*files, *renamed.values()])
         work.total += plan.size_bytes
         copies = ShardCopies(
-            folder,
-            job,
-            plan.compression,
-            records,
-            plan.spans(),
-            inputs.versions(),
-            plan.pools,
+            folder, job, plan.compression, records, plan.spans(), inputs.versions(), plan.pools
         )
         results = copies.run(plan.shards, work)
         schema = Schema.merged(result.schema for result in results)

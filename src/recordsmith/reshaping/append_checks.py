@@ -214,17 +214,7 @@ class _Pattern(NamedTuple):
 def renumber(
     files: Mapping[str, Sequence[str]], added: Mapping[str, int], compression: Compression
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return the names of shards when others are added.
-
-    Args:
-        files: the existing shards of each split, in order.
-        added: the number of new shards of each split; a split may be new.
-        compression: of all of them.
-
-    Returns:
-        New names of existing shards by old ones, without unchanged names; names of new shards by
-        split.
-    """
+    """Return new names of existing shards by old ones, and the names of new shards by split."""
     renamed: dict[str, str] = {}
     new: dict[str, list[str]] = {}
     for split, count in added.items():

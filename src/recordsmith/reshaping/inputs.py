@@ -27,7 +27,6 @@ from recordsmith.dataset import (
     ShardEntry,
     carried_class_names,
     dataset_of,
-    joined_shards,
     records_of,
 )
 from recordsmith.dataset.decompressing import decompress
@@ -40,7 +39,7 @@ from recordsmith.dataset.locate import (
     split_names,
 )
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
-from recordsmith.dataset.selection import PositionArray
+from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
 from recordsmith.dataset.splits import is_split_slice
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Schema
@@ -53,6 +52,7 @@ from recordsmith.work import Work
 
 _NAMED = 5  # files in a notice
 _Value = TypeVar("_Value")
+_GROUP_BYTES = 16 << 20  # of scattered records that are read together, from many files
 _MAX_STEPS = 20  # of the history of the inputs
 
 
@@ -415,7 +415,7 @@ class InputRecords:
         self.counts = [count for count, _ in measured]
         self.sizes = [size for _, size in measured]
         self.starts = offsets_from_lengths(self.counts)
-        self._records = joined_shards(self.shards)
+        self._records = ShardSequence(self.shards)
 
     def __len__(self) -> int:
         return len(self._given)
@@ -471,7 +471,9 @@ class InputRecords:
         """
         if not isinstance(positions, range):
             assert self._are_counts_checked
-            yield from self._records.select(PositionArray(positions)).blocks()
+            count = len(positions)
+            for block, own in scattered_blocks(self._records, positions, _GROUP_BYTES, count):
+                yield LocatedBlock(block, (self._records, own))
             return
         number = int(self.numbers_of(np.array(positions[:1]))[0])
         shard, first = self.shards[number], int(self.starts[number])

@@ -310,13 +310,7 @@ def check_class_names(
     staying: Iterable[str],
     names: ClassNames | None,
 ) -> None:
-    """Check that all features with class labels are recoded together.
-
-    Args:
-        tables: of all recoded features, by key.
-        staying: the features that are not dropped.
-        names: the class names before recoding.
-    """
+    """Check that all features with class labels are recoded together."""
     recoded = {key: table for key, table in tables.items() if is_class_key(key)}
     if not recoded or names is None:
         return

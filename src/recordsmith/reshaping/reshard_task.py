@@ -26,11 +26,7 @@ def run_tasks(
     work: Work,
     earlier: Manifest | None,
 ) -> list[ShardResult]:
-    """Write the shards of a plan on an engine; return the results in the order of the plan.
-
-    Args:
-        earlier: the manifest in the folder.
-    """
+    """Write the shards of a plan on an engine; return the results in the order of the plan."""
     results = run_on(engine, _tasks(copies, shards), work.advance)
     in_order = [results[number] for number in range(len(shards))]
     check_written(copies.folder, in_order, earlier)

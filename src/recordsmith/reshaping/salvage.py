@@ -7,6 +7,7 @@ report is saved in the hidden folder, so that a rerun can return it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -221,8 +222,10 @@ class _Salvage:
         import msgspec  # only jobs that write need it
 
         shards = [replace(shard, path="") for shard in self.report.shards]
-        note = msgspec.json.encode(_SavedReport(self.fingerprint, shards))
-        write_atomically(folder / INTERNAL_FOLDER / _NOTE_NAME, note)
+        # unlike msgspec, json writes names that are not UTF-8
+        saved = msgspec.to_builtins(_SavedReport(self.fingerprint, shards))
+        note = json.dumps(saved, separators=(",", ":"))
+        write_atomically(folder / INTERNAL_FOLDER / _NOTE_NAME, note.encode())
 
     def load_report(self) -> bool:
         """Load the report of an earlier run of this job; return whether there is one."""
@@ -230,7 +233,7 @@ class _Salvage:
 
         try:
             data = read_note(self.folder / INTERNAL_FOLDER / _NOTE_NAME)
-            saved = msgspec.json.decode(data, type=_SavedReport)
+            saved = msgspec.convert(json.loads(data), _SavedReport)
         except (FileAccessError, msgspec.MsgspecError, ValueError, RecursionError):
             return False
         shards = self.located.shards

@@ -17,7 +17,7 @@ from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.detection import FORMATS, Detection, check_source, detect
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.hugging_face.hugging_face import HuggingFace
+from recordsmith.sources.hugging_face import HuggingFace
 from recordsmith.sources.layouts import LayoutCandidate
 from recordsmith.sources.pairs.image_pairs import ImagePairs
 from recordsmith.sources.source import (

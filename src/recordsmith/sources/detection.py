@@ -1,11 +1,12 @@
 """Detect how a folder or file can be read, and make the source that reads it.
 
-Each family of sources has a module `detection` with a function `find_candidates`. The candidate
-that is chosen is the specification of the source: its format and its options.
+Each family of sources has a module `detection` or `layout` with a function `find_candidates`. The
+candidate that is chosen is the specification of the source: its format and its options.
 """
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +18,7 @@ from typing import Any, TypedDict
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.dataset.splits import has_split_word
-from recordsmith.errors import (
-    OptionError,
-    SourceError,
-    option,
-    with_options,
-)
+from recordsmith.errors import OptionError, SourceError, option, with_options
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
 from recordsmith.sources.archives.arrays import Arrays
@@ -37,7 +33,7 @@ from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
-from recordsmith.sources.hugging_face.hugging_face import HuggingFace, is_hub_dataset
+from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
 from recordsmith.sources.pairs import layout as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
@@ -63,7 +59,7 @@ class _Format:
     """One type of source: its class, and the options that it accepts."""
 
     source: Callable[..., Source]
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...]
 
 
 class SourceOptions(TypedDict, total=False):
@@ -127,30 +123,25 @@ class SourceOptions(TypedDict, total=False):
     stride: int
 
 
+def _option_names(source: Any) -> tuple[str, ...]:
+    """The options of `SourceOptions` that a source accepts."""
+    known = getattr(source, "option_names", None) or inspect.signature(source).parameters
+    return tuple(name for name in SourceOptions.__annotations__ if name in known)
+
+
+_SOURCES: Mapping[str, Callable[..., Source]] = {
+    "folder": ImageFolder,
+    "files": ImageFiles,
+    "pairs": ImagePairs,
+    **BOX_SOURCES,
+    "table": Table,
+    "arrays": Arrays,
+    "shards": Shards,
+    "tfds": Tfds,
+    "webdataset": WebDataset,
+}
 FORMATS: Mapping[str, _Format] = MappingProxyType(
-    {
-        "folder": _Format(ImageFolder, ("images", "labels")),
-        "files": _Format(ImageFiles, ("images", "class_pattern")),
-        "pairs": _Format(
-            ImagePairs,
-            (
-                *("images", "masks", "image_names", "mask_names", "pairs", "split_lists"),
-                *("class_pattern", "colours"),
-            ),
-        ),
-        **{name: _Format(made, made.option_names) for name, made in BOX_SOURCES.items()},
-        "table": _Format(
-            Table,
-            (
-                *("table", "image_column", "images", "split_column", "group_column"),
-                *("label_column", "encoding"),
-            ),
-        ),
-        "arrays": _Format(Arrays),
-        "shards": _Format(Shards),
-        "tfds": _Format(Tfds, ("window", "stride")),
-        "webdataset": _Format(WebDataset),
-    }
+    {name: _Format(source, _option_names(source)) for name, source in _SOURCES.items()}
 )
 """The types of sources by name."""
 

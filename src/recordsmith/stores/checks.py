@@ -36,9 +36,9 @@ def check_range(start: int, stop: int | None) -> None:
         raise ValueError(f"invalid range {start}:{stop}")
 
 
-def check_version(name: str, found: str, wanted: str | None) -> None:
+def check_version(name: str, current: str, expected: str | None) -> None:
     """Check the version of an object that is read."""
-    if wanted is not None and found != wanted:
+    if expected is not None and current != expected:
         raise FileAccessError(
             errno.ESTALE, "it was replaced while it was read", name, remedy="Open it again."
         )

@@ -143,7 +143,7 @@ class Location(os.PathLike[str]):
 
     def glob(self) -> Sequence[Location]:
         """Return the objects that match this location as a pattern, sorted."""
-        return [Location(*found) for found in self.store.glob(self.key)]
+        return [Location(*matching) for matching in self.store.glob(self.key)]
 
     def list(self) -> Iterator[Location]:
         """Yield the objects below this location, in any order."""

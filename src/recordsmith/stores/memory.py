@@ -34,10 +34,10 @@ class MemoryStore(Store):
         return MEMORY_SCHEME + key
 
     def _get(self, key: str) -> tuple[bytes, str]:
-        found = self._objects.get(check_key(key))
-        if found is None:
+        stored = self._objects.get(check_key(key))
+        if stored is None:
             raise missing_error(self.name_of(key))
-        return found
+        return stored
 
     def info(self, key: str) -> ObjectInfo:
         data, version = self._get(key)
@@ -47,14 +47,14 @@ class MemoryStore(Store):
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> bytes:
         check_range(start, stop)
-        data, found = self._get(key)
-        check_version(self.name_of(key), found, version)
+        data, current = self._get(key)
+        check_version(self.name_of(key), current, version)
         return data[start:stop]
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         with self._lock:
-            found = [*self._objects.items()]
-        for key, (data, version) in found:
+            stored = [*self._objects.items()]
+        for key, (data, version) in stored:
             if key.startswith(prefix):
                 yield ObjectInfo(key, len(data), version)
 
@@ -79,16 +79,16 @@ class MemoryStore(Store):
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
         whole = b"".join(pieces_of(data))
         with self._lock:
-            found = self._objects.get(check_key(key))
-            matches = found is not None and found[1] == version
+            stored = self._objects.get(check_key(key))
+            matches = stored is not None and stored[1] == version
             if matches:
                 self._objects[key] = whole, str(next(self._versions))
         return matches
 
     def delete_if_match(self, key: str, version: str) -> bool:
         with self._lock:
-            found = self._objects.get(check_key(key))
-            matches = found is not None and found[1] == version
+            stored = self._objects.get(check_key(key))
+            matches = stored is not None and stored[1] == version
             if matches:
                 del self._objects[key]
         return matches

@@ -200,15 +200,15 @@ class Store(ABC):
             FileAccessError: it cannot be listed; or is missing, where folders can be missing.
         """
         prefix = f"{key}/" if key else ""
-        found = set()
+        entries = set()
         for path, size_bytes, version in self.list(prefix):
             name, slash, _ = path.removeprefix(prefix).partition("/")
             if slash:
-                found.add(FolderEntry(name, "folder"))
+                entries.add(FolderEntry(name, "folder"))
             else:
                 number = self.version_number(version)
-                found.add(FolderEntry(name, "object", size_bytes, number, version=version))
-        return iter(sorted(found))
+                entries.add(FolderEntry(name, "object", size_bytes, number, version=version))
+        return iter(sorted(entries))
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
         """Return the objects that match a pattern with `*`, `?`, `[...]` and `**`, sorted."""
@@ -223,14 +223,14 @@ class Store(ABC):
         prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
         if prefix.startswith(folder + slash) and name != "**":  # directly in the folder
             entries = (entry for entry in self.list_entries(folder) if entry.kind == "object")
-            found: Iterable[ObjectInfo] = (
+            infos: Iterable[ObjectInfo] = (
                 ObjectInfo(folder + slash + entry.name, entry.size_bytes, entry.version)
                 for entry in entries
             )
         else:
-            found = self.list(prefix)
+            infos = self.list(prefix)
         parts = pattern.split("/")
-        return sorted(info for info in found if _matches(info.key.split("/"), parts))
+        return sorted(info for info in infos if _matches(info.key.split("/"), parts))
 
     def is_folder(self, key: str) -> bool:
         """Return whether there are objects below a key, or could be: the root is a folder."""

@@ -20,7 +20,7 @@ from recordsmith.engines import Processes
 from recordsmith.example.keys import IMAGE, MASK
 
 from ...raising import raises
-from ...repeating_engine import KilledProcesses, RepeatingEngine, plain
+from ...repeating_engine import RepeatingEngine, plain
 
 STATS = "recordsmith.examining.stats"
 
@@ -156,23 +156,6 @@ def test_no_shard_is_read_again(
     dataset = rs.open(out)
     monkeypatch.setattr(Shard, "open_read", None)
     assert plain(rs.stats(dataset, engine=Processes(2))) == plain(expected)
-
-
-def test_a_killed_worker(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = KilledProcesses(monkeypatch)
-    _assert_equal(folder, engine=engine)
-    assert engine.killed == 1
-
-
-def test_files_of_other_programs(zoo_row: dict[str, Any], zoo: Path) -> None:
-    path = zoo / zoo_row["file"]
-    try:
-        rs.stats(path)
-    except rs.RecordsmithError as error:
-        with pytest.raises(type(error)):
-            rs.stats(path, engine=RepeatingEngine())
-    else:
-        _assert_equal(path)
 
 
 def test_damage(folder: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining.verification import VerifyReport, frame_ranges, rereading
+from recordsmith.examining.verification import VerifyReport, frame_ranges
 from recordsmith.stores import as_location
 from recordsmith.stores.local.reader import LocalReader
 from recordsmith.wire import encode_record, encode_records
@@ -150,7 +150,7 @@ def test_bytes_are_read_again_from_any_offset(tmp_path: Path) -> None:
     path.write_bytes(data)
     for start, stop in ((0, 20_000), (1, 2), (4095, 8193), (19_990, 30_000), (5, 5)):
         with as_location(path).open_read() as file:
-            assert rereading.read_again(file, start, stop) == data[start:stop]
+            assert frame_ranges.read_again(file, start, stop) == data[start:stop]
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.engines import Processes
-from recordsmith.examining.verification import frame_ranges
-from recordsmith.wire import encode_records
 
 from ...raising import raises
 from ...repeating_engine import KilledProcesses, RepeatingEngine, plain
@@ -31,24 +26,6 @@ def _assert_equal(paths: Any, engine: Any = None, **options: Any) -> None:
     assert found.to_json() == expected.to_json()
 
 
-@settings(max_examples=60)
-@given(data=st.data())
-@pytest.mark.usefixtures("small_ranges")
-def test_ranges(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Also where payloads hold frames, which a guess takes for those of the file."""
-    sizes = data.draw(st.lists(st.integers(0, 250), min_size=1, max_size=20))
-    payloads = [
-        encode_records([bytes(size % 7)] * 3) if size % 5 == 0 else bytes(size) for size in sizes
-    ]
-    frames = bytearray(encode_records(payloads))
-    for place in data.draw(st.lists(st.integers(0, len(frames) - 1), max_size=2)):
-        frames[place] ^= 1 << data.draw(st.integers(0, 7))
-    path = tmp_path_factory.mktemp("ranges") / "a.tfrecord"
-    path.write_bytes(frames[: len(frames) - data.draw(st.integers(0, 20))])
-    if path.stat().st_size:
-        _assert_equal(path)
-
-
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.iterdir()))
 def test_damaged_files(name: str, deep: bool) -> None:
@@ -59,11 +36,6 @@ def test_damaged_files(name: str, deep: bool) -> None:
             rs.verify(CORPUS / name, deep=deep, engine=RepeatingEngine())
         return
     _assert_equal(CORPUS / name, deep=deep)
-
-
-@pytest.mark.parametrize("deep", [False, True])
-def test_files_of_other_programs(zoo_row: dict[str, Any], zoo: Path, deep: bool) -> None:
-    _assert_equal(zoo / zoo_row["file"], deep=deep)
 
 
 @pytest.fixture
@@ -112,18 +84,6 @@ def test_a_killed_worker(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None
     engine = KilledProcesses(monkeypatch)
     _assert_equal(damaged, engine, deep=True)
     assert engine.killed == 1
-
-
-def test_processes_read_large_shards(tmp_path: Path) -> None:
-    """The report is made without reading the shard again."""
-    path = tmp_path / "a.tfrecord"
-    path.write_bytes(encode_records([bytes(1 << 20)] * 5) * 28)
-    with pytest.MonkeyPatch.context() as patch:
-        expected = rs.verify(path)
-        patch.setattr(frame_ranges.RangeCheck, "range", None)
-        found = rs.verify(path, engine=Processes(2))
-    assert plain(found) == plain(expected)
-    assert found.record_count == 140
 
 
 def test_progress(damaged: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from .files import COLOURS, SIZE, Folder, box_of
+from .files import COLOURS, SIZE, Folder
 from .layout import Box, Reading, Record, layout, one
 
 WIDTH, HEIGHT = SIZE
@@ -134,15 +133,6 @@ def voc_with_missing_and_additional_files(root: Folder) -> Reading:
 
 
 @layout(loud_is_fine=True)
-def voc_whose_filenames_are_of_others(root: Folder) -> Reading:
-    """Renamed images: <filename> is what the author's computer had; the stems agree."""
-    records = _records(root, "img/raccoon-{}.JPG", range(1, 6))
-    for path, record in records.items():
-        root.text(f"xml/{_stem(path)}.xml", _voc_xml("C:\\data\\raccoon.png", record.boxes or ()))
-    return one(records.values(), box_tolerance=1.01)
-
-
-@layout(loud_is_fine=True)
 def voc_lower_case(root: Folder) -> list[Reading]:
     """voc2007/jpegimages and voc2007/annotations, with imagesets/main."""
     splits = {}
@@ -222,15 +212,6 @@ def _coco_splits(splits: Mapping[str, Mapping[str, Record]]) -> Reading:
 
 
 @layout(loud_is_fine=True)
-def coco_2017_instances(root: Folder) -> Reading:
-    """annotations/instances_train2017.json: boxes are packed, and polygons mentioned."""
-    splits = _coco2017(root)
-    for split, records in splits.items():
-        root.json(f"annotations/instances_{split}2017.json", _coco(records, parts=["mask"]))
-    return _coco_splits(splits).mentioning(*_OTHERS["mask"])
-
-
-@layout(loud_is_fine=True)
 def coco_2017_all_annotations(root: Folder) -> Reading:
     """Instances, keypoints and captions of the same images: the choice must be mentioned."""
     splits = _coco2017(root)
@@ -247,52 +228,6 @@ def coco_2017_all_annotations(root: Folder) -> Reading:
             {"info": {}, "images": document["images"], "annotations": captions},
         )
     return _coco_splits(splits).mentioning("instances_", "--annotations")
-
-
-@layout(loud_is_fine=True)
-def coco_panoptic(root: Folder) -> list[Reading]:
-    """PNGs of segment ids in colours, and a JSON file with the category of each segment."""
-    boxes, masks, images, annotations = [], [], [], []
-    for number in range(1, 5):
-        name = f"{number:012d}"
-        image = root.photo(f"train2017/{name}.jpg")
-        colours = {0: (0, 0, 0), 1: (10, 1, 0), 2: (20, 1, 0)}  # ids 266 and 276
-        segments = root.mask(
-            f"annotations/panoptic_train2017/{name}.png", (0, 1, 2), colours=colours
-        )
-        corners = [box_of(segments, value) for value in (1, 2)]
-        boxes.append(
-            Record(
-                image, boxes=tuple((name, *box) for name, box in zip(_NAMES, corners, strict=True))
-            )
-        )
-        masks.append(Record(image, mask=segments))
-        images.append({"id": number, "file_name": f"{name}.jpg", "width": WIDTH, "height": HEIGHT})
-        segments_info = [
-            {
-                "id": 256 + 10 * value,
-                "category_id": value,
-                "bbox": [left, top, right - left, bottom - top],
-                "area": int((segments == value).sum()),
-                "iscrowd": 0,
-            }
-            for value, (left, top, right, bottom) in enumerate(corners, 1)
-        ]
-        annotations.append(
-            {"image_id": number, "file_name": f"{name}.png", "segments_info": segments_info}
-        )
-    root.json(
-        "annotations/panoptic_train2017.json",
-        {
-            "images": images,
-            "annotations": annotations,
-            "categories": [
-                {"id": n, "name": name, "isthing": 1, "color": [n, n, n]}
-                for n, name in enumerate(_NAMES, 1)
-            ],
-        },
-    )
-    return [one(masks, renamed_values=True), one(boxes).mentioning("panoptic", "mask")]
 
 
 @layout(loud_is_fine=True)
@@ -330,25 +265,6 @@ def coco_stuff_run_lengths(root: Folder) -> list[Reading]:
         {"images": images, "annotations": annotations, "categories": categories},
     )
     return [one(boxes).mentioning(*_OTHERS["mask"]), one(masks, renamed_values=True)]
-
-
-@layout(loud_is_fine=True)
-def coco_keypoints(root: Folder) -> Reading:
-    records = _records(root, "val2017/{:012d}.jpg", range(4))
-    document = _coco(records, parts=["keypoint"])
-    root.json("annotations/person_keypoints_val2017.json", document)
-    return one(records.values()).mentioning(*_OTHERS["keypoint"])
-
-
-@layout(loud_is_fine=True)
-def coco_with_missing_and_additional_images(root: Folder) -> Reading:
-    """One annotated image is not there, and one image has no entry: both must be mentioned."""
-    records = _records(root, "images/{}.jpg", range(10, 16))
-    root.json("annotations.json", _coco(records))
-    (root.path / "images" / "15.jpg").unlink()
-    root.photo("images/extra.jpg")
-    rest = [record for path, record in records.items() if path != "images/15.jpg"]
-    return one(rest).mentioning("15.jpg", "missing").mentioning("extra.jpg", "not in", "no entry")
 
 
 @layout(loud_is_fine=True)
@@ -426,21 +342,6 @@ def yolo_polygons(root: Folder) -> Reading:
 
 
 @layout(loud_is_fine=True)
-def yolo_oriented_boxes(root: Folder) -> Reading:
-    """Four corners: upright boxes only if the output mentions it."""
-    root.text("data.yaml", _DATA.replace("datasets/pets", "datasets/DOTAv1"))
-    return _ultralytics(root, shape="oriented").mentioning(
-        "oriented", "rotated", "polygon", "corners"
-    )
-
-
-@layout(loud_is_fine=True)
-def yolo_pose(root: Folder) -> Reading:
-    root.text("data.yaml", _DATA + "kpt_shape: [2, 3]\n")
-    return _ultralytics(root, shape="pose").mentioning(*_OTHERS["keypoint"])
-
-
-@layout(loud_is_fine=True)
 def yolo_without_class_names(root: Folder) -> list[Reading]:
     """images/ and labels/ only: the classes are numbers."""
     records = _records(root, "images/{}.jpg", range(5))
@@ -462,38 +363,12 @@ def yolo_without_class_names(root: Folder) -> list[Reading]:
 
 
 @layout(loud_is_fine=True)
-def yolo_with_background_images(root: Folder) -> Reading:
-    """An empty label file, and an image without any: both have no objects."""
-    root.text("data.yaml", "train: images\nval: images\nnames: [cat, dog]\n")
-    records = _records(root, "images/{}.jpg", range(5))
-    found = _yolo(root, records, "labels/{}.txt")
-    for name, labels in (("empty", ""), ("nothing", None)):
-        found.append(Record(root.photo(f"images/{name}.jpg"), boxes=()))
-        if labels is not None:
-            root.text(f"labels/{name}.txt", labels)
-    return one(found)
-
-
-@layout(loud_is_fine=True)
 def yolo_without_data_yaml_in_splits(root: Folder) -> Reading:
     """images/train and labels/train, with classes.txt twice, as labelImg writes it."""
     reading = _ultralytics(root)
     root.lines("classes.txt", *_NAMES)
     root.lines("labels/train/classes.txt", *_NAMES)
     return reading
-
-
-@layout(loud_is_right=True)
-def dota(root: Folder) -> None:
-    """images/P0000.png and labelTxt/P0000.txt with corners, class and difficulty."""
-    for number in range(4):
-        root.photo(f"train/images/P000{number}.png")
-        root.lines(
-            f"train/labelTxt/P000{number}.txt",
-            "imagesource:GoogleEarth",
-            "gsd:0.146343590398",
-            "4.0 2.0 20.0 3.0 19.0 12.0 3.0 11.0 plane 0",
-        )
 
 
 # ---- other tools -------------------------------------------------------------------------------
@@ -542,84 +417,3 @@ def _drawn(boxes: Sequence[Box]) -> Any:
 def labelme_with_image_data_and_class_names(root: Folder) -> list[Reading]:
     root.lines("class_names.txt", "_background_", *_NAMES)
     return _labelme(root, with_data=True)
-
-
-@layout(loud_is_fine=True)
-def balloon_of_vgg_image_annotator(root: Folder) -> Reading:
-    """train/via_region_data.json: the tutorial of Mask R-CNN."""
-    splits = {}
-    for split, folder, items in (("train", "train", "abc"), ("validation", "val", "de")):
-        records = _records(root, f"balloon/{folder}/{{}}_k.jpg", items)
-        document = {}
-        for path, record in records.items():
-            name = path.rpartition("/")[2]
-            regions = {
-                str(n): {
-                    "shape_attributes": {
-                        "name": "polygon",
-                        "all_points_x": [left, right, right, left],
-                        "all_points_y": [top, top, bottom, bottom],
-                    },
-                    "region_attributes": {"name": label},
-                }
-                for n, (label, left, top, right, bottom) in enumerate(record.boxes or ())
-            }
-            document[f"{name}1000"] = {"filename": name, "size": 1000, "regions": regions}
-        root.json(f"balloon/{folder}/via_region_data.json", document)
-        splits[split] = [*records.values()]
-    return Reading(splits, box_tolerance=1.01).mentioning(*_OTHERS["mask"])
-
-
-@layout(loud_is_fine=True)
-def global_wheat(root: Folder) -> Reading:
-    """Kaggle: train.csv with a `bbox` as text, and a row for each box."""
-    images = {f"b6ab77fd{n}": root.photo(f"train/b6ab77fd{n}.jpg") for n in range(4)}
-    records, rows = [], []
-    for number, (name, image) in enumerate(images.items()):
-        boxes = [(None, *box[1:]) for box in _boxes(number)]
-        records.append(Record(image, boxes=tuple(boxes)))
-        for _, left, top, right, bottom in boxes:
-            text = f'"{[float(left), float(top), float(right - left), float(bottom - top)]}"'
-            rows.append((name, WIDTH, HEIGHT, text, "usask_1"))
-    root.csv("train.csv", "image_id,width,height,bbox,source", *rows)
-    root.photo("test/aac893a91.jpg")
-    root.csv("sample_submission.csv", "image_id,PredictionString", ("aac893a91", "1.0 0 0 5 5"))
-    return one(records).mentioning("test", count=1)
-
-
-@layout(loud_is_fine=True)
-def kitti(root: Folder) -> Reading:
-    """training/image_2/000000.png and training/label_2/000000.txt, calibrations in calib/."""
-    records = _records(root, "training/image_2/{:06d}.png", range(4))
-    for path, record in records.items():
-        lines = [
-            f"{name} 0.00 0 -0.20 {left} {top} {right} {bottom} 1.89 0.48 1.20 1.84 1.47 8.41 0.01"
-            for name, left, top, right, bottom in record.boxes or ()
-        ]
-        root.lines(f"training/label_2/{_stem(path)}.txt", *lines)
-        root.lines(f"training/calib/{_stem(path)}.txt", "P0: 7.07e+02 0 6.04e+02 0 0 7.07e+02")
-    test = [root.photo(f"testing/image_2/{n:06d}.png") for n in range(2)]
-    return one(records.values(), box_tolerance=1.01).mentioning("testing", count=len(test))
-
-
-@layout(loud_is_fine=True)
-def supervisely(root: Folder) -> Reading:
-    """ds0/img/a.jpg, ds0/ann/a.jpg.json, meta.json."""
-    records = _records(root, "ds0/img/{}.jpg", "abcd")
-    for path, record in records.items():
-        objects = [
-            {
-                "classTitle": name,
-                "geometryType": "rectangle",
-                "points": {"exterior": [[left, top], [right, bottom]], "interior": []},
-            }
-            for name, left, top, right, bottom in record.boxes or ()
-        ]
-        document = {
-            "description": "",
-            "size": {"height": HEIGHT, "width": WIDTH},
-            "objects": objects,
-        }
-        root.text(f"ds0/ann/{path.rpartition('/')[2]}.json", json.dumps(document))
-    root.json("meta.json", {"classes": [{"title": name, "shape": "rectangle"} for name in _NAMES]})
-    return one(records.values(), box_tolerance=1.01)

@@ -17,7 +17,3 @@ from .layout import judge
 def test_is_packed_right_or_refused(name: str, tmp_path: Path) -> None:
     verdict = judge(LAYOUTS[name], tmp_path)
     assert verdict.kind in LAYOUTS[name].accepted, verdict.detail
-
-
-def test_there_are_enough() -> None:
-    assert len(LAYOUTS) >= 60

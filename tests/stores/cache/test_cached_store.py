@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, MemoryStore, ObjectInfo, Range, Store
-from recordsmith.stores.cache import CachedStore, cached_store
-from recordsmith.stores.local.block_files import PAGE_BYTES
+from recordsmith.stores.cache import CachedStore
+from recordsmith.stores.local.block_files import PAGE_BYTES, BlockFiles
 
 from ...raising import raises
 from ..contract import StoreContract
@@ -271,7 +271,7 @@ def test_a_pickled_store_uses_the_same_folder(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(cached))
     assert again == cached
     assert again.read("x") == noise(100_000)
-    assert (tmp_path / "blocks").stat().st_size < 20 << 20  # the last limit stays
+    assert BlockFiles(str(tmp_path)).max_bytes == 20 << 20  # the last limit stays
 
 
 def test_the_last_block_of_a_listed_object_is_kept(tmp_path: Path) -> None:
@@ -301,28 +301,6 @@ def test_a_forked_process_reads_and_writes(inner: CountingStore, cached: CachedS
     inner.requests()
     assert cached.read("x", 0, len(data), version) == data
     assert inner.requests() == 0
-
-
-def test_a_forked_process_knows_which_objects_it_uses(
-    inner: CountingStore, cached: CachedStore
-) -> None:
-    inner.put("x", noise(PAGE_BYTES))
-    version = cached.info("x").version
-    cached.read("x", version=version)
-    of = cached._id("x", version)
-    child = os.fork()
-    if child == 0:
-        cached.read("x", version=version)
-        os._exit(0 if cached._cache._is_used(*of) else 1)
-    assert os.waitpid(child, 0)[1] == 0
-
-
-def test_the_limit_that_was_set_last_holds(tmp_path: Path) -> None:
-    inner, limits = MemoryStore(), [10 << 20, 100 << 20, 10 << 20, 10 << 20]
-    for limit in limits:
-        cached = cached_store(inner, str(tmp_path / "x"), limit)
-        assert cached._cache.files is not None
-        assert cached._cache.files.max_bytes == limit
 
 
 @pytest.mark.parametrize("most_bytes", [-1, 0, 1 << 20])

@@ -126,16 +126,7 @@ class TfdsImages:
 def describe_records(
     schema: Schema, converter: RecordConverter, images: TfdsImages, name: str
 ) -> tuple[TfdsDescription, list[str]]:
-    """Describe converted records.
-
-    Args:
-        schema: of the converted records.
-        images: has seen the images of all of them.
-        name: of the dataset.
-
-    Returns:
-        The description, and problems: what TFDS reads back differently.
-    """
+    """Describe converted records; also return what TFDS reads back differently."""
     if schema.payload not in ("Example", "none"):
         raise OptionError(f"TensorFlow Datasets needs Examples, found {schema.payload}")
     schema.check_complete("features.json lists each feature")
@@ -189,11 +180,7 @@ def describe_records(
 def make_documents(
     description: TfdsDescription, splits: Iterable[tuple[TfdsSplit, int]]
 ) -> dict[str, bytes]:
-    """The files next to the shards, by name: features, class names, splits.
-
-    Args:
-        splits: each split with the size of its records in bytes.
-    """
+    """The files next to the shards, by name: features, class names, splits."""
     info: dict[str, Any] = {
         "name": description.name,
         "version": VERSION,
@@ -243,9 +230,7 @@ def _kept(
     leaves = TfdsFeature(DICT, items={"": feature}).leaves()  # a translation has several
     for each in leaves:
         leaf = replace(
-            each,
-            parts=(*place.parts, *each.parts[1:]),
-            lengths=(*place.lengths, *each.lengths),
+            each, parts=(*place.parts, *each.parts[1:]), lengths=(*place.lengths, *each.lengths)
         )
         found = [schema.features.get(key) for key in leaf.keys]
         least = schema.record_count if leaf.is_fixed else 0

@@ -125,8 +125,7 @@ def without_features(folder: Location) -> str:
 def innermost_folder(root: Location) -> tuple[Location, list[str]]:
     """The folder that may be the dataset: below the root, the last version or the only folder.
 
-    Returns:
-        (the folder; the names of the last folders that were searched).
+    Also returns the names of the folders that were searched last.
     """
     folder, names = root, []
     for _ in range(_LEVELS_BELOW):
@@ -241,11 +240,7 @@ def read_class_names(folder: Location, features: TfdsFeature) -> dict[str, tuple
 
 
 def class_names_in(folder: Location, info: TfdsInfo, names: Iterable[str]) -> ClassNames | None:
-    """The class names of a folder: those of the supervised label, or the only ones.
-
-    Args:
-        names: of everything in the folder.
-    """
+    """The class names of a folder: those of the supervised label, or the only ones."""
     files = [name for name in names if name.endswith(LABELS_SUFFIX)]
     wanted = [f"{path}{LABELS_SUFFIX}" for path in (*reversed(info.supervised), "label")]
     chosen = [name for name in wanted if name in files] or (files if len(files) == 1 else [])

@@ -14,12 +14,8 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.tfds.features import (
-    BOX as BOX_FEATURE,
-)
-from recordsmith.dataset.tfds.features import (
-    CLASS_LABEL as LABEL_FEATURE,
-)
+from recordsmith.dataset.tfds.features import BOX as BOX_FEATURE
+from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
 from recordsmith.dataset.tfds.features import (
     DATASET,
     SCALAR,
@@ -44,13 +40,7 @@ from recordsmith.example.keys import (
     OBJECT_TEXT,
     WIDTH,
 )
-from recordsmith.image import (
-    decode_mask,
-    encode_mask,
-    probe_image,
-    probe_mask,
-    read_image_header,
-)
+from recordsmith.image import decode_mask, encode_mask, probe_image, probe_mask, read_image_header
 
 OBJECTS = "objects"
 DECODABLE = ("jpeg", "png", "bmp")
@@ -90,13 +80,7 @@ def read_record(
     keys: Mapping[str, str],
     class_names: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    """Convert one record of TFDS to features with standard keys.
-
-    Args:
-        record: as `decode_example` returns it.
-        keys: standard keys of leaves, by path.
-        class_names: of labels, by path.
-    """
+    """Convert one record of TFDS to features with standard keys."""
     found: dict[str, Any] = {}
     for leaf in leaves:
         values = stored_values(record, leaf)
@@ -348,12 +332,7 @@ def is_decodable(leaf: Leaf) -> bool:
 
 
 def decode_tensors(leaf: Leaf, items: Sequence[bytes], shape: Sequence[int]) -> FeatureValue:
-    """The numbers in the bytes of tensors, or their bytes without compression.
-
-    Args:
-        items: the bytes of each tensor.
-        shape: of the tensor, if it is stored next to it; otherwise empty.
-    """
+    """The numbers in the bytes of tensors, or their bytes without compression."""
     known = [length for length in (*(shape or leaf.feature.shape),) if length is not None]
     is_whole = len(known) == len(leaf.feature.shape)
     if not is_decodable(leaf):
@@ -438,11 +417,7 @@ def with_any_length(features: TfdsFeature) -> TfdsFeature:
 
 
 def cut_steps(record: Features, leaves: Sequence[Leaf], start: int, stop: int) -> Features:
-    """A record with only some steps of its episode; other features are kept.
-
-    Args:
-        record: as TFDS stores it.
-    """
+    """A record with only some steps of its episode; other features are kept."""
     cut = dict(record)
     for leaf in leaves:
         if not leaf.in_steps or stored_values(record, leaf) is None:

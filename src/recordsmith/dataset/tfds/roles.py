@@ -29,11 +29,7 @@ _FILE_NAMES = ("image/filename", "file_name", "filename")
 
 
 def standard_keys(features: TfdsFeature, supervised: Sequence[str] = ()) -> dict[str, str]:
-    """Map the paths of features to standard keys, where their role is unambiguous.
-
-    Args:
-        supervised: the paths of input and output, if the dataset states them.
-    """
+    """Map the paths of features to standard keys, where their role is unambiguous."""
     leaves = {leaf.path: leaf for leaf in features.leaves()}
     single = {path: leaf for path, leaf in leaves.items() if not leaf.lengths}
     found: dict[str, str] = {}

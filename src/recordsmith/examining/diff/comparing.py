@@ -1,7 +1,7 @@
 """Reads the records of two datasets and computes a digest of each.
 
-Several threads, or the tasks of an engine, read the shards of both. If there are more digests than
-fit into memory, the shards are read several times; each pass keeps the digests with one prefix.
+Several threads read the shards of both. If there are more digests than fit into memory, the shards
+are read several times; each pass keeps the digests with one prefix.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from recordsmith.example.canonical import canonical
 from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
 
-if TYPE_CHECKING:
-    from recordsmith.examining.diff.diff_task import RunReadings
-
 DIGESTS_AT_ONCE = 1 << 23
 """How many digests are in memory at once: 104 bytes each, including the memory for sorting."""
 
@@ -35,19 +32,8 @@ MakeDigest: TypeAlias = Callable[[memoryview], bytes | None]
 """Makes 16 bytes from a payload; None skips the record."""
 
 
-@dataclass(frozen=True)
-class MakeDigests:
-    """Makes the digests of some rows of a block; also returns the rows that were not skipped.
-
-    kind, arguments: how `diff_task` makes the same one in another process.
-    """
-
-    kind: str
-    arguments: tuple[str, ...]
-    make: Callable[[RecordBlock, Int64Array], tuple[Int64Array, Digests]]
-
-    def __call__(self, block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
-        return self.make(block, rows)
+MakeDigests: TypeAlias = Callable[[RecordBlock, Int64Array], tuple[Int64Array, Digests]]
+"""Makes the digests of some rows of a block; also returns the rows that were not skipped."""
 
 
 class RecordPlace(NamedTuple):
@@ -140,9 +126,9 @@ class ShardReading:
             if numbers is None:
                 yield block, np.arange(len(block))
                 continue
-            begin, end = np.searchsorted(numbers, [block.position, block.position + len(block)])
-            if begin < end:
-                yield block, numbers[begin:end] - block.position
+            first, stop = np.searchsorted(numbers, [block.position, block.position + len(block)])
+            if first < stop:
+                yield block, numbers[first:stop] - block.position
 
     def _blocks(self, work: Work) -> Iterator[RecordBlock]:
         shard, reported = self.shard, 0
@@ -156,88 +142,37 @@ class ShardReading:
                 reported = end
         work.advance(shard.size_bytes - reported)
 
-    def digests(
-        self, make: MakeDigests, work: Work, survey: SchemaSurvey | None = None
-    ) -> Iterator[tuple[int, Int64Array, Digests]]:
-        """Yield for each block its number of records, the numbers in the shard and the digests.
-
-        Args:
-            survey: surveys all records that are read.
-        """
-        for block, rows in self.rows(work):
-            with LocatedBlock(block, self.shard).located():
-                if survey is not None:
-                    survey.update(block.buffer, block.starts, block.lengths)
-                kept, digests = make(block, rows)
-            yield len(block), kept + block.position, digests
-
-    def notes(
-        self, name: str | None, changed: Int64Array, work: Work
-    ) -> Iterator[tuple[int, RecordNote]]:
-        """Yield number and note of each wanted record; arguments as of `note_record`.
-
-        Args:
-            changed: the numbers of records whose features are noted.
-        """
-        wanted = set(changed.tolist())
-        for block, rows in self.rows(work):
-            for row, payload in payloads_of(block, rows):
-                at = block.position + row
-                yield at, note_record(payload, name, with_features=at in wanted)
-
 
 class SideReader:
-    """Reads both sides, shard by shard, in threads or on an engine; reports progress."""
+    """Reads both sides, shard by shard, in threads; reports progress."""
 
-    def __init__(
-        self, sides: tuple[Side, Side], work: Work, run: RunReadings | None = None
-    ) -> None:
-        """`run`: runs readings on an engine; None for threads."""
+    def __init__(self, sides: tuple[Side, Side], work: Work) -> None:
         self.sides = sides
         self._work = work
-        self._run = run
 
     def first(self, make: MakeDigests, store: DigestStore) -> None:
         """Store the digests of all records; also survey record counts and schemas."""
         counts = [np.zeros(len(side.shards), np.int64) for side in self.sides]
 
         def read(reading: ShardReading) -> None:
-            survey = self.sides[reading.side].survey
-            for count, numbers, digests in reading.digests(make, self._work, survey):
-                counts[reading.side][reading.number] += count
-                store.add(reading.side, reading.number, numbers, digests)
+            for block, rows in reading.rows(self._work):
+                with LocatedBlock(block, reading.shard).located():
+                    survey = self.sides[reading.side].survey
+                    survey.update(block.buffer, block.starts, block.lengths)
+                    _store_digests(store, reading, block, make(block, rows))
+                counts[reading.side][reading.number] += len(block)
 
-        readings = [
-            ShardReading(side, number, shard)
-            for side in (0, 1)
-            for number, shard in enumerate(self.sides[side].shards)
-        ]
-        schemas = [side.survey.counts() for side in self.sides]
-        if self._run is None:
-            self._in_threads(read, readings)
-            schemas = [side.survey.counts() for side in self.sides]
-        else:
-            run = self._run.digests(self._begun(readings), make, store, surveys=True)
-            for reading, count, schema in run:
-                counts[reading.side][reading.number] = count
-                if schema is not None:
-                    schemas[reading.side].merge(schema)
-        for side, counted, found in zip(self.sides, counts, schemas, strict=True):
+        self._each(
+            read,
+            [
+                ShardReading(side, number, shard)
+                for side in (0, 1)
+                for number, shard in enumerate(self.sides[side].shards)
+            ],
+        )
+        for side, counted in zip(self.sides, counts, strict=True):
             side.starts = np.concatenate([[0], np.cumsum(counted, dtype=np.int64)])
-            side.schema = found.schema()
-
-    def digests(self, make: MakeDigests, store: DigestStore, wanted: Wanted | None) -> None:
-        """Store the digests of some records, or of all."""
-
-        def read(reading: ShardReading) -> None:
-            for _, numbers, digests in reading.digests(make, self._work):
-                store.add(reading.side, reading.number, numbers, digests)
-
-        if self._run is None:
-            self._in_threads(read, self._readings(wanted))
-        else:
-            for _ in self._run.digests(self._begun(self._readings(wanted)), make, store):
-                pass
+            side.schema = side.survey.finish()
 
     def parts(
         self, make: MakeDigests, wanted: Wanted | None, *, bits: int = 0, part: int = 0
@@ -245,7 +180,13 @@ class SideReader:
         """Yield the digests of some records, or of all, in as many passes as needed."""
         while part < 1 << bits:
             store = DigestStore(bits, part)
-            self.digests(make, store, wanted)
+
+            def read(reading: ShardReading, store: DigestStore = store) -> None:
+                for block, rows in reading.rows(self._work):
+                    with LocatedBlock(block, reading.shard).located():
+                        _store_digests(store, reading, block, make(block, rows))
+
+            self._each(read, self._readings(wanted))
             yield store
             bits, part = store.bits, part + 1
 
@@ -256,59 +197,47 @@ class SideReader:
             name: the feature that identifies records.
             changed: the positions of records whose features are noted.
         """
-        found: Notes = ({}, {})
-        readings = self._readings(wanted)
-
-        def changed_in(reading: ShardReading) -> Int64Array:
-            return self._numbers(reading.side, reading.number, changed)
-
-        def first_of(reading: ShardReading) -> int:
-            return int(self.sides[reading.side].starts[reading.number])
+        notes: Notes = ({}, {})
+        noted = [set(positions.tolist()) for positions in changed]
 
         def read(reading: ShardReading) -> None:
-            for number, note in reading.notes(name, changed_in(reading), self._work):
-                found[reading.side][first_of(reading) + number] = note
+            first = int(self.sides[reading.side].starts[reading.number])
+            for block, rows in reading.rows(self._work):
+                for row, payload in payloads_of(block, rows):
+                    position = first + block.position + row
+                    with_features = position in noted[reading.side]
+                    note = note_record(payload, name, with_features=with_features)
+                    notes[reading.side][position] = note
 
-        if self._run is None:
-            self._in_threads(read, readings)
-            return found
-        for reading, notes in self._run.notes(self._begun(readings), name, changed_in):
-            for number, note in notes:
-                found[reading.side][first_of(reading) + number] = note
-        return found
+        self._each(read, self._readings(wanted))
+        return notes
 
     def _readings(self, wanted: Wanted | None) -> list[ShardReading]:
         """Return the shards that must be read, and what of them."""
         readings = []
         for number, side in enumerate(self.sides):
-            if wanted is None:
-                counts = np.diff(side.starts).tolist()
-                readings += [
-                    ShardReading(number, at, side.shards[at], count)
-                    for at, count in enumerate(counts)
-                ]
-                continue
-            for at in np.unique(side.shards_of(wanted[number])).tolist():
-                numbers = self._numbers(number, at, wanted)
-                stop = int(numbers[-1]) + 1
-                readings.append(ShardReading(number, at, side.shards[at], stop, numbers))
+            for shard in range(len(side.shards)):
+                first, stop = side.starts[shard : shard + 2].tolist()
+                if wanted is None:
+                    readings.append(ShardReading(number, shard, side.shards[shard], stop - first))
+                    continue
+                low, high = np.searchsorted(wanted[number], [first, stop])
+                if low < high:
+                    numbers = wanted[number][low:high] - first
+                    last = int(numbers[-1]) + 1
+                    readings.append(ShardReading(number, shard, side.shards[shard], last, numbers))
         return readings
 
-    def _numbers(self, side: int, number: int, positions: Wanted) -> Int64Array:
-        """Return the numbers in a shard of those positions that are in it."""
-        first, stop = self.sides[side].starts[number : number + 2].tolist()
-        low, high = np.searchsorted(positions[side], [first, stop])
-        return positions[side][low:high] - np.int64(first)
-
-    def _begun(self, readings: list[ShardReading]) -> list[ShardReading]:
-        """Add readings to the total of the progress."""
+    def _each(self, read: Callable[[ShardReading], None], readings: list[ShardReading]) -> None:
         self._work.total += sum(reading.shard.size_bytes for reading in readings)
-        return readings
+        self._work.each(read, readings)
 
-    def _in_threads(
-        self, read: Callable[[ShardReading], None], readings: list[ShardReading]
-    ) -> None:
-        self._work.each(read, self._begun(readings))
+
+def _store_digests(
+    store: DigestStore, reading: ShardReading, block: RecordBlock, made: tuple[Int64Array, Digests]
+) -> None:
+    rows, digests = made
+    store.add(reading.side, reading.number, rows + block.position, digests)
 
 
 class DigestStore:
@@ -318,11 +247,9 @@ class DigestStore:
     digests into more parts when there are too many.
     """
 
-    def __init__(self, bits: int = 0, part: int = 0, *, divides: bool = True) -> None:
-        """`divides`: whether part 0 divides the digests into more parts."""
+    def __init__(self, bits: int = 0, part: int = 0) -> None:
         self.bits = bits
         self.part = part
-        self._divides = divides
         self._held = 0
         self._pieces: dict[tuple[int, int], list[tuple[Int64Array, Digests]]] = {}
         self._lock = threading.Lock()
@@ -331,7 +258,7 @@ class DigestStore:
         """Add the digests that belong to this part."""
         with self._lock:
             self._keep(side, shard, numbers, digests)
-            while self._divides and self._is_full:
+            while self._is_full:
                 self.bits += 1
                 pieces, self._pieces, self._held = self._pieces, {}, 0
                 for place, kept in pieces.items():
@@ -359,31 +286,28 @@ class DigestStore:
         return np.concatenate(positions), np.concatenate(digests)
 
 
-def each(kind: str, arguments: tuple[str, ...], make: MakeDigest) -> MakeDigests:
-    """Make digests record by record; `kind` and `arguments` as of `MakeDigests`."""
+def each(make: MakeDigest) -> MakeDigests:
+    """Make digests record by record."""
 
     def make_all(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
         made = bytearray()
-        left_out = []
+        skipped = []
         for place, (_, payload) in enumerate(payloads_of(block, rows)):
             digest = make(payload)
             if digest is None:
-                left_out.append(place)
+                skipped.append(place)
             else:
                 made += digest
-        return np.delete(rows, left_out) if left_out else rows, as_digests(made)
+        return np.delete(rows, skipped) if skipped else rows, as_digests(made)
 
-    return MakeDigests(kind, arguments, make_all)
-
-
-def digests_of_bytes() -> MakeDigests:
-    """Make the digests of whole payloads."""
-    return each("bytes", (), digest_of)
+    return make_all
 
 
-def digests_of_content() -> MakeDigests:
-    """Make digests that are equal for records with equal features."""
-    return each("content", (), lambda payload: digest_of(canonical(payload)))
+digests_of_bytes = each(digest_of)
+"""Makes the digests of whole payloads."""
+
+digests_of_content = each(lambda payload: digest_of(canonical(payload)))
+"""Makes digests that are equal for records with equal features."""
 
 
 def payloads_of(block: RecordBlock, rows: Int64Array) -> Iterator[tuple[int, memoryview]]:

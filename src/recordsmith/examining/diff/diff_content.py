@@ -7,8 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from recordsmith.examining.diff.comparing import RecordPlace
-from recordsmith.examining.diff.record_changes import FeatureChange
-from recordsmith.examining.diff.schema_changes import SchemaChange
+from recordsmith.examining.diff.record_changes import FeatureChange, SchemaChange
 from recordsmith.reports import Example, Place, ReportContent, ReportTable, ShownFinding
 from recordsmith.words import count as format_count
 from recordsmith.words import first_of
@@ -88,8 +87,8 @@ def _notes(report: DiffReport) -> Iterator[str]:
         )
     if report.by is None and report.left_only_count and report.right_only_count:
         yield (
-            "Records that differ in several features are listed as only in A and only in B: no "
-            "feature identifies them. Name one with `--by KEY`."
+            "Changed records are listed as only in A and only in B: no feature identifies them. "
+            "Name one with `--by KEY`."
         )
 
 

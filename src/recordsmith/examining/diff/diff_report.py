@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.diff.comparing import RecordPlace
 from recordsmith.examining.diff.diff_content import diff_content
-from recordsmith.examining.diff.record_changes import FeatureChange
-from recordsmith.examining.diff.schema_changes import SchemaChange
+from recordsmith.examining.diff.record_changes import FeatureChange, SchemaChange
 from recordsmith.reports import ReportContent
+from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
 
 MAX_LISTED = 100
@@ -18,6 +18,12 @@ MAX_LISTED = 100
 
 MAX_COMPARED = 2000
 """How many changed records are compared feature by feature for `changed_features`."""
+
+_FIELDS = (
+    *("is_equal", "a", "b", "same_count", "same_bytes_count", "changed_count", "left_only_count"),
+    *("right_only_count", "by", "shared_key_count", "is_same_order", "moved_count", "moves"),
+    *("schema", "uncompared"),
+)
 
 
 @dataclass(frozen=True)
@@ -31,21 +37,10 @@ class DatasetSummary:
     payload: str
     splits: dict[str, int]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return records, shards, size_bytes, compression, payload and splits."""
-        return {
-            "records": self.record_count,
-            "shards": self.shard_count,
-            "size_bytes": self.size_bytes,
-            "compression": self.compression,
-            "payload": self.payload,
-            "splits": self.splits,
-        }
-
 
 @dataclass(frozen=True)
 class RecordChange:
-    """A record with the same key but different content in both, or that differs in one feature.
+    """A record with the same key but different content in both, or that differs only in the key.
 
     key: the value of the identifying feature in A, as text; None if it has none.
     """
@@ -54,15 +49,6 @@ class RecordChange:
     a: RecordPlace
     b: RecordPlace
     features: tuple[FeatureChange, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return key, a, b and features."""
-        return {
-            "key": self.key,
-            "a": _place_json(self.a),
-            "b": _place_json(self.b),
-            "features": [change.to_json() for change in self.features],
-        }
 
 
 @dataclass(frozen=True)
@@ -77,7 +63,7 @@ class LoneRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return key, path, record and split."""
-        return {"key": self.key, **_place_json(self.place)}
+        return {"key": self.key, **to_json(self.place)}
 
 
 class Move(NamedTuple):
@@ -96,7 +82,7 @@ class DiffReport(Report):
     same_count: number of records with equal content in both.
     same_bytes_count: how many of them are equal byte for byte.
     changed_count: number of records with the same key but different content, and of records that
-        are equal except for one feature.
+        are equal except for their key.
     left_only_count, right_only_count: number of records only in A, or only in B.
     by: the feature that identifies changed records; None if there is no such feature, or no changed
         records.
@@ -164,41 +150,17 @@ class DiffReport(Report):
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a JSON-able dict, as described in docs/json.md."""
+        names_of_a, names_of_b = self.class_names
         return {
-            "is_equal": self.is_equal,
-            "a": self.a.to_json(),
-            "b": self.b.to_json(),
-            "same_count": self.same_count,
-            "same_bytes_count": self.same_bytes_count,
-            "changed_count": self.changed_count,
-            "left_only_count": self.left_only_count,
-            "right_only_count": self.right_only_count,
-            "by": self.by,
-            "shared_key_count": self.shared_key_count,
-            "is_same_order": self.is_same_order,
-            "moved_count": self.moved_count,
-            "moves": [
-                {"a": move.a, "b": move.b, "records": move.record_count} for move in self.moves
-            ],
-            "schema": [change.to_json() for change in self.schema],
-            "uncompared": list(self.uncompared),
+            **fields_to_json(self, _FIELDS),
             "class_names": {
                 "is_equal": not self.class_names_differ,
-                **{
-                    side: None if names is None else list(names)
-                    for side, names in zip("ab", self.class_names, strict=True)
-                },
+                "a": to_json(names_of_a),
+                "b": to_json(names_of_b),
             },
             "changed_features": [
                 {"feature": feature, "records": count}
                 for feature, count in self.changed_features.items()
             ],
-            "compared_count": self.compared_count,
-            "changes": [change.to_json() for change in self.changes],
-            "left_only": [record.to_json() for record in self.left_only],
-            "right_only": [record.to_json() for record in self.right_only],
+            **fields_to_json(self, ("compared_count", "changes", "left_only", "right_only")),
         }
-
-
-def _place_json(place: RecordPlace) -> dict[str, Any]:
-    return {"path": place.path, "record": place.record, "split": place.split}

@@ -2,7 +2,7 @@
 
 Matches records in steps: first by bytes, then by content (see `example/canonical.py`), both with
 128-bit digests, then by a feature that identifies a record, to report what changed in it, last by
-all features but one. Each step uses only the records left by the previous one.
+all other features. Each step uses only the records left by the previous one.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ from recordsmith.examining.diff.diff_report import (
     LoneRecord,
     RecordChange,
 )
-from recordsmith.examining.diff.diff_task import RunReadings
-from recordsmith.examining.diff.naming import check_key, is_unique, pairs_by_key, usual_keys
-from recordsmith.examining.diff.one_feature import pairs_but_one
+from recordsmith.examining.diff.naming import (
+    check_key,
+    is_unique,
+    pairs_by_key,
+    pairs_by_rest,
+    usual_keys,
+)
 from recordsmith.examining.diff.partners import Partners
-from recordsmith.examining.diff.record_changes import changes_between
-from recordsmith.examining.diff.schema_changes import schema_changes
+from recordsmith.examining.diff.record_changes import changes_between, schema_changes
 from recordsmith.examining.shard_summaries import output_compression
-from recordsmith.tasks import Engine
 from recordsmith.work import Progress, Work, thread_count
 
 
@@ -45,7 +47,6 @@ def diff(
     *,
     split: str | None = None,
     by: str | None = None,
-    engine: Engine | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> DiffReport:
@@ -56,10 +57,8 @@ def diff(
         split: only this split, or part of one: train, train[:80%]. None for all.
         by: the feature that identifies records, such as id; None to detect it. It is used to report
             what changed in a record. Detected is the first of `naming.KEY_FEATURES` that most
-            records have with unique values. Records that no key pairs count as changed if they
-            differ in one feature, otherwise as records only in A and only in B.
-        engine: what reads the shards, such as `rs.engines.Processes(4)`; None for threads of this
-            process. Its processes must see the files under the same paths.
+            records have with unique values. Records that differ only in it count as changed as
+            well; all others that it does not pair, as records only in A and only in B.
         threads: number of threads; None for one per processor.
         progress: called as `progress(done_bytes, total_bytes)`; the total grows if records must be
             read again.
@@ -69,8 +68,7 @@ def diff(
 
     Raises:
         CorruptDataError: a record is damaged or a shard is missing; use `verify` to list all.
-        FileAccessError: as in `recordsmith.open`; or a process of the engine does not see the same
-            file.
+        FileAccessError: as in `recordsmith.open`.
         OptionError: as in `recordsmith.open`, or no record has the feature `by`.
 
     Example:
@@ -79,15 +77,13 @@ def diff(
     """
     work = Work(thread_count(threads), progress)
     sides = (Side.of(dataset_of(a, split)), Side.of(dataset_of(b, split)))
-    run = None if engine is None else RunReadings(engine, work.advance)
-    reading = SideReader(sides, work, run)
-    partners = Partners(reading)
-    partners.match_first(digests_of_bytes())
+    partners = Partners(SideReader(sides, work))
+    partners.match_first(digests_of_bytes)
     if by is not None:
         check_key(by, sides)
     report = _report(sides)
     report.same_bytes_count = partners.count
-    partners.match(digests_of_content())
+    partners.match(digests_of_content)
     report.same_count = partners.count
     report.is_same_order = partners.is_same_order()
     _count_moves(report, partners)
@@ -146,13 +142,9 @@ def _compare_rest(report: DiffReport, partners: Partners, by: str | None) -> Non
         if report.by is not None:
             pairs, report.shared_key_count = pairs_by_key(partners.reading, left, report.by)
     lone = _without(left, pairs)
-    if len(lone[0]) and len(lone[1]):
-        more, equal_key_count, is_complete = pairs_but_one(partners.reading, lone, report.by)
-        report.shared_key_count = max(0, report.shared_key_count - equal_key_count)
-        pairs = _joined(pairs, more)
+    if report.by is not None and len(lone[0]) and len(lone[1]):
+        pairs = _joined(pairs, pairs_by_rest(partners.reading, lone, report.by))
         lone = _without(left, pairs)
-        if not is_complete:
-            report.uncompared += ("not all records were searched for changes of one feature",)
     report.changed_count = len(pairs[0])
     report.left_only_count, report.right_only_count = map(len, lone)
     name = report.by or next(iter(keys), None)  # identifies the listed records

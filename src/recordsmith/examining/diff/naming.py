@@ -16,7 +16,7 @@ from recordsmith.examining.diff.matching import (
     has_repeats,
     pairs_of,
 )
-from recordsmith.examining.diff.record_changes import key_of, value_digest
+from recordsmith.examining.diff.record_changes import feature_digests, key_of, value_digest
 from recordsmith.example import ColumnDecoder, FeatureSpec, Schema
 from recordsmith.wire import RecordBlock
 
@@ -77,19 +77,37 @@ def pairs_by_key(
 
     Also returns the number of pairs skipped.
     """
-    make = key_digests(key)
-    found: list[tuple[Int64Array, Int64Array]] = []
+    return _pairs(reading, left, key_digests(key))
+
+
+def _pairs(
+    reading: SideReader, left: Wanted, make: MakeDigests
+) -> tuple[tuple[Int64Array, Int64Array], int]:
+    """Pair records with equal digests that no other record has; also count the others."""
+    pairs: list[tuple[Int64Array, Int64Array]] = []
     shared = 0
     for store in reading.parts(make, left):
         of_a, digests_a = store.pop(0, reading.sides[0].starts)
         of_b, digests_b = store.pop(1, reading.sides[1].starts)
         places_a, places_b = pairs_of(digests_a, digests_b, only_unique=True)
-        found.append((of_a[places_a], of_b[places_b]))
+        pairs.append((of_a[places_a], of_b[places_b]))
         shared += len(pairs_of(digests_a, digests_b)[0]) - len(places_a)
-    a = np.concatenate([pairs[0] for pairs in found])
-    b = np.concatenate([pairs[1] for pairs in found])
+    a, b = (np.concatenate(side) for side in zip(*pairs, strict=True))
     order = np.argsort(a)
     return (a[order], b[order]), shared
+
+
+def pairs_by_rest(reading: SideReader, left: Wanted, key: str) -> tuple[Int64Array, Int64Array]:
+    """Pair the positions of records that differ only in their key, such as renamed images."""
+
+    def make(payload: memoryview) -> bytes | None:
+        digests = feature_digests(payload)
+        if digests is None:
+            return None
+        rest = [(*place, digest.hex()) for place, digest in digests.items() if place[1] != key]
+        return digest_of(repr(sorted(rest)).encode()) if rest else None
+
+    return _pairs(reading, left, each(make))[0]
 
 
 def _key_section(schema: Schema) -> str:
@@ -124,7 +142,7 @@ def key_digests(key: str) -> MakeDigests:
         value = key_of(payload, key)
         return None if value is None else value_digest(value)
 
-    return each("key", (key,), make)
+    return each(make)
 
 
 def key_digests_of_examples(key: str, kind: Any) -> MakeDigests:
@@ -144,4 +162,4 @@ def key_digests_of_examples(key: str, kind: Any) -> MakeDigests:
             digests = as_digests(b"".join(map(digest_of, views)))
         return rows[column.lengths > 0], digests
 
-    return MakeDigests("key-of-examples", (key, kind), make)
+    return make

@@ -16,7 +16,7 @@ import numpy as np
 
 from recordsmith.errors import DataError
 from recordsmith.examining.diff.matching import digest_of
-from recordsmith.example import FeatureValue, SequenceExample, decode_payload
+from recordsmith.example import FeatureSchema, FeatureValue, Schema, SequenceExample, decode_payload
 from recordsmith.example.raw_fields import as_text
 from recordsmith.words import shortened
 
@@ -53,26 +53,6 @@ class RecordNote(NamedTuple):
     key: str | None
     features: RecordNotes | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the note as plain JSON values."""
-        features = None
-        if self.features is not None:
-            features = [
-                [*place, note.digest.hex(), note.text] for place, note in self.features.items()
-            ]
-        return {"key": self.key, "features": features}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> RecordNote:
-        """Restore a note from `to_json`."""
-        features = document["features"]
-        if features is not None:
-            features = {
-                (section, key): FeatureNote(bytes.fromhex(digest), text)
-                for section, key, digest, text in features
-            }
-        return cls(document["key"], features)
-
 
 @dataclass(frozen=True)
 class FeatureChange:
@@ -86,10 +66,6 @@ class FeatureChange:
     feature: str
     a: str | None
     b: str | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return section, feature, a and b."""
-        return dict(vars(self))
 
 
 def note_record(payload: memoryview, name: str | None, *, with_features: bool) -> RecordNote:
@@ -206,3 +182,79 @@ def _describe_bytes(value: bytes) -> str:
     if text is None:
         return f"{len(value):,} byte{'' if len(value) == 1 else 's'}"
     return json.dumps(shortened(text, _TEXT_SHOWN), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """One difference between two schemas.
+
+    section: features, context, feature_lists or examples; empty for the payload.
+    feature: the feature name; empty for the payload.
+    what: payload, feature (one schema lacks it), kind, content, values (per record), steps, or
+        present (number of records that have it).
+    a, b: the values in A and B, as text; None if the schema lacks the feature.
+    """
+
+    section: str
+    feature: str
+    what: str
+    a: str | None
+    b: str | None
+
+
+def schema_changes(a: Schema, b: Schema) -> tuple[SchemaChange, ...]:
+    """Return all differences, ordered by section and name."""
+    if not a.record_count or not b.record_count:
+        return ()  # without records there is no schema to compare
+    changes = []
+    if a.payload != b.payload:
+        changes.append(SchemaChange("", "", "payload", a.payload, b.payload))
+    for section in dict.fromkeys([*a.sections, *b.sections]):
+        of_a, of_b = a.sections.get(section, {}), b.sections.get(section, {})
+        for key in sorted(of_a.keys() | of_b.keys()):
+            one, other = of_a.get(key), of_b.get(key)
+            if one is None or other is None:
+                if not (a.is_complete if one is None else b.is_complete):
+                    continue  # the incomplete schema may have left it out
+                kinds = [None if found is None else found.kind for found in (one, other)]
+                changes.append(SchemaChange(section, key, "feature", *kinds))
+                continue
+            facts = _facts(one), _facts(other)
+            changes += [
+                SchemaChange(section, key, what, facts[0][what], facts[1][what])
+                for what in facts[0]
+                if facts[0][what] != facts[1][what]
+            ]
+            if _presence_differs(one, a.record_count, other, b.record_count):
+                changes.append(
+                    SchemaChange(
+                        section,
+                        key,
+                        "present",
+                        f"{one.present:,} of {a.record_count:,}",
+                        f"{other.present:,} of {b.record_count:,}",
+                    )
+                )
+    return tuple(changes)
+
+
+def _presence_differs(
+    one: FeatureSchema, count: int, other: FeatureSchema, other_count: int
+) -> bool:
+    """Return whether presence differs by more than records added or removed could explain."""
+    return one.present != other.present and count - one.present != other_count - other.present
+
+
+def _facts(feature: FeatureSchema) -> dict[str, str | None]:
+    return {
+        "kind": feature.kind,
+        "content": feature.content,
+        "values": _span(feature.min_length, feature.max_length),
+        "steps": None
+        if feature.min_steps is None
+        else _span(feature.min_steps, feature.max_steps or 0),
+    }
+
+
+def _span(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -13,8 +13,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.image_stats import declared_sizes
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
-from recordsmith.examining.stats.places import FirstPlace, Places
-from recordsmith.examining.stats.sampling import Builder, hash_positions
+from recordsmith.examining.stats.sampling import Builder, FirstPlace, Places, hash_positions
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
 from recordsmith.reports import Place
 from recordsmith.summaries import Report

@@ -13,8 +13,13 @@ from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.image_stats import ImageBuilder, ImageStats
 from recordsmith.examining.stats.number_stats import TOP_VALUES, NumberBuilder, NumberStats
-from recordsmith.examining.stats.places import Places
-from recordsmith.examining.stats.sampling import Builder, Hashes, ValueSample, hash_positions
+from recordsmith.examining.stats.sampling import (
+    Builder,
+    Hashes,
+    Places,
+    ValueSample,
+    hash_positions,
+)
 from recordsmith.example import BytesArray, Kind
 from recordsmith.summaries import Report
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
-from recordsmith.examining.stats.places import FirstPlace, Places
-from recordsmith.examining.stats.sampling import Builder, Hashes
+from recordsmith.examining.stats.sampling import Builder, FirstPlace, Hashes, Places
 from recordsmith.example import BytesArray
 from recordsmith.image import jpeg_variant, read_image_header, starts_like_image
 from recordsmith.reports import Place

@@ -14,7 +14,7 @@ from typing import Any
 
 from recordsmith.dataset import AnyShard, ClassNames, Dataset, LocatedBlock, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.parts import part_from_json, part_to_json
+from recordsmith.dataset.parts import part_for_task, part_from_task
 from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
@@ -23,8 +23,8 @@ from recordsmith.examining.stats.feature_stats import FeatureBuilder, FeatureSta
 from recordsmith.examining.stats.findings import LabelTexts, make_findings
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
-from recordsmith.examining.stats.places import Places, place_numbers
 from recordsmith.examining.stats.record_builder import RecordBuilder
+from recordsmith.examining.stats.sampling import Places, place_numbers
 from recordsmith.examining.stats.stats_content import stats_content
 from recordsmith.example.keys import MASK
 from recordsmith.reports import Finding, ReportContent
@@ -185,7 +185,7 @@ def _read_on(
             number,
             str(run.shards[0].location),
             sum(run.sizes),
-            (run.first, [*map(part_to_json, run.shards)]),
+            (run.first, [*map(part_for_task, run.shards)]),
         )
         for number, run in enumerate(runs)
     )
@@ -196,7 +196,7 @@ def _read_on(
 def run_task(content: tuple[int, list[Any]]) -> RunResult:
     """Read the shards of a task; return their statistics."""
     first, documents = content
-    shards = [*map(part_from_json, documents)]
+    shards = [*map(part_from_task, documents)]
     return _read(Run(first, shards, [0] * len(shards)), {}, Work(1, None))
 
 

@@ -1,24 +1,31 @@
 """Verifies a dataset: every checksum, and every shard against the manifest.
 
-Several threads, or the processes of an engine, read the shards; all of them share a large
-uncompressed one. Damaged data is read again, bypassing the page cache, before it is reported.
+Several threads read the shards, and share a large uncompressed one; or an engine, with a task for
+each shard. Damaged data is read again, bypassing the page cache, before it is reported.
 `deep` also checks payloads and images.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeAlias
 
-from recordsmith.dataset import Dataset, dataset_of, records_of
+from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
 from recordsmith.dataset.locate import Located, Paths, locate
+from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shards_ahead import reading_threads
-from recordsmith.errors import PAYLOAD_NAMES, DataError, FileAccessError, OptionError
+from recordsmith.errors import (
+    PAYLOAD_NAMES,
+    DataError,
+    FileAccessError,
+    ForbiddenFileError,
+    OptionError,
+)
 from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
@@ -26,20 +33,29 @@ from recordsmith.examining.verification.deep_check import (
     CheckedContents,
     DeepCheck,
     ShardContents,
+    compare_shards,
 )
-from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
-from recordsmith.examining.verification.shard_comparison import compare_shards
+from recordsmith.examining.verification.shard_check import (
+    ReadingPlan,
+    add_unreadable,
+    check_shard,
+    plan_of,
+)
 from recordsmith.examining.verification.shard_features import MOST_COMPARED
 from recordsmith.examining.verification.verify_report import (
     MAX_DEFECTS_PER_SHARD,
     ShardFindings,
     VerifyReport,
 )
-from recordsmith.examining.verification.verify_task import VerifyTasks
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.stores import PlaceLike
-from recordsmith.tasks import Engine
+from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, Work, thread_count
+
+Contents: TypeAlias = tuple[Rules | None, bool]
+"""The rules of payloads, and whether to decode images."""
+
+_Result: TypeAlias = tuple[ShardFindings, CheckedContents | None, FileAccessError | None]
 
 _AHEAD = 4  # jobs that wait per thread: few, whatever the number of shards
 
@@ -108,8 +124,7 @@ def verify(
     if deep or schema is not None:
         found = _check_contents(located, work, report, rules, engine)
     elif engine is not None:
-        tasks = VerifyTasks(located.shards, None, contents=False, images=False)
-        found = tasks.run(engine, work.advance)
+        found, _ = verify_on(engine, located.shards, None, work.advance)
     else:
         found = _check_all(located, work)
     work.finish()
@@ -154,8 +169,8 @@ def _check_contents(
     if is_of_manifest and located.manifest is not None:
         rules = rules_of_schema(located.manifest.schema)
     if engine is not None:
-        tasks = VerifyTasks(located.shards, rules, contents=True, images=report.is_deep)
-        found, checked = tasks.run(engine, work.advance), tasks.checked
+        contents = (rules, report.is_deep)
+        found, checked = verify_on(engine, located.shards, contents, work.advance)
     else:
         with ThreadPoolExecutor(work.threads) as decoding:
             pool = decoding if report.is_deep else None
@@ -221,3 +236,64 @@ def _check_all(located: Located, work: Work, deep: DeepCheck | None = None) -> l
 
 def _call(call: Callable[[], Any]) -> Any:
     return call()
+
+
+def verify_on(
+    engine: Engine,
+    shards: Sequence[Shard],
+    contents: Contents | None,
+    advance: Callable[[int], None],
+) -> tuple[list[ShardFindings], dict[str, CheckedContents]]:
+    """Verify shards; return the findings of each, and the checked contents by path.
+
+    Args:
+        contents: how to check payloads; None to check only checksums.
+    """
+
+    def tasks() -> Iterator[Task]:
+        for number, shard in enumerate(shards):
+            document = shard_for_task(shard)
+            size = document["size_bytes"] or 0
+            yield Task(_verify_shard, number, str(shard.location), size, (document, contents))
+
+    results: dict[int, _Result] = run_on(engine, tasks(), advance)
+    checked = {}
+    for number, shard in enumerate(shards):
+        path = str(shard.location)
+        findings, of_shard, error = results[number]
+        for defect in (*findings.defects, *findings.notices):
+            if defect.path == findings.path:  # as the worker names it
+                defect.path = path
+        findings.path = path
+        if error is not None:
+            error.path = error.filename = path
+            add_unreadable(findings, error)
+        if of_shard is not None:
+            checked[path] = of_shard
+    return [results[number][0] for number in range(len(shards))], checked
+
+
+def _verify_shard(content: tuple[Mapping[str, Any], Contents | None]) -> _Result:
+    document, contents = content
+    shard = shard_from_task(document)
+    findings = ShardFindings(str(shard.location))
+    error = None
+    with ThreadPoolExecutor(1) as decoding:
+        deep = None
+        if contents is not None:
+            rules, decodes_images = contents
+            pool = decoding if decodes_images else None
+            deep = DeepCheck(partial(ShardContents, rules, _ignore, pool, 1))
+        try:
+            check_shard(shard, findings, _ignore, deep)
+        except FileAccessError as failure:
+            if shard.is_remote and isinstance(failure, ForbiddenFileError):
+                # it says more about the worker than about the shard
+                failure.advise("Workers take credentials and options from their own environment.")
+                raise
+            error = failure
+    return findings, None if deep is None else deep.done.get(findings.path), error
+
+
+def _ignore(_: Any) -> None:
+    """Report no progress: a task is done as a whole."""

@@ -10,7 +10,10 @@ the page cache, before it is reported.
 
 from __future__ import annotations
 
+import mmap
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypedDict
@@ -18,13 +21,6 @@ from typing import TypedDict
 import numpy as np
 
 from recordsmith.errors import CorruptDataError, DataError, Defect, accessing
-from recordsmith.examining.verification.block_memory import block_memory
-from recordsmith.examining.verification.rereading import (
-    BEING_WRITTEN,
-    WRONG_TWICE,
-    read_again,
-    transient,
-)
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.wire import FRAME_BYTES, HEAD_BYTES, HEADER_BYTES, check_frames, crc32c
 from recordsmith.wire.framing import Frames, describe_defect, find_header, stored_crc
@@ -33,11 +29,20 @@ from recordsmith.wire.stream import BLOCK_BYTES, other_format_defect
 RANGE_BYTES = 64 << 20
 """Larger files are divided into ranges of about this size, one per thread at a time."""
 
+LONGEST_BYTES = 256 << 20
+"""Longer ranges are not read a second time."""
+
+WRONG_TWICE = "A second read that bypassed the page cache returned the same error."
+BEING_WRITTEN = "Another program is writing it; verify it again when that program is done."
+
 _SEARCH_BYTES = 1 << 20  # longer records are rare; such ranges are checked when joined
 _AGAIN_AT_MOST = 100  # bad frames of a range that are read again
 _LISTED_AT_MOST = 1000
 _TAIL_BYTES = 64
 _NONE = np.empty(0, np.int64)
+_LARGE_PAGE_BYTES = 2 << 20
+_SMALL_BYTES = 64 << 10
+_local = threading.local()
 
 
 @dataclass
@@ -120,28 +125,15 @@ class RangeCheck:
         self.advance = advance
         self.with_checksum = with_checksum
 
-    def range(
-        self, start: int, stop: int, *, is_guess: bool = False, searches_all: bool = False
-    ) -> RangeFindings:
-        """Check the frames that begin in start:stop; with `is_guess` from the first one found.
-
-        Args:
-            searches_all: whether to search the whole range for the first one.
-        """
+    def range(self, start: int, stop: int, *, is_guess: bool = False) -> RangeFindings:
+        """Check the frames that begin in start:stop; with `is_guess` from the first one found."""
         if is_guess:
-            first = self._find(start, stop if searches_all else min(stop, start + _SEARCH_BYTES))
-            if first is None:
+            block = self.read(start, min(_SEARCH_BYTES, stop - start) + HEADER_BYTES - 1)
+            place = find_header(block, self.size - start)
+            if place is None:
                 return RangeFindings(None, stop)
-            start = first
+            start += place
         return _Walk(self, start, stop).run()
-
-    def _find(self, start: int, stop: int) -> int | None:
-        for at in range(start, stop, _SEARCH_BYTES):
-            block = self.read(at, min(_SEARCH_BYTES, stop - at) + HEADER_BYTES - 1)
-            place = find_header(block, self.size - at)
-            if place is not None:
-                return at + place
-        return None
 
     def read(self, at: int, size: int) -> memoryview:
         """Read bytes into this thread's buffer; fewer at the end of the file."""
@@ -322,3 +314,48 @@ class _Walk:
 
 def _describe_rereading(was_read_again: bool) -> str:
     return WRONG_TWICE if was_read_again else "It was read only once."
+
+
+def transient(what: str, record: int | None, offset: int | None) -> DataError:
+    """Make the notice for bytes that were right when read again; `what` was wrong at first."""
+    return CorruptDataError(
+        Defect.TRANSIENT_READ,
+        f"{what}; a second read that bypassed the page cache was right, so the file is intact",
+        remedy="If this happens again, test the memory, cables and disk of this machine.",
+        record=record,
+        offset=offset,
+    )
+
+
+def read_again(file: ObjectReader, start: int, stop: int) -> bytes | None:
+    """Read bytes start:stop of an object, bypassing all caches; None if that fails.
+
+    Returns fewer bytes if the object ends earlier.
+    """
+    return None if stop - start > LONGEST_BYTES else file.read_uncached(start, stop)
+
+
+def block_memory(size: int) -> memoryview:
+    """Return this thread's buffer of at least `size` bytes, at most 2 MiB.
+
+    It uses one huge page where the system provides it: scattered 4 KiB pages evict each other from
+    the cache, and reading and checking takes two thirds of the time with a huge page. Small files
+    use a small buffer, because making a huge page takes longer than reading them.
+    """
+    name = "small" if size <= _SMALL_BYTES else "large"
+    memory: memoryview | None = getattr(_local, name, None)
+    if memory is None:
+        memory = memoryview(bytearray(_SMALL_BYTES)) if name == "small" else _large_page()
+        setattr(_local, name, memory)
+    return memory
+
+
+def _large_page() -> memoryview:
+    """Return 2 MiB aligned to a huge page."""
+    memory = mmap.mmap(-1, 2 * _LARGE_PAGE_BYTES)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # not supported here
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    address = np.frombuffer(memory, np.uint8).ctypes.data
+    start = -address % _LARGE_PAGE_BYTES
+    return memoryview(memory)[start : start + _LARGE_PAGE_BYTES]

@@ -22,12 +22,12 @@ from recordsmith.errors import (
 )
 from recordsmith.examining.verification.deep_check import DeepCheck
 from recordsmith.examining.verification.frame_ranges import (
+    BEING_WRITTEN,
     RangeCheck,
     RangeFindings,
     join_ranges,
     ranges_of,
 )
-from recordsmith.examining.verification.rereading import BEING_WRITTEN
 from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.stores import ObjectReader
@@ -53,13 +53,13 @@ def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
         deep: checks the payloads; None to check only checksums.
     """
     if deep is None and work.threads > 1:
-        size = size_to_divide(shard)
+        size = _size_to_divide(shard)
         if size is not None:
             return _plan_of_ranges(shard, size, work)
     return ReadingPlan([partial(_check_all, shard, work, deep)], next)
 
 
-def size_to_divide(shard: Shard) -> int | None:
+def _size_to_divide(shard: Shard) -> int | None:
     """Return the size of a large local shard without compression; None for other shards."""
     if shard.is_remote:
         return None
@@ -74,54 +74,28 @@ def size_to_divide(shard: Shard) -> int | None:
 def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
     ranges = ranges_of(size)
 
-    def check(start: int, stop: int) -> RangeFindings | FileAccessError:
+    def check(start: int, stop: int) -> RangeFindings:
+        with shard.open_read() as file:
+            return _range_check(shard, file, size, lambda _: None).range(start, stop)
+
+    def guess(start: int, stop: int) -> RangeFindings | FileAccessError:
         try:
-            return check_range(shard, size, start, stop, work.advance, is_guess=start > 0)
+            with shard.open_read() as file:
+                checker = _range_check(shard, file, size, work.advance)
+                return checker.range(start, stop, is_guess=start > 0)
         except FileAccessError as error:
             return error
 
-    return ReadingPlan(
-        [partial(check, start, stop) for start, stop in ranges],
-        lambda parts: join_findings(
-            shard, size, parts, lambda start, stop: check_range(shard, size, start, stop)
-        ),
-    )
+    def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
+        findings = ShardFindings(str(shard.location), size, compression="none")
+        try:
+            _take(findings, join_ranges(_raising(parts), ranges, check))
+        except FileAccessError as error:
+            add_unreadable(findings, error)
+        _detect_changes(shard, findings)
+        return findings
 
-
-def check_range(
-    shard: Shard,
-    size: int,
-    start: int,
-    stop: int,
-    advance: Callable[[int], None] = lambda _: None,
-    *,
-    is_guess: bool = False,
-    searches_all: bool = False,
-) -> RangeFindings:
-    """Check a range of a shard of this size; `is_guess` and `searches_all` as in `RangeCheck`.
-
-    Raises:
-        FileAccessError: the file cannot be read.
-    """
-    with shard.open_read() as file:
-        check = _range_check(shard, file, size, advance)
-        return check.range(start, stop, is_guess=is_guess, searches_all=searches_all)
-
-
-def join_findings(
-    shard: Shard,
-    size: int,
-    parts: Iterator[RangeFindings | FileAccessError],
-    check: Callable[[int, int], RangeFindings],
-) -> ShardFindings:
-    """Join the findings of the ranges of a shard; `check` as in `join_ranges`."""
-    findings = ShardFindings(str(shard.location), size, compression="none")
-    try:
-        _take(findings, join_ranges(_raising(parts), ranges_of(size), check))
-    except FileAccessError as error:
-        add_unreadable(findings, error)
-    _detect_changes(shard, findings)
-    return findings
+    return ReadingPlan([partial(guess, start, stop) for start, stop in ranges], finish)
 
 
 def _range_check(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from recordsmith.errors import DataError, Defect
-from recordsmith.examining.verification.rereading import WRONG_TWICE, transient
+from recordsmith.examining.verification.frame_ranges import WRONG_TWICE, transient
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.stores import ObjectReader
 from recordsmith.wire import RecordBlock, crc32c, read_blocks

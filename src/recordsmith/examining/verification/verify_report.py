@@ -8,6 +8,8 @@ from typing import Any
 
 from recordsmith.errors import DataError
 from recordsmith.examining.verification.defect_explanations import explain
+from recordsmith.examining.verification.verify_content import verify_content
+from recordsmith.reports import ReportContent
 from recordsmith.summaries import Report
 from recordsmith.wire import Compression
 
@@ -64,13 +66,6 @@ class ShardFindings:
             if error.path is None:
                 error.path = self.path
             self.notices.append(error)
-
-
-def rename_errors(errors: Iterable[DataError], old: str, path: str) -> None:
-    """Change the path of the errors of the file that a worker named `old`."""
-    for error in errors:
-        if error.path == old:
-            error.path = path
 
 
 @dataclass(repr=False)
@@ -136,6 +131,10 @@ class VerifyReport(Report):
         self.defects += shard.defects
         self.defect_count += shard.defect_count
         self.notices += shard.notices
+
+    def content(self) -> ReportContent:
+        """Return what a terminal and a page show."""
+        return verify_content(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return records, expected, shards, size_bytes, images, deep, defect_count, defects,

@@ -30,8 +30,7 @@ from recordsmith.sources.archives.array_layout import (
     ArrayPart,
     find_arrays,
 )
-from recordsmith.sources.archives.npy import array_features
-from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
+from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, array_features
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
 from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.numbered import RowNames, SampleTable

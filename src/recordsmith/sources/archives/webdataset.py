@@ -25,7 +25,7 @@ from recordsmith.errors import DataError, OptionError, Problems, SourceError, lo
 from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
 from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.archives.npy import npy_features
+from recordsmith.sources.archives.stored_array import npy_features
 from recordsmith.sources.archives.tar import TarFile
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
 from recordsmith.sources.files.images import image_features

@@ -6,13 +6,14 @@ file, how such files begin, and the source that uses both.
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
+
+import msgspec
 
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import Kind
@@ -64,7 +65,8 @@ class AnnotatedImage(NamedTuple):
     size: width and height of the image that the objects were drawn on, 0 if unknown; None for
         coordinates that are relative to its sides.
     spans: line, start and end of each part of the file about the image. `parse` reads the objects
-        from these parts again; None if the whole file is about the image.
+        from these parts again, so that none are kept; None if the listing keeps the objects, or if
+        the whole file is about the image.
     id: of the image, for `image/source_id`.
     split: its split, if the file has splits.
     has_pixels: whether the file contains the image itself.
@@ -133,7 +135,7 @@ class AnnotationFile:
     def parts(self) -> Iterator[tuple[int, bytes]]:
         """Yield the first line and the bytes of each part."""
         for line, text in self.texts or ():
-            yield line, text.encode("utf-8", "surrogateescape")
+            yield line, text.encode()
         for line, start, stop in self.spans or ():
             yield line, self.read(start, stop)
 
@@ -176,7 +178,7 @@ class Annotation:
     """What a listing keeps of the annotation of one image.
 
     place: the path of its file, relative to the root.
-    objects: as JSON, where the listing has parsed them and they are small; empty otherwise.
+    objects: as JSON, where NaN is null, if the listing has parsed them and they are small.
     file: if it is about several images.
     """
 
@@ -196,20 +198,23 @@ class Annotation:
         if self.image.has_pixels:
             reference["has_pixels"] = True
         if self.objects:
-            return reference | {"size": size, "objects": json.loads(self.objects)}
+            return reference | {"size": size, "objects": msgspec.json.decode(self.objects)}
         if self.file is None or spans is None:
             return reference
         if not root.contains(self.file.location):
             reference["file"] = str(self.file.location.absolute())
         triples = [*map(list, zip(spans[::3], spans[1::3], spans[2::3], strict=True))]
+        in_file = reference | {"size": size, "spans": triples}
         if sum(stop - start for _, start, stop in triples) > MAX_VALUE_BYTES:
-            return reference | {"size": size, "spans": triples}
+            return in_file
         shorten = None if self.file.with_outlines else box_format.without_outlines
         texts = []
-        for line, start, stop in triples:
-            data = self.file.read(start, stop)
-            data = data if shorten is None else shorten(data)
-            texts.append([line, data.decode("utf-8", "surrogateescape")])
+        try:
+            for line, start, stop in triples:
+                data = self.file.read(start, stop)
+                texts.append([line, (shorten(data) if shorten else data).decode()])
+        except ValueError:  # not UTF-8, or changed since it was listed: the reader reports it
+            return in_file
         return reference | {"size": size, "texts": texts}
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.boxes.annotation import Annotation, AnnotationFile, Entry
@@ -131,7 +133,11 @@ class AnnotationFiles(AnnotatedImages):
         for split, file in files.items():
             images[split] = []
             for image in self.box_format.parse(file):
-                images[split].append(Annotation(file.name, file.version, image, file=file))
+                content = b""
+                if image.spans is None:  # its objects have no place of their own
+                    content = msgspec.json.encode(image.objects)
+                    image = image._replace(objects=())  # noqa: PLW2901 - kept as JSON
+                images[split].append(Annotation(file.name, file.version, image, content, file))
         if len(files) == 1:
             ((split, listed),) = images.items()
             if listed and all(annotation.image.split for annotation in listed):
@@ -271,4 +277,4 @@ def _make_entry(index: FileIndex, folders: list[str], annotation: Annotation) ->
         return Entry(found.path, annotation, path_notes(found, name, f"{file}, {image.where}"))
     problem = not_found(found, name, join_names(folder or "." for folder in folders))
     fault = Fault(f"{image.where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)
-    return Entry(f"{file}/{image.where.rpartition(' ')[2]}", annotation, fault=fault)
+    return Entry(f"{file}/{image.where.rpartition(' ')[2]}", fault=fault)

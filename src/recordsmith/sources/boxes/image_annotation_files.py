@@ -7,16 +7,16 @@ only if a list names it.
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from recordsmith.errors import RecordsmithError, SourceError
 from recordsmith.sources.boxes.annotation import (
     MAX_VALUE_BYTES,
-    AnnotatedObject,
     Annotation,
     AnnotationFile,
     Entry,
@@ -171,7 +171,11 @@ class _Annotations:
         image = images[0]
         names = {item.name for item in image.objects if item.name and "\n" not in item.name}
         self.class_names |= names
-        content = _dump(image.objects)
+        try:
+            content = msgspec.json.encode(image.objects)
+        except ValueError:  # text with surrogates
+            content = b""
+        content = content if len(content) <= MAX_VALUE_BYTES else b""
         kept = image._replace(objects=(), file_name="", has_pixels=False)
         annotation = Annotation(document, version, kept, content)
         entry = self._entry(annotation, image.file_name)
@@ -217,15 +221,6 @@ class _Annotations:
 
     def _is_image(self, path: str) -> bool:
         return not path.lower().endswith(self._format.suffix)
-
-
-def _dump(objects: Sequence[AnnotatedObject]) -> bytes:
-    """The objects as JSON; empty if that is large or JSON has no such numbers."""
-    try:
-        content = json.dumps(objects, separators=(",", ":"), allow_nan=False).encode()
-    except ValueError:
-        return b""
-    return content if len(content) <= MAX_VALUE_BYTES else b""
 
 
 class _List(NamedTuple):

@@ -34,6 +34,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     parse_objects,
+    to_float,
 )
 from recordsmith.sources.boxes.placing import (
     BOX_KINDS,
@@ -152,10 +153,11 @@ class AnnotatedReader(StoredReader):
         place, size = reference["place"], reference.get("size", (0, 0))
         size = size and (size[0], size[1])
         if "objects" in reference:
-            return size, [
-                AnnotatedObject(where, name, (left, top, right, bottom), *more)
-                for where, name, (left, top, right, bottom), *more in reference["objects"]
-            ]
+            objects = []
+            for where, name, corners, *more in reference["objects"]:
+                left, top, right, bottom = map(to_float, corners)
+                objects.append(AnnotatedObject(where, name, (left, top, right, bottom), *more))
+            return size, objects
         contexts = dict(self.contexts)
         file = AnnotationFile(
             referenced(self.root, reference.get("file", place)),

@@ -154,6 +154,6 @@ class _Walk:
 
 def _split_folders(tree: FileTree) -> list[str]:
     """The folders with images, if all are named like splits and no images are elsewhere."""
-    filled = [name for name in tree.tops if tree.image_counts[name]]
+    filled = tree.filled("")
     is_split = all(map(is_split_name, filled)) and not tree.has_direct_image(tree.root)
     return filled if is_split else []

@@ -55,13 +55,13 @@ def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
     for _ in range(_MAX_DEPTH if descend else 0):
         inner = _filled(tree, base)
         below = _join(base, *inner)
-        if len(inner) != 1 or any(tree.folders[path].image_count for path in (base, below)):
+        if len(inner) != 1 or tree.direct_count(base) or tree.direct_count(below):
             break
         if not _filled(tree, below):
             break
         base = below
     filled = sort_splits(_filled(tree, base))
-    if tree.folders[base].image_count or not all(map(is_like_split, filled)):
+    if tree.direct_count(base) or not all(map(is_like_split, filled)):
         return ClassLayout(base)
     flat = {name: path for name in filled if (path := _flat_folder(tree, _join(base, name)))}
     splits = {name: _join(base, name) for name in filled if name not in flat}
@@ -73,15 +73,16 @@ def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
 def _flat_folder(tree: FileTree, split: str) -> str:
     """The folder of the images of a split without class folders; empty if there is none."""
     inner = _filled(tree, split)
-    if tree.folders[split].image_count:
+    if tree.direct_count(split):
         return split
     return _join(split, inner[0]) if len(inner) == 1 and is_image_word(inner[0]) else ""
 
 
 def _filled(tree: FileTree, folder: str) -> list[str]:
     """The folders in a folder that contain images at any depth, or files if none has a suffix."""
-    counts = tree.image_counts if tree.image_counts[""] else tree.file_counts
-    return [name for name in tree.inside(folder) if counts[_join(folder, name)]]
+    if tree.image_counts[""] or not tree.is_complete:
+        return tree.filled(folder)
+    return [name for name in tree.inside(folder) if tree.file_counts[_join(folder, name)]]
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
@@ -128,7 +129,7 @@ class _Images:
             left_out=left_out,
             files=() if file is None else (file,),
         )
-        skipped_count = sum(self._tree.image_counts[path] for path in splits.values()) - sum(
+        skipped_count = sum(map(self._count, splits.values())) - sum(
             self._direct_count(path, name) for path, name in folders
         )
         yield from self._or_all(candidate, classes, skipped_count)
@@ -171,7 +172,7 @@ class _Images:
         if len(named) < len(flat):
             options["images"] = _join(self._base, *named)
         left_out = [
-            f"{path}/ ({count(self._tree.image_counts[path], 'image')} without a class)"
+            f"{path}/ ({count(self._count(path), 'image')} without a class)"
             for path in (_join(self._base, name) for name in flat if name not in named)
         ]
         where = _paths(_join(self._base, name) for name in named)
@@ -188,7 +189,7 @@ class _Images:
         ]
         if len(flat) != 1:
             return None
-        folder = self._tree.folders[flat[0]]
+        folder = self._tree.scan(flat[0])
         images = {without_suffix(name) for name in folder.images}
         is_complete = len(images) == folder.image_count
         files = self._tree.files(".txt", ".csv", depth=3)
@@ -222,7 +223,7 @@ class _Images:
         elif len(classes) >= 2:
             read_count = sum(self._direct_count(base, name) for name in classes)
             candidate = self._class_folders(Confidence.STRUCTURE, classes)
-            yield from self._or_all(candidate, classes, tree.image_counts[base] - read_count)
+            yield from self._or_all(candidate, classes, self._count(base) - read_count)
         elif classes or direct:
             yield self._all_files(Confidence.STRUCTURE)
             if classes:
@@ -242,7 +243,7 @@ class _Images:
     ) -> Iterator[LayoutCandidate]:
         """Class folders; and all images without classes, if these may not be class folders."""
         yield candidate
-        total = self._tree.image_counts[self._base]
+        total = self._count(self._base)
         doubtful = [name for name in classes if is_image_word(name)]
         if not doubtful and skipped_count <= _MAX_SKIPPED * total:
             yield self._all_files(Confidence.POSSIBLE)
@@ -300,9 +301,9 @@ class _Images:
     def _classes_in_names(self, folder: str) -> list[str]:
         """The classes before the numbers in the names of images; empty if they show none."""
         numbers: Counter[str] = Counter()
-        if self._direct_count(folder) < self._tree.image_counts[folder]:
+        if self._direct_count(folder) < self._count(folder):
             return []  # others are in folders in it
-        for name in self._tree.folders[folder].images:
+        for name in self._tree.scan(folder).images:
             match = re.match(_CLASS_IN_NAME, name)
             if match is None or len(match[1]) < 2 or not match[1][0].isalpha():
                 return []
@@ -312,7 +313,7 @@ class _Images:
 
     def _class_hint(self, folder: str) -> str:
         """How to read classes in names that are not certain to be classes."""
-        names = self._tree.folders[folder].images
+        names = self._tree.scan(folder).images
         for pattern in _CLASS_HINTS:
             found = [match[1] for name in names if (match := re.search(pattern, name)) is not None]
             classes = sorted(set(found))
@@ -323,8 +324,11 @@ class _Images:
                 )
         return ""
 
+    def _count(self, folder: str) -> int:
+        return self._tree.image_counts.get(folder, 0)
+
     def _direct_count(self, *path: str) -> int:
-        return self._tree.folders[_join(*path)].image_count
+        return self._tree.direct_count(_join(*path))
 
 
 def _may_be_classes(names: Collection[str]) -> bool:

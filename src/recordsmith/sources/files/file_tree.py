@@ -27,6 +27,7 @@ HIGHEST_KEY = 1 << 32
 _MAX_LISTED = 100_000
 _MAX_SCANNED = 20_000
 _MAX_HEADS = 100
+_MAX_SEARCHED = 2000
 _NAMES_KEPT = 1000
 _FEWER_KEPT = 32
 _KEPT_IN_ALL = 200_000
@@ -133,6 +134,7 @@ class FileTree:
         self._listings: dict[str, list[FolderEntry]] = {}
         self._heads: dict[str, bytes] = {}
         self._room = _MAX_LISTED
+        self.is_complete = True  # whether `folders` has all folders, once it is known
 
     # -- listings ----------------------------------------------------------------------------------
 
@@ -279,6 +281,7 @@ class FileTree:
                 identity = below.identity
                 if identity not in above:
                     stack.append((head + name, below, (*above, identity)))
+        self.is_complete = not stack
         return scans
 
     def below(self, folder: str) -> FileTree:
@@ -288,6 +291,7 @@ class FileTree:
         tree, head = FileTree(self.root / folder), f"{folder}/"
         tree._listings, tree._heads = self._listings, self._heads
         if folder in self.folders:
+            tree.is_complete = self.is_complete
             tree.folders = {
                 path[len(head) :]: replace(scan, path=path[len(head) :])
                 for path, scan in self.folders.items()
@@ -312,6 +316,46 @@ class FileTree:
     def inside(self, folder: str) -> list[str]:
         """The names of the folders in a folder."""
         return self._inside.get(folder, [])
+
+    def filled(self, folder: str) -> list[str]:
+        """The names of the folders in a folder that contain images at any depth.
+
+        Of a tree with too many folders for the summary, only the start of each is searched.
+        """
+        head = f"{folder}/" if folder else ""
+        names = self.inside(folder)
+        if not self.is_complete:
+            names = self.list_images(self.root / folder if folder else self.root).folders
+        return [name for name in names if self._has_images(head + name)]
+
+    def _has_images(self, folder: str) -> bool:
+        if self.is_complete or self.image_counts.get(folder):
+            return bool(self.image_counts[folder])
+        stack = [self.root / folder]
+        for _ in range(_MAX_SEARCHED):
+            if not stack:
+                break
+            here = stack.pop()
+            try:
+                entries = [entry for entry in self.entries(here) if entry.name[0] != "."]
+            except FileAccessError:
+                continue  # packing reports it
+            if any(has_image_name(entry.name) for entry in entries if entry.kind != "folder"):
+                return True
+            stack += [here / entry.name for entry in entries if entry.kind == "folder"]
+        return False
+
+    def scan(self, folder: str) -> FolderScan:
+        """The summary of a folder, also of one beyond those in `folders`."""
+        known = self.folders.get(folder)
+        if known is None:
+            known = FolderScan(folder)
+            _scan_entries(known, self.entries(self.root / folder), _NAMES_KEPT)
+        return known
+
+    def direct_count(self, folder: str) -> int:
+        """The number of images in a folder itself."""
+        return self.scan(folder).image_count
 
     def files(self, *suffixes: str, depth: int | None = None) -> Iterator[str]:
         """Yield the known paths with one of these endings in lower case, the shallowest first."""

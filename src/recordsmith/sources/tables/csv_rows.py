@@ -164,21 +164,22 @@ class _CsvFile:
         self.path = path
         self._text = TextFile(path, encoding)
         block = next(self._text.lines(), (0, 1, b""))[2]
-        header = self._text.decoded(block, self._text.start, 1)
+        content = self._text.decoded(block, self._text.start, 1)
+        text = io.StringIO(content, newline="")
         self.notice = ""
         if delimiter is None:
-            delimiter = guess_delimiter(path.name, header.split("\n", 1)[0])
+            delimiter = guess_delimiter(path.name, text.readline())
+            text.seek(0)
             if delimiter != guess_delimiter(path.name, ""):
                 self.notice = f"{path}: cells are separated by {_DELIMITERS[delimiter]}"
         self._delimiter = delimiter
         self._dialect = csv.reader((), delimiter=delimiter, strict=True).dialect
-        lines = io.StringIO(header, newline="").readlines()
-        reader = csv.reader(lines, self._dialect)
+        reader = csv.reader(text, self._dialect)
         try:
             names = next((cells for cells in reader if cells), [])
         except csv.Error as error:
             raise SourceError(_reason(error), path=path, line=1) from None
-        header_bytes = len("".join(lines[: reader.line_num]).encode())
+        header_bytes = len(content[: text.tell()].encode())
         self._first = self._text.start + header_bytes, reader.line_num + 1
         self.nameless = {f"column_{n}" for n, name in enumerate(names) if not name.strip()}
         self.names = [name.strip() or f"column_{n}" for n, name in enumerate(names)]

@@ -67,11 +67,11 @@ class FolderWriter(ABC):
 
 def check_empty(named: str, names: Iterable[str], overwrite: bool) -> None:
     """Raise OptionError if a folder has entries that must not be replaced."""
-    found = sorted(names, key=lambda name: (name == EXPORT_NOTE, name))  # the user's own file first
-    if found and not overwrite:
+    entries = sorted(names, key=lambda name: (name == EXPORT_NOTE, name))  # own files first
+    if entries and not overwrite:
         raise OptionError(
-            f"{named} is not empty: it contains {found[0]}"
-            + (f" and {len(found) - 1:,} more" if len(found) > 1 else ""),
+            f"{named} is not empty: it contains {entries[0]}"
+            + (f" and {len(entries) - 1:,} more" if len(entries) > 1 else ""),
             option="out",
             value=named,
             remedy=(
@@ -220,8 +220,8 @@ class DirectFolderWriter(FolderWriter):
         self._put_note()
         for name in (EXPORT_NOTE, *sorted(removed)) if removed else ():
             place = self._folder / name
-            for found in [*place.list(), place]:
-                found.delete()
+            for location in [*place.list(), place]:
+                location.delete()
 
     def _put_note(self) -> None:
         note = {"job": self._job} if self._job else {}

@@ -44,6 +44,7 @@ _HEAD = struct.Struct("<8s8s16sQ")  # magic, random, object, number of the block
 _HEAD_MAGIC = b"RSBLOCK\1"
 _TABLE_AT = 1024  # checksum and size of each page, 0 if it is missing
 _DATA_AT = 4096
+_NOTED_BYTES = 4096  # what a file system notes of where the pages of a file are
 _PAGES = BLOCK_BYTES // PAGE_BYTES
 _PAGE = struct.Struct("<II")
 _FILE_NAME = re.compile(r"([0-9a-f]{16})([0-9a-f]{16})-([0-9a-f]{1,12})")
@@ -279,7 +280,7 @@ class BlockFiles:
             limit, used = state
             block = self._open_file(object_id, number, os.O_RDWR)
             known = None if block is None else block.table
-            needed = _DATA_AT if block is None else 0
+            needed = _DATA_AT + _NOTED_BYTES if block is None else 0
             needed += sum(PAGE_BYTES for page, _ in pages if known is None or not known[2 * page])
             if used + needed > limit:
                 used = self._make_room(limit, needed, is_used)
@@ -288,7 +289,7 @@ class BlockFiles:
                     return False
                 block = self._open_file(object_id, number, os.O_RDWR)  # it may be gone
                 if block is None:
-                    needed = _DATA_AT + PAGE_BYTES * len(pages)
+                    needed = _DATA_AT + _NOTED_BYTES + PAGE_BYTES * len(pages)
             _write_state(state_file, limit, used + needed)
             if block is None:
                 path = self._path(object_id, number)
@@ -315,11 +316,12 @@ class BlockFiles:
         in_use -= disk_bytes(os.path.join(self.folder, INDEX_FOLDER))
         candidates: list[tuple[bool, float, int, str]] = []
         for path, name, version, status in self._files():
+            in_use += _NOTED_BYTES
             used = True if is_used is None else is_used(name, version)
             unused = abs(now - status.st_mtime)
             longest = _UNUSED_SECONDS if used is None else _FORGOTTEN_SECONDS
             if is_used is None or used is False or unused > longest:
-                size = status.st_blocks * 512
+                size = status.st_blocks * 512 + _NOTED_BYTES
                 candidates.append((used is not False, status.st_mtime, size, path))
         for _, _, size, path in sorted(candidates):
             if in_use + needed <= limit - limit // 16:

@@ -55,16 +55,6 @@ class ScratchFile(LocalReader):
         except OSError as error:
             raise self._write_error(error) from error
 
-    def write_at(self, data: BytesLike, start: int) -> None:
-        """Write at an offset; the end of the file may move, the place of `append` does not."""
-        view = memoryview(data)  # type: ignore[arg-type]
-        try:
-            while view:
-                count = os.pwrite(self.fileno(), view, start)
-                view, start = view[count:], start + count
-        except OSError as error:
-            raise self._write_error(error) from error
-
     def _write_error(self, error: OSError) -> FileAccessError:
         if self._folder is None:
             return _no_space_error(error)
@@ -119,9 +109,9 @@ def _no_space_error(error: OSError) -> FileAccessError:
             operation="write",
             remedy="Set TMPDIR to a folder for temporary files.",
         )
-    found = access_error(error, folder, "write a temporary file in")
-    found.advise("Set TMPDIR to another folder.")
-    return found
+    failed = access_error(error, folder, "write a temporary file in")
+    failed.advise("Set TMPDIR to another folder.")
+    return failed
 
 
 def spooled_file(folder: str | None) -> IO[bytes]:

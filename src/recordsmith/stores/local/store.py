@@ -139,14 +139,14 @@ class LocalStore(Store):
         return int(version.split("-")[1], 16)
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
-        found = [  # plain tuples, which the garbage collector passes over
+        entries = [  # plain tuples, which the garbage collector passes over
             (name, kind, 0, 0, is_link, "")
             if status is None
             else (name, kind, status.st_size, status.st_mtime_ns, False, "")
             for name, kind, status, is_link in self._scan(key)
         ]
-        found.sort(key=itemgetter(0))
-        return map(FolderEntry._make, found)
+        entries.sort(key=itemgetter(0))
+        return map(FolderEntry._make, entries)
 
     def _scan(self, key: str) -> Iterator[tuple[str, EntryKind, os.stat_result | None, bool]]:
         """Yield name and kind of what is in a folder, the status of a file, and if it is a link."""

@@ -48,20 +48,20 @@ def with_credentials(url: str, options: Mapping[str, Any]) -> tuple[dict[str, An
     given, variables = _names(options)
     if not given.isdisjoint(_REGIONS) or not variables.isdisjoint(_REGIONS):
         profile.pop("region", None)  # one for this program comes before that of the profile
-    found = {**profile, **options}
-    if {"aws_access_key_id", "credential_provider"} & {*found}:
-        return found, False
+    complete = {**profile, **options}
+    if {"aws_access_key_id", "credential_provider"} & {*complete}:
+        return complete, False
     if (cloud == "gs" and _has_google_file()) or _VENDORS[cloud] in _machine_vendor():
-        return found, False  # obstore reads the file, or asks the machine
-    return {**found, "skip_signature": True}, True
+        return complete, False  # obstore reads the file, or asks the machine
+    return {**complete, "skip_signature": True}, True
 
 
 def _check_key_pair(options: Mapping[str, Any]) -> None:
     names = "access_key_id", "secret_access_key"
     given, variables = _names(options)
-    found = [name in given or f"aws_{name}" in given | variables for name in names]
-    if found[0] != found[1]:
-        present, missing = (f"AWS_{names[found.index(one)].upper()}" for one in (True, False))
+    is_set = [name in given or f"aws_{name}" in given | variables for name in names]
+    if is_set[0] != is_set[1]:
+        present, missing = (f"AWS_{names[is_set.index(one)].upper()}" for one in (True, False))
         raise OptionError(
             f"{present} is set, but {missing} is missing",
             option="store_options",
@@ -87,7 +87,7 @@ def _are_given(cloud: str, options: Mapping[str, Any]) -> bool:
 def _aws_profile() -> dict[str, Any]:
     """The credentials and the region of the user's profile."""
     profile = os.environ.get("AWS_PROFILE") or "default"
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for variable, name, section in (
         ("AWS_CONFIG_FILE", "config", "default" if profile == "default" else f"profile {profile}"),
         ("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile),
@@ -99,15 +99,15 @@ def _aws_profile() -> dict[str, Any]:
         except (FileAccessError, ValueError, configparser.Error):
             continue
         if parser.has_section(section):
-            found |= dict(parser.items(section))
-    if not found and profile != "default":
+            settings |= dict(parser.items(section))
+    if not settings and profile != "default":
         raise OptionError(
             f"the AWS profile {profile!r}, as AWS_PROFILE names it, does not exist",
             option="store_options",
         )
     names = ("region", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-    options: dict[str, Any] = {name: found[name] for name in names if name in found}
-    if "aws_access_key_id" in options or not _LOGINS & {*found}:
+    options: dict[str, Any] = {name: settings[name] for name in names if name in settings}
+    if "aws_access_key_id" in options or not _LOGINS & {*settings}:
         return options
     try:
         from obstore.auth.boto3 import Boto3CredentialProvider

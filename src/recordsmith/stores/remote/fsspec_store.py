@@ -207,10 +207,10 @@ class FsspecStore(Store):
         path = self._path(check_key(key))
         with self._translating(key):
             self._forget_listings()
-            found = self._files.info(path)
-        if found["type"] != "file":
+            details = self._files.info(path)
+        if details["type"] != "file":
             raise FileAccessError(errno.EISDIR, "it is a folder", self.name_of(key))
-        return _info(key, found)
+        return _info(key, details)
 
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
@@ -225,7 +225,7 @@ class FsspecStore(Store):
 
     def _read(self, key: str, start: int, stop: int | None, version: str | None) -> bytes | None:
         """Return bytes of one version; None if the object changed meanwhile."""
-        wanted = self.info(key).version if version is None else version
+        expected = self.info(key).version if version is None else version
         data, error = b"", None
         try:
             with self._translating(check_key(key)):
@@ -235,10 +235,10 @@ class FsspecStore(Store):
                     data = bytes(self._files.cat_file(path, start=start, end=stop, **options))
         except FileAccessError as raised:
             error = raised
-        found = self.info(key)  # afterwards: what was read is of this version
-        check_version(self.name_of(key), found.version, version)
-        end = found.size_bytes if stop is None else min(stop, found.size_bytes)
-        if found.version == wanted and len(data) == max(0, end - start):
+        info = self.info(key)  # afterwards: what was read is of this version
+        check_version(self.name_of(key), info.version, version)
+        end = info.size_bytes if stop is None else min(stop, info.size_bytes)
+        if info.version == expected and len(data) == max(0, end - start):
             return data
         if error is not None and start < end:
             raise error
@@ -250,11 +250,11 @@ class FsspecStore(Store):
         with self._translating(folder):
             self._forget_listings()
             try:
-                found = self._files.find(path, detail=True)
+                files = self._files.find(path, detail=True)
             except FileNotFoundError:
                 return
         head = self._head.lstrip("/")  # file systems differ in the first slash
-        for path, info in found.items():
+        for path, info in files.items():
             key = path.lstrip("/").removeprefix(head)
             if key.startswith(prefix) and not _is_temporary(key):
                 yield _info(key, info)
@@ -264,11 +264,11 @@ class FsspecStore(Store):
         with self._translating(key):
             self._forget_listings()
             try:
-                found = self._files.ls(path, detail=True)
+                listed = self._files.ls(path, detail=True)
             except (FileNotFoundError, NotADirectoryError):
-                found = []
+                listed = []
         entries = []
-        for info in found:
+        for info in listed:
             if info["type"] == "file" and info["name"].strip("/") == path.strip("/"):
                 continue  # a file, which some list as if it were in itself
             name = info["name"].rstrip("/").rpartition("/")[2]
@@ -405,11 +405,11 @@ def _reason(error: BaseException) -> str:
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) and len(chain) < _CAUSES_SHOWN:
         chain.append(cause)
-    for one in reversed(chain):
+    for link in reversed(chain):
         for kind, reason in _CONDITIONS.items():
-            if isinstance(one, kind):
-                return f"{reason} ({type(one).__name__})"
-    names = dict.fromkeys(type(one).__name__ for one in chain)
+            if isinstance(link, kind):
+                return f"{reason} ({type(link).__name__})"
+    names = dict.fromkeys(type(link).__name__ for link in chain)
     return f"the file system failed ({', from '.join(names)})"
 
 
@@ -434,11 +434,11 @@ def _is_temporary(key: str) -> bool:
     return key.rpartition("/")[2].startswith(_TEMPORARY)
 
 
-def _info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
-    version = next((found[name] for name in _VERSIONS if found.get(name) is not None), "")
+def _info(key: str, details: Mapping[str, Any]) -> ObjectInfo:
+    version = next((details[name] for name in _VERSIONS if details.get(name) is not None), "")
     if isinstance(version, datetime):  # some have this here and a number there
         version = version.timestamp()
-    size = found.get("size")
+    size = details.get("size")
     if not isinstance(size, int) or size < 0:
         raise FileAccessError(errno.EIO, "the file system states no size", key)
     return ObjectInfo(key, size, f"{version}-{size}")

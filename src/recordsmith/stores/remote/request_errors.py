@@ -83,8 +83,8 @@ def request_error(
         name: of the object.
         is_anonymous: whether no credentials were found.
     """
-    status = int(found[1]) if (found := _STATUS.search(text)) else None
-    code = found[1] if (found := _CODE.search(text)) and found[1] in _SHOWN else ""
+    status = int(match[1]) if (match := _STATUS.search(text)) else None
+    code = match[1] if (match := _CODE.search(text)) and match[1] in _SHOWN else ""
     shown = " ".join(filter(None, [f"status {status}" if status else "", code]))
     if status == 404 or code in ("NoSuchKey", "NoSuchBucket", "ContainerNotFound"):
         error: FileAccessError = missing_error(name)
@@ -107,7 +107,7 @@ def request_error(
             errno.EREMOTE, "the server redirects to no address", name, operation=operation
         )
     if code in _WRONG_REGION or status in (301, 307) or "redirect without LOCATION" in text:
-        region = found[1] if (found := _REGION.search(text)) else ""
+        region = match[1] if (match := _REGION.search(text)) else ""
         shown_region = region or "…"
         where = f"in the region {region}" if region else "in another region"
         return FileAccessError(

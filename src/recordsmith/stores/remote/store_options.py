@@ -127,10 +127,10 @@ def _options_below(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[s
                 option="store_options",
                 expected="an object",
             )
-    found = {name: value for name, value in options.items() if "://" not in name}
+    applying = {name: value for name, value in options.items() if "://" not in name}
     for name in names:
-        found |= options.get(name, {})
-    return found
+        applying |= options.get(name, {})
+    return applying
 
 
 # -- invalid options -------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ def check_endpoint(url: str, options: Mapping[str, Any]) -> str:
             if value := os.environ.get(variable):
                 name, address = f"the variable {variable}", value
                 break
-    for one, value in {**options.get("config", {}), **options}.items():
-        if value is not None and _ENDPOINTS.fullmatch(one.lower()):
-            name, address = f"the option {one} of {option('store_options')}", value
+    for option_name, value in {**options.get("config", {}), **options}.items():
+        if value is not None and _ENDPOINTS.fullmatch(option_name.lower()):
+            name, address = f"the option {option_name} of {option('store_options')}", value
     if not (isinstance(address, str) and _ADDRESS.match(address)):
         raise OptionError(
             f"{name} is not an address", option="store_options",
@@ -175,17 +175,17 @@ def store_options_error(url: str, options: Mapping[str, Any], error: BaseExcepti
     """
     text = str(error)
     leaves = dict(_leaves(options))
-    if (found := _UNKNOWN.search(text)) and (name := found[1] or found[2]) in leaves:
+    if (match := _UNKNOWN.search(text)) and (name := match[1] or match[2]) in leaves:
         return OptionError(
             f"the option {name} of {option('store_options')} is unknown for {url}",
             option="store_options",
             remedy="The options are those of obstore.store.from_url.",
         )
     names: list[str] = []
-    if found := _UNPARSED.search(text):
-        names = [name for name, value in leaves.items() if str(value) == found[1]]
-    elif found := _WRONG_TYPE.search(text):
-        names = [name for name, value in leaves.items() if type(value).__name__ == found[1]]
+    if match := _UNPARSED.search(text):
+        names = [name for name, value in leaves.items() if str(value) == match[1]]
+    elif match := _WRONG_TYPE.search(text):
+        names = [name for name, value in leaves.items() if type(value).__name__ == match[1]]
     if len(names) == 1:
         return _invalid(names[0], "a value as obstore.store.from_url takes it")
     return OptionError(

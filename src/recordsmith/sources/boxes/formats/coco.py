@@ -165,7 +165,7 @@ class _CocoFile:
         self._counts: Counter[str] = Counter()  # of what is left out, and of special annotations
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._spans: dict[str, array[int]] = {}
-        self._images: dict[str, dict[str, Any]] = {}
+        self._images: dict[str, AnnotatedImage] = {}
 
     def images(self) -> Iterator[AnnotatedImage]:
         """Yield the images in the order of the file."""
@@ -184,11 +184,9 @@ class _CocoFile:
             outline_count=self._counts["outlines"],
         )
         self._report_orphans()
+        del document
         for key, image in self._images.items():
-            size = to_float(image.get("width") or 0), to_float(image.get("height") or 0)
-            name, image_id = image["file_name"], image["id"]
-            spans = self._spans.get(key, array("q"))
-            yield AnnotatedImage(f"image {image_id}", name, size, spans=spans, id=image_id)
+            yield image._replace(spans=self._spans.get(key, array("q")))
 
     def _document(self) -> _Document:
         file = self._file
@@ -245,7 +243,7 @@ class _CocoFile:
         if item.segments_info is not None:
             self._counts["segments"] += 1
             listed = item.segments_info if isinstance(item.segments_info, list) else []
-            categories += [each.get("category_id") for each in _objects_in(listed)]
+            categories += [segment.get("category_id") for segment in _objects_in(listed)]
         if 0 in categories:
             self._counts["zero"] += 1
         if not isinstance(item.image_id, (int, str)):
@@ -263,8 +261,9 @@ class _CocoFile:
         if not isinstance(image_id, (int, str)) or not isinstance(name, str):
             self._add_problem(start, f"{shown} has file_name {str(name)[:60]}")
             return
-        needed = {key: image.get(key) for key in ("id", "file_name", "width", "height")}
-        known = self._images.setdefault(repr(image_id), needed)["file_name"]
+        size = to_float(image.get("width") or 0), to_float(image.get("height") or 0)
+        listed = AnnotatedImage(f"image {image_id}", name, size, id=image_id)
+        known = self._images.setdefault(repr(image_id), listed).file_name
         if known != name:
             self._add_problem(start, f"{shown} is both {known!r:.60} and {name!r:.60}")
 
