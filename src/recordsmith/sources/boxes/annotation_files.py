@@ -150,7 +150,7 @@ class AnnotationFiles(AnnotatedImages):
     def _find_images(
         self,
         index: FileIndex,
-        images: Mapping[str, Sequence[Annotation]],
+        images: Mapping[str, list[Annotation]],
         files: Mapping[str, AnnotationFile],
         mask_folders: Collection[str] = (),
     ) -> tuple[dict[str, Entry], dict[str, str], list[str]]:
@@ -160,7 +160,9 @@ class AnnotationFiles(AnnotatedImages):
         first: dict[str, str] = {}  # the file that lists an image first
         folders: dict[tuple[str, str], list[str]] = {}
         for split, listed in images.items():
-            for annotation in listed:
+            listed.reverse()
+            while listed:  # what is found takes the place of what is listed
+                annotation = listed.pop()
                 file, where = annotation.place, annotation.image.where
                 if (file, split) not in folders:
                     own = None if self._images is None else [self._images]
