@@ -591,7 +591,7 @@ class FunctionError(RecordsmithError, RuntimeError):
 
 
 _MOST_NAMES = 30
-_MOST_COMPARED = 10_000
+_MAX_KINDS_COMPARED = 10_000
 _LONGEST_NAME = 80
 
 
@@ -600,7 +600,7 @@ def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MO
     known = list(known)
     # names come from files: they may be many, long, and hold line breaks
     likely = [one for one in known if len(one) <= 2 * len(str(name)) + _MOST_NAMES]
-    likely = likely[:_MOST_COMPARED]
+    likely = likely[:_MAX_KINDS_COMPARED]
     last_parts = {one.rpartition("/")[2]: one for one in reversed(likely)}
     similar = similar_name(str(name), likely)
     if similar is None and (part := similar_name(str(name), last_parts)) is not None:

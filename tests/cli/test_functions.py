@@ -106,7 +106,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         (
             "OUT --drop a --drop 'b/*' --rename c=d --add year=2024 --add 'camera=\"7D\"' "
             "--recode label=t.csv --where 'id == 1' --split train --shards 2 --shard-size 1kB "
-            "--shard-names {split}_{shard} --compression zlib --overwrite --threads 2 "
+            "--shard-names {split}_{shard} --compression zlib --overwrite --threads 2"
         ),
         {
             "drop": ["a", "b/*"],
@@ -124,7 +124,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "export": (
-        ("OUT --format webdataset --shard-size 10kB --stored-types --skip-errors --overwrite "),
+        "OUT --format webdataset --shard-size 10kB --stored-types --skip-errors --overwrite",
         {
             "format": "webdataset",
             "shard_size_bytes": 10_000,

@@ -263,7 +263,7 @@ def test_only_the_first_features_are_compared_between_shards(
     report = rs.verify(files, deep=True)
     assert [str(defect.defect) for defect in report.defects] == ["feature-kind-mismatch"] * 2
     assert not report.unchecked
-    monkeypatch.setattr(shard_features, "MOST_COMPARED", 2)
+    monkeypatch.setattr(shard_features, "MAX_KINDS_COMPARED", 2)
     report = rs.verify(files, deep=True)
     (defect,) = report.defects
     assert (defect.feature, defect.found) == ("a", "float")

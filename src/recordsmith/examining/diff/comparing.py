@@ -26,7 +26,7 @@ from recordsmith.work import Work
 DIGESTS_AT_ONCE = 1 << 23
 """How many digests are in memory at once: 104 bytes each, including the memory for sorting."""
 
-_MOST_PARTS = 16  # as a power of two: if all records are equal, parts do not get smaller
+_MAX_PARTS = 16  # as a power of two: if all records are equal, parts do not get smaller
 
 MakeDigest: TypeAlias = Callable[[memoryview], bytes | None]
 """Makes 16 bytes from a payload; None skips the record."""
@@ -267,7 +267,7 @@ class DigestStore:
 
     @property
     def _is_full(self) -> bool:
-        return self._held > DIGESTS_AT_ONCE and self.part == 0 and self.bits < _MOST_PARTS
+        return self._held > DIGESTS_AT_ONCE and self.part == 0 and self.bits < _MAX_PARTS
 
     def _keep(self, side: int, shard: int, numbers: Int64Array, digests: Digests) -> None:
         if self.bits:

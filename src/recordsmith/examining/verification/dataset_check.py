@@ -41,7 +41,7 @@ from recordsmith.examining.verification.shard_check import (
     check_shard,
     plan_of,
 )
-from recordsmith.examining.verification.shard_features import MOST_COMPARED
+from recordsmith.examining.verification.shard_features import MAX_KINDS_COMPARED
 from recordsmith.examining.verification.verify_report import (
     MAX_DEFECTS_PER_SHARD,
     ShardFindings,
@@ -199,8 +199,8 @@ def _add_unchecked(report: VerifyReport, checked: Mapping[str, CheckedContents])
             )
         elif contents.is_cut and len(checked) > 1:
             report.unchecked.append(
-                f"{path} has more than {MOST_COMPARED:,} different features: the kinds of the "
-                "others were not compared between shards"
+                f"{path} has more than {MAX_KINDS_COMPARED:,} different features: "
+                "the kinds of the others were not compared between shards"
             )
     foreign = {
         contents.payload

@@ -15,7 +15,7 @@ from recordsmith.examining.verification.image_check import USUAL_KEYS
 from recordsmith.example.payload import KIND_NAMES
 from recordsmith.example.schema import MOST_FEATURES
 
-MOST_COMPARED = 4096
+MAX_KINDS_COMPARED = 4096
 """How many features of a shard are compared with those in other shards."""
 
 Counted: TypeAlias = Mapping[str, tuple[Any, ...]]
@@ -69,6 +69,6 @@ class ShardFeatures:
     def finish(self, *, has_rules: bool) -> None:
         """Free memory after the last record; keep what is compared with other shards."""
         self._contents.clear()
-        if len(self.kinds) > MOST_COMPARED:
+        if len(self.kinds) > MAX_KINDS_COMPARED:
             self.is_cut = not has_rules
-            self.kinds = {key: self.kinds[key] for key in sorted(self.kinds)[:MOST_COMPARED]}
+            self.kinds = {key: self.kinds[key] for key in sorted(self.kinds)[:MAX_KINDS_COMPARED]}
