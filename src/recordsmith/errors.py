@@ -156,10 +156,6 @@ OptionName: TypeAlias = Callable[[str, str | None], str]
 def option(name: str, value: object = None) -> str:
     """How a message mentions an option, so that each interface shows its own name for it.
 
-    Args:
-        name: as in Python.
-        value: the value to suggest; None for the option itself.
-
     Example:
         >>> str(OptionError(f"pass {option('overwrite', True)}"))
         'pass overwrite=True'
@@ -348,11 +344,6 @@ class SourceError(RecordsmithError, ValueError):
         lists_problems: bool = False,
         records: Iterable[int] = (),
     ) -> None:
-        """
-        Args:
-            problems: left out if the message is the only one.
-            lists_problems: whether each problem is a line of its own below the message.
-        """
         super().__init__(problem, remedy=remedy)
         self.path = None if path is None else str(path)
         self.line = line

@@ -99,14 +99,6 @@ def completed(
     """Run tasks on an engine; yield number and result of each as it completes.
 
     A caller that may not take all results must close the generator.
-
-    Args:
-        advance: called with the size of each task that is done.
-
-    Raises:
-        OptionError: it is not an engine.
-        RecordsmithError: what the first failed task ended with, with its name.
-        OptionError: the engine returned something that is not the outcome of one of these tasks.
     """
     if isinstance(engine, type) or not hasattr(engine, "map"):
         raise OptionError(
@@ -193,11 +185,7 @@ def lost_error(task: Task) -> RecordsmithError:
 
 
 def failed_error(task: Task, error: object) -> RecordsmithError:
-    """Return the error for a task that a worker cannot run, such as where it imports nothing.
-
-    Args:
-        error: an exception, or its text, which may have the traceback of the worker.
-    """
+    """Return the error for a task that a worker cannot run, such as where it imports nothing."""
     raised = _RAISED.findall(str(error))
     reason = raised[-1] if raised else f"{type(error).__name__}: {error}".partition("\n")[0]
     return RecordsmithError(

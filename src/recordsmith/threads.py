@@ -92,12 +92,7 @@ def check_stopping() -> None:
 
 
 def wait_for(future: Future[_Result], seconds: float = math.inf) -> _Result:
-    """Return the result of a future.
-
-    Raises:
-        Stopped: the job of this thread is stopping. The future is cancelled, or its result unused.
-        concurrent.futures.TimeoutError: it takes longer than `seconds`.
-    """
+    """Return the result of a future."""
     latest = time.monotonic() + seconds
     stopping: threading.Event | None = getattr(_thread, "stopping", None)
     while True:

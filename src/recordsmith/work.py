@@ -35,11 +35,7 @@ def processor_count() -> int:
 
 
 def thread_count(threads: int | None, *, most: int | None = None) -> int:
-    """Return the number of threads: `threads`, or one for each processor.
-
-    Args:
-        most: the limit if `threads` is None.
-    """
+    """Return the number of threads: `threads`, or one for each processor."""
     if threads is None:
         processors = processor_count()
         return processors if most is None else min(processors, most)

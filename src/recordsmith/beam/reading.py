@@ -197,11 +197,7 @@ class _Request:
         return ArrowDecoder(schema, self.columns, self.class_names, self.types)
 
     def check(self, schema: Schema | None) -> None:
-        """Check the condition and, if the schema is known, that the features exist.
-
-        Raises:
-            OptionError: no record has one of them, or the condition is invalid.
-        """
+        """Check the condition and, if the schema is known, that the features exist."""
         condition = None if self.where is None else parse_where(self.where)
         if schema is None or not schema.is_complete:
             return
@@ -291,11 +287,7 @@ class _Reader:
         self._may_be_large = request.batch_size is None
 
     def read(self, counted: _CountedPart, tracker: Any) -> Iterator[tuple[LocatedBlock, bool]]:
-        """Yield the selected records in blocks, and whether a batch ends with each.
-
-        Raises:
-            CorruptDataError: a record is damaged; after all records before it.
-        """
+        """Yield the selected records in blocks, and whether a batch ends with each."""
         step, filled, filled_bytes = tracker.current_restriction().start, 0, 0
         if counted.is_compressed and not tracker.try_claim(step):
             return

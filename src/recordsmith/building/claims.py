@@ -124,11 +124,7 @@ def note_files(folder: Location, files: Iterable[str]) -> None:
 
 
 def release(folder: Location, *, leaving: Collection[str] = ()) -> None:
-    """Remove the note of a job that has ended, unless another job has taken over.
-
-    Args:
-        leaving: names in the folder; if the note lists one of them, it stays.
-    """
+    """Remove the note of a job that has ended, unless another job has taken over."""
     store = folder.store
     if isinstance(store, ClaimedStore):
         _, note = _read_begun(folder)

@@ -185,9 +185,6 @@ def _publish_files(
 
     Where files are not renamed, new shards have their names already. Shards of an earlier dataset
     that stay are copied before the manifest is replaced, so it can be read at any time.
-
-    Args:
-        contents: of the small files; None if these wait in the hidden folder.
     """
     shards = _shard_files(manifest)
     others = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}

@@ -92,10 +92,6 @@ def begin(
     Returns:
         The job. It has the path or URL as it was passed, and neither options nor credentials of a
         store: where `out` is a `Location` of a remote store, pass it to the other functions again.
-
-    Raises:
-        OptionError: `out` contains a dataset, or an option is invalid.
-        FileAccessError: the folder cannot be written, or another job writes to it.
     """
     folder = as_folder(out)
     check_shard_options(None, shard_size_bytes, "")
@@ -137,19 +133,8 @@ def write_part(
 ) -> Json:
     """Write the records of one part; leaves no shard if it fails.
 
-    Args:
-        number: the number of the part, which orders the records of the dataset.
-        batches: pyarrow tables or record batches; null means that a record lacks the feature. Their
-            schemas may differ, such as in columns that have only nulls, or only empty lists, which
-            are taken for nulls if their type is unknown. A BytesArray has payloads.
-        out: the folder of the job, if it was a `Location`.
-
     Returns:
         The result, for `finish`. A part without rows has no shard.
-
-    Raises:
-        OptionError: a column cannot be stored; names all of these.
-        FileAccessError: the folder cannot be written, or the job has ended.
     """
     if type(number) is not int or number < 0:
         raise OptionError(option="number", value=number, expected="an integer of at least 0")
@@ -275,9 +260,6 @@ def _without_unknown_lists(batch: Any, first: int) -> Any:
     """Replace empty lists of type null with null.
 
     The kind of the values is unknown, and may be any in other batches.
-
-    Args:
-        first: the number of the first row, for errors.
     """
     pa = import_pyarrow()
     for number, field in enumerate(batch.schema):

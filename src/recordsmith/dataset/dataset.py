@@ -106,17 +106,6 @@ class Dataset(Summarized):
         """Return a decoded example; for a slice, positions or a mask, a Dataset of these examples.
 
         The `repr` of the example describes long bytes and images instead of showing them.
-
-        Args:
-            index: an integer; a slice; a list or array of integers, in any order; or a boolean mask
-                with one value per record.
-
-        Raises:
-            IndexError: a position is out of range.
-            OptionError: the shard is compressed, so it can only be read in order; or the index is
-                something else.
-            CorruptDataError: the record is damaged.
-            NotAnExampleError: the record is neither an Example nor a SequenceExample.
         """
         if isinstance(index, slice):
             return self._with(self.view.records.cut(index))

@@ -180,9 +180,6 @@ def gather_together(
 
     Returns:
         The frames that are invalid: the number of the request, and the row in it.
-
-    Raises:
-        FileAccessError: an object cannot be read, or was replaced.
     """
     by_store: dict[Store, tuple[list[Range], list[_Run]]] = {}
     for number, (reader, (begins, ends, _)) in enumerate(requests):

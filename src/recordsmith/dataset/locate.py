@@ -187,11 +187,6 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
     """Find the shards of paths, of one split or of all.
 
     With `around_defects`, a broken manifest or an unfinished publication is ignored.
-
-    Raises:
-        FileAccessError: a path does not exist or cannot be read.
-        OptionError: no TFRecord files were found, or the split is unknown.
-        CorruptDataError: broken-manifest, unfinished-dataset.
     """
     parts = locate_each(as_places(paths), around_defects=around_defects)
     located = Located(

@@ -87,12 +87,7 @@ def shard_name(
 def part_name(
     split: str, part: int, attempt: str, number: int, compression: Compression = "none"
 ) -> str:
-    """The file name of a shard of a part, if the number of all shards is not known yet.
-
-    Args:
-        attempt: 16 hexadecimal digits that no other attempt to write the part has.
-        number: which shard of the part.
-    """
+    """The file name of a shard of a part, if the number of all shards is not known yet."""
     return f"{split}-{part:05d}-{attempt}-{number:03d}{_SUFFIXES[compression]}"
 
 

@@ -67,11 +67,7 @@ class ShardPart:
         return int(sizes.sum()) + FRAME_BYTES * len(self._numbers)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[RecordBlock]:
-        """Yield the records start:stop of this part in blocks, whose positions count in the part.
-
-        Raises:
-            CorruptDataError: as `Shard.blocks`.
-        """
+        """Yield the records start:stop of this part in blocks, whose positions count in the part."""
         numbers = self._numbers[start:stop]
         if not len(numbers):
             return
@@ -117,11 +113,7 @@ def cut_part(part: AnyShard, max_bytes: int) -> Iterator[AnyShard]:
 
 
 def shard_for_task(shard: Shard) -> dict[str, Any]:
-    """Return where a shard is, without credentials, and which version of it.
-
-    Raises:
-        FileAccessError: it is a pipe.
-    """
+    """Return where a shard is, without credentials, and which version of it."""
     size_bytes = version = None
     try:
         _, size_bytes, version = shard.info()
@@ -141,12 +133,7 @@ def shard_for_task(shard: Shard) -> dict[str, Any]:
 
 
 def shard_from_task(task: Mapping[str, Any]) -> Shard:
-    """Open a shard in another process, in the version of `shard_for_task`.
-
-    Raises:
-        FileAccessError: this machine sees no such file, or another version of it. Over a network,
-            reading raises it.
-    """
+    """Open a shard in another process, in the version of `shard_for_task`."""
     location = as_location(task["path"])
     store, size_bytes, listed = location.store, task["size_bytes"], None
     if size_bytes is not None and store.is_remote:

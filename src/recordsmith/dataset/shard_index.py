@@ -183,12 +183,7 @@ def find_index(
     is_next_to_it: bool = True,
     is_cached: bool = True,
 ) -> SavedIndex | None:
-    """Find the index of a shard, as `load_index`, but read only its head if it is long.
-
-    Args:
-        is_next_to_it, is_cached: where the index of a shard over a network may be: next to it, or
-            in the user's cache.
-    """
+    """Find the index of a shard, as `load_index`, but read only its head if it is long."""
     return next(_saved_indexes(as_location(shard), info, is_next_to_it, is_cached), None)
 
 

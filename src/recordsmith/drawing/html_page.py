@@ -79,13 +79,7 @@ def check_html_path(path: Location, *, overwrite: bool) -> None:
 def write_html(
     path: Location, title: str, style: str, parts: Iterable[str], *, overwrite: bool
 ) -> None:
-    """Write a page atomically.
-
-    Args:
-        title: plain text.
-        style: CSS in addition to the common style.
-        parts: HTML.
-    """
+    """Write a page atomically."""
     page = "\n".join(
         [
             "<!doctype html>",

@@ -99,11 +99,7 @@ class SceneReader:
         self._name_key = self._first(_NAMES, ("text",))
 
     def read(self, example: Features) -> Scene:
-        """Decode the scene of an example.
-
-        Raises:
-            CorruptDataError: the image is missing or cannot be decoded.
-        """
+        """Decode the scene of an example."""
         scene = Scene(self._pixels(example))
         self._add_boxes(scene, example)
         scene.mask = self._mask(example, scene)

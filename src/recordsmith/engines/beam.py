@@ -195,11 +195,7 @@ class _SignedFiles:
             yield from written
 
     def read(self, place: Location) -> Any:
-        """Read a value.
-
-        Raises:
-            OptionError: the file is not of this job.
-        """
+        """Read a value."""
         content = place.read()
         signature, data = content[:_SIGNATURE_BYTES], content[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._signature(data)):
@@ -254,11 +250,7 @@ class _LocalResult:
             self._process.stdin.flush()
 
     def wait_until_finish(self) -> None:
-        """Wait for its end.
-
-        Raises:
-            RuntimeError: it failed, or lost a worker.
-        """
+        """Wait for its end."""
         status = self._process.wait()
         self.cancel()
         if status:

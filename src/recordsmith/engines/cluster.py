@@ -48,16 +48,7 @@ def run_ahead(
 
 
 def check_reachable(engine: str, address: str) -> None:
-    """Check that a program accepts connections at an address.
-
-    Args:
-        engine: its name, for messages.
-        address: `host:port`, also with a scheme; with commas if there are several, of which one
-            must respond.
-
-    Raises:
-        OptionError: none does, or the address is invalid.
-    """
+    """Check that a program accepts connections at an address."""
     reasons = [_why_not(host) for host in address.rpartition("://")[2].split(",")]
     if all(reasons):
         raise OptionError(

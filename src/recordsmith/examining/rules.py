@@ -88,11 +88,7 @@ def rules_of_schema(schema: Schema) -> Rules | None:
 def rules_by_section(
     schema: Schema, rule: Callable[[FeatureSchema, int | None], FeatureRule]
 ) -> dict[str, dict[str, FeatureRule]]:
-    """The rule of each feature, by section.
-
-    Args:
-        rule: makes it from the feature and the number of messages that can have it.
-    """
+    """The rule of each feature, by section."""
     return {
         name: {key: rule(feature, _counted_in(schema, name)) for key, feature in section.items()}
         for name, section in schema.sections.items()

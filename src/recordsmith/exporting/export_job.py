@@ -176,14 +176,7 @@ def _write_files(
     position: Callable[[int, int], int],
     count: Count,
 ) -> list[WrittenFile]:
-    """Write the records of a split, or of a part of it.
-
-    Args:
-        names: the files, with the number of records that each is written from.
-        position: returns the position in the dataset of a record, whose number among these is the
-            sum of both arguments.
-        count: called with the records of each block, or with each.
-    """
+    """Write the records of a split, or of a part of it."""
     if isinstance(exporter, TableFiles):
         ((name, record_count),) = names
         return _write_table(exporter, name, record_count, split, records, position, count)

@@ -122,11 +122,6 @@ class ExportWriter:
         Folders of the original name are kept below `folder`, except up to the one with the same
         name: train/images/x.jpg becomes images/x.jpg.
 
-        Args:
-            folder: the folder of the image.
-            flat: drop all folders of the original name.
-            companions: folder and suffix of each companion file.
-
         Returns:
             The name without suffix, and the suffix of the image's file.
         """
@@ -156,10 +151,6 @@ class ExportWriter:
         companions: Sequence[tuple[str, str]] = (),
     ) -> tuple[str, str]:
         """Write the image of the current record, and its mask if it has one.
-
-        Args:
-            folder, masks: the folders of image and mask.
-            flat, companions: as in `name_image`.
 
         Returns:
             The name of the files without suffix, and the suffix of the image.

@@ -53,11 +53,7 @@ class FolderExporter(Exporter):
 
     @abstractmethod
     def add(self, example: Features, split: str, position: int) -> None:
-        """Write one example.
-
-        Raises:
-            SourceError: this example cannot be exported; no part of it has been written.
-        """
+        """Write one example."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -104,11 +100,7 @@ class FileExporter(Exporter):
         """Return what `describe` needs to know of the records; it is pickled."""
 
     def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
-        """Write what describes all files.
-
-        Args:
-            results: of the exporters that wrote them, in order.
-        """
+        """Write what describes all files."""
 
 
 class ExampleFiles(FileExporter):
@@ -139,13 +131,6 @@ class TableFiles(FileExporter):
     def add(self, row_count: int, position: Callable[[int], int]) -> int:
         """Write the records in the decoder to the file that was begun last, and empty it.
 
-        Args:
-            row_count: the number of records in the decoder.
-            position: returns the position of such a record in the dataset.
-
         Returns:
             How many were written; the others were passed to `ExportWriter.skip`.
-
-        Raises:
-            CorruptDataError: a feature does not match the schema.
         """

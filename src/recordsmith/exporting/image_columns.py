@@ -58,12 +58,6 @@ def convert_images(
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Convert the images of a pyarrow.RecordBatch.
 
-    Args:
-        images: the features with images.
-        position: returns the position of a row in the dataset.
-        convert: called with the images of a row, what describes them, and the key of an image
-            that the row has. A row for which it raises SourceError is skipped.
-
     Returns:
         The rows without the skipped ones, and the results by key; None for missing images.
     """

@@ -90,10 +90,6 @@ class TakenNames:
     def take(self, parts: Sequence[str], files: Sequence[tuple[str, str]]) -> tuple[str, ...]:
         """Reserve a name for files that belong together, such as an image and its mask.
 
-        Args:
-            parts: the safe parts of the requested name, without suffix.
-            files: the folder and suffix of each file.
-
         Returns:
             `parts`, the last one with a number if a name is already in use.
         """

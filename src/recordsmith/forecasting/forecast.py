@@ -158,9 +158,6 @@ def estimate_total(sizes: Numbers, choice: Choice, values: Numbers) -> Estimate:
 
     By the mean of the sample, or by its ratio to the size of the source files, whichever varies
     less (Cochran, Sampling Techniques, chapters 2 and 6).
-
-    Args:
-        sizes: of all samples in the source.
     """
     known = float(values.sum())
     count = len(values) - choice.certain_count

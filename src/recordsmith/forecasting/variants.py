@@ -32,9 +32,6 @@ def make_variants(qualities: Iterable[int], shorter_sides: Iterable[int]) -> lis
 
     Alpha is dropped where the format cannot hold it; where an image has alpha, `pack` needs
     `drop_alpha` for it as well.
-
-    Raises:
-        OptionError: a quality or a side is invalid.
     """
     variants = [
         Variant(ORIGINAL, "as it is", ImageOptions()),

@@ -107,11 +107,7 @@ class JaxBatches:
         self._advance_to(self._loader.state_dict())
 
     def __len__(self) -> int:
-        """Return the number of batches of the next iteration.
-
-        Raises:
-            TypeError: the iteration is endless.
-        """
+        """Return the number of batches of the next iteration."""
         return len(self._loader)
 
     def state_dict(self) -> dict[str, Any]:

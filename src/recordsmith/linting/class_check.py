@@ -111,9 +111,6 @@ def similar_names(totals: Mapping[str, int]) -> Iterator[tuple[str, str, str, bo
 
     Names that differ in a digit or a single letter name different classes on purpose, so typos are
     looked for only in longer names, and are likely only in a class that is much smaller.
-
-    Args:
-        totals: number of images by name; 0 if unknown.
     """
     names = [name for name in totals if len(name) <= _LONGEST_COMPARED][:_MAX_COMPARED]
     seen: set[frozenset[str]] = set()

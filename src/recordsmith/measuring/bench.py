@@ -151,11 +151,7 @@ def _difference(before: LoaderStats, after: LoaderStats, seconds: float) -> Load
 
 
 def _image_key(schema: Schema, key: str | None) -> str | None:
-    """The feature with the images; None if there are none.
-
-    Raises:
-        OptionError: the given key has no images.
-    """
+    """The feature with the images; None if there are none."""
     images = [name for name, known in schema.features.items() if known.content == "image"]
     if key is None:
         no_masks = [name for name in images if not is_mask_key(name)]

@@ -119,11 +119,7 @@ def _splits_to_divide(
     *,
     stratify: bool = False,
 ) -> tuple[str, ...]:
-    """Which splits of the source are divided, in its order; the others are kept.
-
-    Args:
-        given: the splits of the source that have samples.
-    """
+    """Which splits of the source are divided, in its order; the others are kept."""
     if resplit is None and (splits is None or not given):
         if stratify and given:
             raise OptionError(

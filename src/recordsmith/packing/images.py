@@ -178,11 +178,7 @@ def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: 
 
 @contextmanager
 def _sample_errors(where: str, key: str = IMAGE, part: str = "") -> Iterator[None]:
-    """Add the file name of the image, and the feature at fault, to errors in the block.
-
-    Args:
-        part: what the feature is, such as `the mask`; empty for the image itself.
-    """
+    """Add the file name of the image, and the feature at fault, to errors in the block."""
     try:
         yield
     except DataError as error:

@@ -21,12 +21,7 @@ from recordsmith.stores import PlaceLike, as_folder
 
 
 def apply_like(recipe: Recipe, source: Source, like: PlaceLike) -> tuple[Recipe, Source]:
-    """Use the keys, image options, compression and class numbers of a dataset.
-
-    Args:
-        recipe: its own keys, image options and compression have precedence.
-        like: the folder of the dataset.
-    """
+    """Use the keys, image options, compression and class numbers of a dataset."""
     folder = as_folder(like)
     manifest = read_manifest(folder)
     try:

@@ -295,12 +295,7 @@ def _complete(
     lint: LintReport | None = None,
     is_local: bool,
 ) -> PackReport:
-    """Run the tasks of a job and publish the dataset, unless that has been done before.
-
-    Args:
-        write: writes the shards to a folder and returns the results in the order of the plan.
-        is_local: whether this process writes them.
-    """
+    """Run the tasks of a job and publish the dataset, unless that has been done before."""
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     folder = job.out
@@ -376,12 +371,7 @@ def _check_arguments(
 def _manifest(
     job: PackPlan, results: Sequence[ShardResult], report: PackReport
 ) -> tuple[Manifest, tuple[str, ...]]:
-    """Return the manifest of the written shards, and notices about it.
-
-    Args:
-        results: in the order of the plan.
-        report: has what was skipped.
-    """
+    """Return the manifest of the written shards, and notices about it."""
     is_canonical, tfds = job.recipe.keys is None, job.listed.tfds
     manifest = make_manifest(
         job.splits,

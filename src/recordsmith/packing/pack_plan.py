@@ -322,11 +322,7 @@ def read_results(paths: Iterable[PlaceLike]) -> Iterator[ShardResult]:
 
 
 def parse_result(result: Mapping[str, Any] | bytes, place: Location | None = None) -> ShardResult:
-    """Parse the result of a task: plain JSON values, or their text.
-
-    Args:
-        place: the file that it is from, for messages.
-    """
+    """Parse the result of a task: plain JSON values, or their text."""
     try:
         return ShardResult.from_json(json_of(result) if isinstance(result, bytes) else result)
     except NOT_AS_EXPECTED as error:

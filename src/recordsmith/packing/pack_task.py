@@ -298,11 +298,7 @@ class SpooledRows:
 
 
 def run_task(task: PackTask, out: Location | None = None) -> ShardResult:
-    """Write the shard of a task.
-
-    Args:
-        out: the folder of the dataset, if the task cannot name it: a store in memory.
-    """
+    """Write the shard of a task."""
     folder = as_folder(task.out) if out is None else out
     recipe = Recipe.from_json(task.recipe)
     samples, reader = _samples(task), _reader(task, folder)

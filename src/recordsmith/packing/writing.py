@@ -94,12 +94,6 @@ class ShardJobs:
     ) -> list[ShardResult]:
         """Write shards, or verify them if they are complete.
 
-        Args:
-            shards: the shards to write; None for all shards of the plan.
-            trusting: whether to keep shards of an interrupted job if the source has no version
-                information that shows whether its samples have changed.
-            keeps_skipped: whether to keep shards that lack samples which could not be read.
-
         Returns:
             The results in the order of the shards.
         """

@@ -258,13 +258,7 @@ def _read_parts(
     predicate: Expr | None,
     types: Any,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a task.
-
-    Args:
-        predicate: of Ray, for which other columns may be needed.
-        types: pyarrow.Schema of the columns with the types to restore, of which a dataset may lack
-            some; None to restore none.
-    """
+    """Yield the rows of a task."""
     needed = list(columns)
     matches = None
     if predicate is not None:

@@ -151,11 +151,7 @@ class RecordsmithDatasink(Datasink[Json]):  # type: ignore[misc]
 
 
 def _tables(blocks: Iterable[Any]) -> Iterator[pa.Table]:
-    """Yield the blocks as tables of types that Arrow has itself.
-
-    Raises:
-        OptionError: a column has Python objects, or arrays of two or more axes.
-    """
+    """Yield the blocks as tables of types that Arrow has itself."""
     for block in blocks:
         table = BlockAccessor.for_block(block).to_arrow()
         if not len(table):  # such tensors have no chunks

@@ -103,12 +103,7 @@ class Description:
 
 
 def describe(paths: Paths, split: str | None, progress: Progress | None) -> Description:
-    """Describe a dataset.
-
-    Raises:
-        OptionError: the shards have different compressions; or the split is a part of one.
-        CorruptDataError, FileAccessError: as for `inspect`.
-    """
+    """Describe a dataset."""
     if is_split_slice(split):  # the program reads whole files
         locate(paths, split)
     inspection = inspect(paths, split, progress=progress)

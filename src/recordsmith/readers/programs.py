@@ -297,11 +297,7 @@ def _loader_feature(field: Field, description: Description) -> str:
 
 
 def _file_lines(description: Description) -> dict[str, str]:
-    """The lines that define `files`, and the import that they need.
-
-    Raises:
-        OptionError: a file is not on a local disk, where the program would look for it.
-    """
+    """The lines that define `files`, and the import that they need."""
     for file in description.files:
         if is_url(file):
             raise OptionError(

@@ -50,11 +50,7 @@ def merge_class_names(
 
 
 def check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool = False) -> list[str]:
-    """Compare the schemas of a dataset and of appended records, and return notices.
-
-    Args:
-        allow_missing: whether appended records may lack features that all existing records have.
-    """
+    """Compare the schemas of a dataset and of appended records, and return notices."""
     if not old.record_count or not new.record_count:
         return []
     both = Schema.merged([old, new])

@@ -54,12 +54,7 @@ class ShardCopies:
     def run(
         self, shards: Sequence[ReshardedShard], work: Work, *, checks_inputs: bool = False
     ) -> list[ShardResult]:
-        """Write shards under temporary names; return a result per shard, in order.
-
-        Args:
-            checks_inputs: whether to check the inputs also before a shard is noted as complete. A
-                worker may see other inputs than the job, which a rerun cannot notice.
-        """
+        """Write shards under temporary names; return a result per shard, in order."""
 
         def complete(shard: ReshardedShard) -> ShardResult:
             def write(writer: ShardWriter) -> tuple[ShardResult, str]:

@@ -162,11 +162,7 @@ class Edits:
         return next((name for name in self.drop if self._matches(name, key)), None)
 
     def _check_record(self, keys: Iterable[tuple[int, bytes]]) -> None:
-        """Check that no two features of a record get the same name.
-
-        Args:
-            keys: of the record, each with the field of its section.
-        """
+        """Check that no two features of a record get the same name."""
         kept, renamed = set(), []
         for field, key in keys:
             action = self._actions[self._action_number(key)]

@@ -396,11 +396,6 @@ class InputRecords:
         *,
         scratch: object = None,
     ) -> None:
-        """
-        Args:
-            unpacked: the decompressed file of each compressed shard, by number.
-            scratch: owns these files; None for files that others remove.
-        """
         self._given = given
         self._infos = infos
         self._unpacked = unpacked
@@ -464,11 +459,7 @@ class InputRecords:
         return np.searchsorted(self.starts, positions, side="right") - 1
 
     def blocks(self, positions: range | Int64Array) -> Iterator[LocatedBlock]:
-        """Yield records at some positions, in that order; a range is in one input.
-
-        Raises:
-            CorruptDataError: a record is damaged, or a file has too few records or too many.
-        """
+        """Yield records at some positions, in that order; a range is in one input."""
         if not isinstance(positions, range):
             assert self._are_counts_checked
             count = len(positions)

@@ -224,12 +224,6 @@ def _invalid(problem: str, value: object, expected: str = "") -> OptionError:
 def change_values(value: bytes, field: int, change: Callable[[Any], Any]) -> bytes:
     """Change the values of a serialized feature, or of each step of a feature list.
 
-    Args:
-        value: the value field of a map entry.
-        field: that of its map: 1 for features, 2 for feature lists.
-        change: called with the values of the feature or of one step, as `decode_example` returns
-            them; returns the new values, or the same object to keep them.
-
     Returns:
         The new value field; `value` itself if nothing changes.
     """

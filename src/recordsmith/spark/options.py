@@ -28,10 +28,6 @@ class ReadOptions:
     """The options of a read, which travel to workers as the user passed them."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        """
-        Raises:
-            OptionError: an option is invalid, or resembles one that exists.
-        """
         found = _checked(given, _READING)
         paths = [found["path"]] if found.get("path") else []
         self._paths = [*map(local_path, paths + (_texts(found, "paths") or []))]
@@ -55,10 +51,6 @@ class WriteOptions:
     """The options of a write, which travel to workers as the user passed them."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        """
-        Raises:
-            OptionError: an option is invalid, or resembles one that exists.
-        """
         found = _checked(given, _WRITING)
         if not found.get("path"):
             raise OptionError(option="path", value="", expected="a path or URL, as in save(path)")

@@ -33,12 +33,6 @@ class RecordsmithReader(DataSourceReader):
     def __init__(
         self, options: ReadOptions, schema: StructType, stored: Schema, types: Any = None
     ) -> None:
-        """
-        Args:
-            schema: the columns that Spark wants.
-            stored: the schema of the records.
-            types: the Arrow types of the columns that were written, if they are restored.
-        """
         self._options = options
         self._schema = schema
         self._stored = stored

@@ -86,9 +86,6 @@ def _stored_schema(options: ReadOptions, wanted: StructType) -> Schema:
 
     Without a manifest, only the first record of Examples is read: the columns are as stated, and
     null where records lack them.
-
-    Raises:
-        OptionError: a column cannot have its type, or is another kind of feature.
     """
     dataset = options.open()
     stored, is_declared = dataset.view.schema, False

@@ -17,11 +17,7 @@ _COMPARED = {LongType(): int, StringType(): str, BinaryType(): bytes}
 
 
 def spark_schema(arrow_schema: Any) -> StructType:
-    """Return the schema of Spark for the columns of a dataset: arrays for all lists.
-
-    Raises:
-        OptionError: Spark has no type for a column.
-    """
+    """Return the schema of Spark for the columns of a dataset: arrays for all lists."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     pa = import_pyarrow()
@@ -60,12 +56,7 @@ def _spark_type(pa: Any, name: str, arrow_type: Any) -> Any:
 
 
 def in_stored_unit(wanted: Any, stored: Any) -> Any:
-    """Return a type of Spark's batches, but with times as they are stored.
-
-    Args:
-        wanted: the type in Spark's batches.
-        stored: the Arrow type of the column that was written.
-    """
+    """Return a type of Spark's batches, but with times as they are stored."""
     pa = import_pyarrow()
     stored = _plain(pa, stored)
     if pa.types.is_list(wanted):
@@ -90,14 +81,7 @@ def batch_schema(schema: StructType) -> Any:
 
 
 def check_types(schema: StructType, *, may_nest: bool) -> dict[str, Kind]:
-    """Return the kind of feature of each column.
-
-    Args:
-        may_nest: whether arrays may contain arrays, as in SequenceExamples.
-
-    Raises:
-        OptionError: features cannot have the type of a column; names all of them.
-    """
+    """Return the kind of feature of each column."""
     problems = Problems()
     found = batch_schema(schema)
     if may_nest:

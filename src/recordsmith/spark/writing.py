@@ -25,11 +25,6 @@ class RecordsmithWriter(DataSourceArrowWriter):
     """Writes each partition as shards of its own. The dataset appears when Spark commits."""
 
     def __init__(self, options: WriteOptions, *, overwrite: bool) -> None:
-        """
-        Raises:
-            OptionError: the folder has a dataset that may not be replaced, or an option is invalid.
-            FileAccessError: the folder cannot be written.
-        """
         self._options = options
         try:
             self._job = begin(

@@ -60,11 +60,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         return f"batches({self._loader})"
 
     def __len__(self) -> int:
-        """Return the number of batches of the next iteration, from all workers together.
-
-        Raises:
-            TypeError: the iteration is endless.
-        """
+        """Return the number of batches of the next iteration, from all workers together."""
         return len(self._at(self._iterations.next(Origin.here(self._loader), self._later)))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

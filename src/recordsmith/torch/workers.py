@@ -109,9 +109,6 @@ class WorkerIterations:
         """Add a worker to its iteration; return where the iteration begins.
 
         That is where the worker says, if it does. `later` returns where the next iteration begins.
-
-        Raises:
-            OptionError: the main process has loaded a state since this worker began.
         """
         with self._locked():
             starts = self._starts(start.origin.main)

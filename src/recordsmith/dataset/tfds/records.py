@@ -192,11 +192,6 @@ class RecordConverter:
     """
 
     def __init__(self, class_names: ClassNames | None, known: TfdsDescription | None) -> None:
-        """
-        Args:
-            class_names: those of the dataset; None if it has none.
-            known: how TFDS described the dataset that these records come from.
-        """
         self.known = known or TfdsDescription()
         self.is_stored = self.known.is_stored
         self.paths: dict[str, str] = {}

@@ -61,11 +61,7 @@ class Side:
 
     @classmethod
     def of(cls, dataset: Dataset) -> Side:
-        """Return a side with the records of a dataset.
-
-        Raises:
-            OptionError: they are not in the order of their files.
-        """
+        """Return a side with the records of a dataset."""
         records = records_of(dataset)
         if not records.positions.is_ascending:
             raise OptionError(
@@ -191,12 +187,7 @@ class SideReader:
             bits, part = store.bits, part + 1
 
     def notes(self, wanted: Wanted, name: str | None, changed: Wanted) -> Notes:
-        """Return the notes of some records by side and position.
-
-        Args:
-            name: the feature that identifies records.
-            changed: the positions of records whose features are noted.
-        """
+        """Return the notes of some records by side and position."""
         notes: Notes = ({}, {})
         noted = [set(positions.tolist()) for positions in changed]
 

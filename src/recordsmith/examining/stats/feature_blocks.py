@@ -77,9 +77,6 @@ def example_blocks(
 
     Bytes values are views of the buffer. Returns None if there are too many features, or too many
     features times records, for the memory limit: pass fewer or `narrowed` records.
-
-    Raises:
-        CorruptDataError: a payload is malformed; its record number counts these payloads.
     """
     blocks, kinds_of, spans = {}, {}, {}
     surveyed = survey_blocks(buffer, starts, lengths, 1, takes)

@@ -98,11 +98,7 @@ class RecordBuilder(Builder):
         self._mask_limits = mask_limits
 
     def add(self, block: RecordBlock, places: Int64Array) -> None:
-        """Add some records, with the numbers of their places.
-
-        Raises:
-            CorruptDataError: a payload is malformed; its record number counts within the block.
-        """
+        """Add some records, with the numbers of their places."""
         self.record_count += len(block)
         self.sizes.add(block.lengths, hash_positions(places))
         kinds = np.empty(len(block), np.uint8)

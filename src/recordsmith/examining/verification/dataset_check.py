@@ -137,11 +137,7 @@ def verify(
 
 
 def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[Paths, str | None]:
-    """The paths and the split to verify.
-
-    Raises:
-        OptionError: the dataset is a selection of records.
-    """
+    """The paths and the split to verify."""
     if not isinstance(paths_or_dataset, Dataset):
         return paths_or_dataset, split
     dataset = dataset_of(paths_or_dataset, split)
@@ -244,11 +240,7 @@ def verify_on(
     contents: Contents | None,
     advance: Callable[[int], None],
 ) -> tuple[list[ShardFindings], dict[str, CheckedContents]]:
-    """Verify shards; return the findings of each, and the checked contents by path.
-
-    Args:
-        contents: how to check payloads; None to check only checksums.
-    """
+    """Verify shards; return the findings of each, and the checked contents by path."""
 
     def tasks() -> Iterator[Task]:
         for number, shard in enumerate(shards):

@@ -88,11 +88,7 @@ def join_ranges(
     ranges: Sequence[tuple[int, int]],
     check: Callable[[int, int], RangeFindings],
 ) -> Iterator[RangeFindings]:
-    """Yield the ranges of a file in order, each starting where the previous one ends.
-
-    Args:
-        check: checks the frames that begin in a range, from its start.
-    """
+    """Yield the ranges of a file in order, each starting where the previous one ends."""
     at = position = 0
     for part, (_, stop) in zip(parts, ranges, strict=True):
         if at >= stop:  # one record spans the whole range

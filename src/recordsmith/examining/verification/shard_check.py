@@ -48,9 +48,6 @@ class ReadingPlan:
 def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
     """Plan how to read a shard: large local ones without compression in ranges, unless payloads are
     checked. Over a network, one thread keeps up with what is read ahead.
-
-    Args:
-        deep: checks the payloads; None to check only checksums.
     """
     if deep is None and work.threads > 1:
         size = _size_to_divide(shard)
@@ -141,14 +138,7 @@ def _check_all(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFinding
 def check_shard(
     shard: Shard, findings: ShardFindings, advance: Callable[[int], None], deep: DeepCheck | None
 ) -> None:
-    """Check a shard with one thread. Compression is detected from the first bytes.
-
-    Args:
-        findings: receives the results.
-
-    Raises:
-        FileAccessError: the shard cannot be read.
-    """
+    """Check a shard with one thread. Compression is detected from the first bytes."""
     with shard.open_read() as file, accessing(shard.location):
         is_regular = file.seekable()
         findings.size_bytes = file.size_bytes

@@ -146,10 +146,6 @@ def _image_folders(images: list[str]) -> dict[str, str]:
 def cells(column: Any, *, is_single: bool = False) -> Any:
     """Return the cells of a column as a pyarrow.StringArray; null where the column is null.
 
-    Args:
-        is_single: whether the lists of the column have at most one value, which fills the cell
-            without brackets.
-
     Example:
         >>> cells(pa.array([[1, 2], None, [3]])).to_pylist()
         ['"[1, 2]"', None, '[3]']

@@ -248,12 +248,7 @@ def to_float(text: object) -> float:
 def parse_objects(
     box_format: BoxFormat, file: AnnotationFile, size: tuple[float, float] | None = (0, 0)
 ) -> tuple[tuple[float, float] | None, list[AnnotatedObject]]:
-    """The size and the objects of the image that a file, or its parts, are about.
-
-    Raises:
-        SourceError: the file is invalid, or about no image because it has changed; or the image has
-            too many objects.
-    """
+    """The size and the objects of the image that a file, or its parts, are about."""
     objects: list[AnnotatedObject] = []
     is_empty = file.is_part and not (file.texts or file.spans)
     image = WHOLE_FILE if is_empty else None

@@ -63,10 +63,6 @@ class AnnotationFiles(AnnotatedImages):
                 `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
                 objects on top. Polygons are rasterized like in pycocotools. Only for formats with
                 outlines.
-
-        Raises:
-            OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
-                the root.
         """
         super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
         if annotations is None and is_file(self.root):

@@ -97,11 +97,7 @@ class Frame(NamedTuple):
 
 
 def check_policy(boxes: object) -> BoxPolicy:
-    """Check the option `boxes` of the sources.
-
-    Raises:
-        OptionError: the value is invalid.
-    """
+    """Check the option `boxes` of the sources."""
     for policy in get_args(BoxPolicy):
         if boxes == policy:
             return policy  # type: ignore[no-any-return]
@@ -192,11 +188,7 @@ class BoxReader:
         self._reject(place, [Flaw(fault, what.check)], what)
 
     def finish(self, name: str) -> None:
-        """Raise the collected problems of the sample; `name` is its file.
-
-        Raises:
-            SourceError: there are problems; `problems` lists them.
-        """
+        """Raise the collected problems of the sample; `name` is its file."""
         if not self.problems:
             return
         remedy = (

@@ -90,13 +90,7 @@ class AnnotatedReader(StoredReader):
     is_upright: bool = False
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        """Read one image and its annotations.
-
-        Raises:
-            SourceError: its image is missing, or annotations are invalid; `problems` lists each.
-            CorruptDataError: unreadable-image.
-            FileAccessError: a file cannot be read.
-        """
+        """Read one image and its annotations."""
         reference = sample.reference
         if reference is None:
             raise unlisted_error(sample)

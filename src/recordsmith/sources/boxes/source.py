@@ -85,9 +85,6 @@ class AnnotatedImages(TreeSource):
                 (`clip`), or drop the object (`drop`).
             object_masks: `instance` or `class` adds masks, as in `Coco`; only for formats with
                 outlines.
-
-        Raises:
-            OptionError: `boxes` or `object_masks` is invalid.
         """
         self.root = as_place(root)
         self._label_map = None if label_map is None else as_location(label_map)
@@ -115,13 +112,7 @@ class AnnotatedImages(TreeSource):
         }
 
     def list_samples(self) -> Listing:
-        """Find annotation files and their images, sorted by path.
-
-        Raises:
-            SourceError: there are no annotation files, or they are invalid or ambiguous.
-            OptionError: the label map is invalid, or the root is a file.
-            FileAccessError: a folder or file cannot be read.
-        """
+        """Find annotation files and their images, sorted by path."""
         index = FileIndex(self._take_tree(self.root))
         listed = self._list_images(index)
         features = self.box_format.features if listed.features is None else listed.features

@@ -11,12 +11,7 @@ MAX_TOKEN_BYTES = 1 << 22
 
 
 def parse_xml(parser: expat.XMLParserType, data: bytes, name: str) -> None:
-    """Parse a file, called `name` in messages, with the handlers of a parser.
-
-    Raises:
-        SourceError: it is not valid XML, declares entities, or has a very long tag or text; `line`
-            is where.
-    """
+    """Parse a file, called `name` in messages, with the handlers of a parser."""
     for start in range(0, len(data), MAX_TOKEN_BYTES):  # before the parser copies it
         stop = start + MAX_TOKEN_BYTES
         if stop < len(data) and data.find(b"<", start, stop) < 0:

@@ -53,12 +53,7 @@ def read_names(location: Location) -> dict[int, str]:
 
 
 def read_data_file(location: Location, name: str) -> DataFile | None:
-    """Read `data.yaml` or `obj.data`; None for a file of another type.
-
-    Raises:
-        SourceError: the value of a needed key is missing or unsupported; `line` is where.
-        FileAccessError: the file cannot be read.
-    """
+    """Read `data.yaml` or `obj.data`; None for a file of another type."""
     is_darknet = name.lower().endswith(".data")
     return _read_darknet(location, name) if is_darknet else _read_yaml(location, name)
 

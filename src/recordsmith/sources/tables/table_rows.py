@@ -225,13 +225,7 @@ def encode_table(
     required: str | None = None,
     with_lines: bool = False,
 ) -> EncodedTable:
-    """Encode all rows, in one pass if the first rows show the kinds of all columns, else in two.
-
-    Args:
-        columns: the columns whose values are collected, and what collects them; those without
-            either are ignored.
-        required: the chosen column that must have a value; rows without one cannot be stored.
-    """
+    """Encode all rows, in one pass if the first rows show the kinds of all columns, else in two."""
     chosen = [(name, column) for name, column in columns if name is not None and column is not None]
     is_settled = False
     while True:

@@ -128,11 +128,7 @@ def staged(
     keeping: Mapping[str, str],
     report: Callable[[str], None],
 ) -> Iterator[FolderWriter]:
-    """Write a folder of files; arguments and errors as of `write_folder`.
-
-    Args:
-        folder: the final folder, as messages name it.
-    """
+    """Write a folder of files; arguments and errors as of `write_folder`."""
     named, folder = folder, Path(os.path.realpath(folder))  # keep links, and write to their target
     is_there = _is_folder(folder, named)
     job = hashlib.sha256(json.dumps([note, sorted(keeping)]).encode()).hexdigest()

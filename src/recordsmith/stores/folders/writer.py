@@ -82,13 +82,7 @@ def check_empty(named: str, names: Iterable[str], overwrite: bool) -> None:
 
 
 def check_kept(place: str, named: str, keeping: Mapping[str, str]) -> None:
-    """Raise OptionError if an entry that is replaced contains an object to keep.
-
-    Args:
-        place: the identity of the entry.
-        named: its name for messages.
-        keeping: as of `write_folder`.
-    """
+    """Raise OptionError if an entry that is replaced contains an object to keep."""
     for kept, shown in keeping.items():
         if kept == place or kept.startswith(f"{place}/"):
             raise OptionError(

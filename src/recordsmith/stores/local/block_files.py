@@ -267,12 +267,7 @@ class BlockFiles:
         pages: Sequence[tuple[int, bytes | memoryview]],
         is_used: IsUsed,
     ) -> bool:
-        """Store pages of a block; return whether there was room for them.
-
-        Args:
-            pages: their numbers in the block, and whole pages; only the last page of the object may
-                be shorter.
-        """
+        """Store pages of a block; return whether there was room for them."""
         with self._locked() as state_file:
             state = _read_state(state_file)
             if state is None:
@@ -307,9 +302,6 @@ class BlockFiles:
         Blocks of replaced versions go first, then those that no process has used for a while.
         Those in use stay: if they replaced each other, an epoch over more than fits would replace
         each block before it is read again.
-
-        Args:
-            is_used: None to remove any of them.
         """
         now = time.time()
         in_use = disk_bytes(self.folder) + _OTHER_BYTES

@@ -31,11 +31,6 @@ def locked(folder: Path, named: object, *, is_shared: bool = False) -> Iterator[
     Makes the folder, and removes it at the end if it is empty. The lock ends with the process; a
     killed process may leave the lock file, which is harmless.
 
-    Args:
-        folder: the hidden folder.
-        named: the path to show in messages.
-        is_shared: take a shared lock, which several processes can hold.
-
     Yields:
         Whether the folder is locked: False if the file system does not support locks.
     """

@@ -29,11 +29,6 @@ class ScratchFile(LocalReader):
     def __init__(
         self, pieces: Iterable[BytesLike] = (), *, folder: os.PathLike[str] | None = None
     ) -> None:
-        """
-        Args:
-            pieces: the first content, end to end.
-            folder: where the file is; None means the folder for temporary files.
-        """
         self._path = "a temporary file"
         self._folder = folder
         try:
@@ -68,7 +63,6 @@ class ScratchFolder:
     """A folder for temporary files, which is removed when this object is garbage-collected."""
 
     def __init__(self) -> None:
-        """"""
         try:
             self.path = tempfile.mkdtemp(prefix="recordsmith-")
         except OSError as error:
@@ -83,11 +77,7 @@ def release_pages(mapped: mmap.mmap) -> None:
 
 
 def convert_by_files(data: bytes, convert: Callable[[str, str], None]) -> bytes:
-    """Convert bytes with a library that only reads and writes files.
-
-    Args:
-        convert: called with the path of a file with the data, and the path of the file to write.
-    """
+    """Convert bytes with a library that only reads and writes files."""
     with tempfile.TemporaryDirectory(prefix="recordsmith-") as folder:
         source, target = os.path.join(folder, "in"), os.path.join(folder, "out")
         with open(source, "wb") as file:

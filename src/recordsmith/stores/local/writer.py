@@ -154,10 +154,6 @@ def remove_leftovers(folder: Path, names: Collection[str] | None) -> None:
 
     A file that another process is still writing is locked and stays, as do files that cannot be
     removed.
-
-    Args:
-        names: of the files that were written; None for all, in a folder in which no other process
-            writes.
     """
     with suppress(OSError):
         for name in os.listdir(folder):

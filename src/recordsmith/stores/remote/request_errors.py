@@ -76,13 +76,7 @@ class BrokenRequestError(FileAccessError):
 def request_error(
     text: str, name: str, *, operation: str, is_anonymous: bool = False
 ) -> FileAccessError:
-    """Return the error for a request that failed.
-
-    Args:
-        text: the message of the library.
-        name: of the object.
-        is_anonymous: whether no credentials were found.
-    """
+    """Return the error for a request that failed."""
     status = int(match[1]) if (match := _STATUS.search(text)) else None
     code = match[1] if (match := _CODE.search(text)) and match[1] in _SHOWN else ""
     shown = " ".join(filter(None, [f"status {status}" if status else "", code]))
