@@ -67,7 +67,7 @@ class ShardPart:
         return int(sizes.sum()) + FRAME_BYTES * len(self._numbers)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[RecordBlock]:
-        """Yield the records start:stop of this part in blocks, whose positions count in the part."""
+        """Yield the records start:stop of this part in blocks; positions count in the part."""
         numbers = self._numbers[start:stop]
         if not len(numbers):
             return
