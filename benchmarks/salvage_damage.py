@@ -24,7 +24,7 @@ import recordsmith as rs
 
 _FRAME_BYTES = 16
 _ZEROED_BYTES = 4096
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
 class Shard:
@@ -89,11 +89,11 @@ def _zero(_rng: random.Random, _data: bytes, start: int, room: int) -> Damage:
 
 
 def _remove(rng: random.Random, _data: bytes, start: int, room: int) -> Damage:
-    return Damage(start, start + rng.randint(1, min(_MOST_BYTES, room)), b"")
+    return Damage(start, start + rng.randint(1, min(_MAX_BYTES, room)), b"")
 
 
 def _insert(rng: random.Random, data: bytes, start: int, _: int) -> Damage:
-    count = rng.randint(1, _MOST_BYTES)
+    count = rng.randint(1, _MAX_BYTES)
     other = rng.randrange(len(data))
     # noise, zeros, or a piece of the same file without a whole frame in it
     put = (rng.randbytes(count), bytes(count), data[other : other + 15])[rng.randrange(3)]

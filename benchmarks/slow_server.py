@@ -39,7 +39,7 @@ LINK_RATE = 8 * CONNECTION_RATE
 
 _CHUNK_BYTES = 500_000  # nginx waits after each, in whole milliseconds
 _TIMER_ALLOWANCE = 1.04  # its timers fire late by half a millisecond
-_MOST_RESERVED = 16 << 20
+_MAX_RESERVED = 16 << 20
 _FLUSH_SECONDS = 0.1
 
 _CONFIGURATION = """
@@ -196,7 +196,7 @@ class SlowServer:
                 delay=self.delay,
                 rate=self.rate,
                 link_rate=self.link_rate,
-                most_reserved=_MOST_RESERVED,
+                most_reserved=_MAX_RESERVED,
                 parent=os.getpid(),
             )
         )

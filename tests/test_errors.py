@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from recordsmith import errors
 from recordsmith.errors import (
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     CorruptDataError,
     DataError,
     Defect,
@@ -278,16 +278,16 @@ def test_names_of_files_are_shown_in_one_short_line() -> None:
 # -- problems --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [0, 1, MOST_PROBLEMS, MOST_PROBLEMS + 1, 5 * MOST_PROBLEMS])
+@pytest.mark.parametrize("count", [0, 1, MAX_PROBLEMS, MAX_PROBLEMS + 1, 5 * MAX_PROBLEMS])
 def test_the_first_problems_are_kept_and_all_are_counted(count: int) -> None:
     every = [str(number) for number in range(count)]
     in_parts, last = Problems(every[: count // 2]), Problems(every[count // 2 :])
     in_parts.extend(last)
     for problems in (Problems(every), in_parts):
-        assert list(problems) == problems.first == every[:MOST_PROBLEMS]
+        assert list(problems) == problems.first == every[:MAX_PROBLEMS]
         assert (problems.count, bool(problems)) == (count, count > 0)
     error = SourceError("words", in_parts)
-    assert error.problems == (tuple(every[:MOST_PROBLEMS]) or ("words",))
+    assert error.problems == (tuple(every[:MAX_PROBLEMS]) or ("words",))
     assert error.problem_count == max(1, count)
     assert pickle.loads(pickle.dumps(error)).problem_count == error.problem_count
 

@@ -105,14 +105,14 @@ SHOWN_RECORDS = frozenset(
 """The checksums of records with these match, so that `head` can print them."""
 
 
-MOST_PROBLEMS = 100
+MAX_PROBLEMS = 100
 """How many problems of a job are kept: the first ones. All are counted."""
 
 
 class Problems:
     """The first problems of a job or a sample, and how many there are in all.
 
-    first: at most MOST_PROBLEMS of them.
+    first: at most MAX_PROBLEMS of them.
     count: of all.
     """
 
@@ -130,7 +130,7 @@ class Problems:
 
     def add(self, problem: str) -> None:
         """Count one more problem, and keep it if it is among the first."""
-        if len(self.first) < MOST_PROBLEMS:
+        if len(self.first) < MAX_PROBLEMS:
             self.first.append(problem)
         self.count += 1
 
@@ -581,16 +581,16 @@ class FunctionError(RecordsmithError, RuntimeError):
         self.offset = offset
 
 
-_MOST_NAMES = 30
+_MAX_NAMES = 30
 _MAX_KINDS_COMPARED = 10_000
 _LONGEST_NAME = 80
 
 
-def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MOST_NAMES) -> str:
+def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MAX_NAMES) -> str:
     """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
     known = list(known)
     # names come from files: they may be many, long, and hold line breaks
-    likely = [one for one in known if len(one) <= 2 * len(str(name)) + _MOST_NAMES]
+    likely = [one for one in known if len(one) <= 2 * len(str(name)) + _MAX_NAMES]
     likely = likely[:_MAX_KINDS_COMPARED]
     last_parts = {one.rpartition("/")[2]: one for one in reversed(likely)}
     similar = similar_name(str(name), likely)

@@ -10,7 +10,7 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.cli import COMMANDS, wording
 from recordsmith.dataset import read_manifest
-from recordsmith.errors import MOST_PROBLEMS
+from recordsmith.errors import MAX_PROBLEMS
 
 _ONLY_IN_PYTHON = {
     "--any-rank",
@@ -308,7 +308,7 @@ def test_results_of_a_plan(run, images: Path, tmp_path: Path) -> None:
     assert run("verify", out).code == 0
 
 
-@pytest.mark.parametrize("bad_count", [MOST_PROBLEMS, MOST_PROBLEMS + 10])
+@pytest.mark.parametrize("bad_count", [MAX_PROBLEMS, MAX_PROBLEMS + 10])
 def test_the_first_of_many_problems_are_listed(
     run, images: Path, tmp_path: Path, bad_count: int
 ) -> None:
@@ -318,12 +318,12 @@ def test_the_first_of_many_problems_are_listed(
     assert outcome.code == 1
     lines = outcome.err.splitlines()
     assert f"{bad_count} of {bad_count + 9} samples" in lines[2]
-    listed = [line.partition(":")[0].strip() for line in lines[3 : 3 + MOST_PROBLEMS]]
-    assert listed == [f"{images}/cat/bad{number:03d}.jpg" for number in range(MOST_PROBLEMS)]
-    assert len(lines) == 3 + MOST_PROBLEMS + (bad_count > MOST_PROBLEMS)
+    listed = [line.partition(":")[0].strip() for line in lines[3 : 3 + MAX_PROBLEMS]]
+    assert listed == [f"{images}/cat/bad{number:03d}.jpg" for number in range(MAX_PROBLEMS)]
+    assert len(lines) == 3 + MAX_PROBLEMS + (bad_count > MAX_PROBLEMS)
     outcome = run("pack", images, tmp_path / "out", "--json")
     assert outcome.code == 1
-    assert len(outcome.document["problems"]) == MOST_PROBLEMS
+    assert len(outcome.document["problems"]) == MAX_PROBLEMS
     assert outcome.document["problem_count"] == bad_count
     assert outcome.document["error"] == "SourceError"
     assert outcome.document["message"].splitlines()[0] in outcome.err

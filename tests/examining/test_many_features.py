@@ -26,9 +26,9 @@ LABELS = ("zero", "one", "two")
 @pytest.fixture(scope="module", autouse=True)
 def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(schema, "MOST_FEATURES", 20)
+        patched.setattr(schema, "MAX_FEATURES", 20)
         patched.setattr(schema, "LISTED_FEATURES", 3)
-        patched.setattr(shard_features, "MOST_FEATURES", 20)
+        patched.setattr(shard_features, "MAX_FEATURES", 20)
         patched.setattr(section_check, "COUNTED_AT_ONCE", 7)
         yield
 
@@ -276,7 +276,7 @@ def test_only_the_first_features_are_compared_between_shards(
 def test_waiting_schemas_are_packed(
     foreign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "MOST_FEATURES", 10_000)
+    monkeypatch.setattr(schema, "MAX_FEATURES", 10_000)
     rs.reshard(foreign, tmp_path / "plain", shards=3)
     monkeypatch.setattr(schema, "PACKED_FROM", 1)
     monkeypatch.setattr(schema, "_MERGED_AT_ONCE", 5)

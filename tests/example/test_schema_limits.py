@@ -20,17 +20,17 @@ from recordsmith.example import (
     schema,
 )
 
-MOST, LISTED, LONGEST, MOST_BYTES = 8, 3, 6, 60
+MOST, LISTED, LONGEST, MAX_BYTES = 8, 3, 6, 60
 NAMES = st.text("ab\u00e9\udcff", max_size=9)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(schema, "MOST_FEATURES", MOST)
+        patched.setattr(schema, "MAX_FEATURES", MOST)
         patched.setattr(schema, "LISTED_FEATURES", LISTED)
         patched.setattr(schema, "LONGEST_LISTED_NAME", LONGEST)
-        patched.setattr(schema, "MOST_NAME_BYTES", MOST_BYTES)
+        patched.setattr(schema, "MAX_NAME_BYTES", MAX_BYTES)
         yield
 
 
@@ -52,7 +52,7 @@ def expected(rows: list[dict[str, Any]]) -> tuple[bool, dict[str, int]]:
     for row in rows:
         for name in row:
             present[name] = present.get(name, 0) + 1
-    if len(present) <= MOST and sum(len(stored(name)) for name in present) <= MOST_BYTES:
+    if len(present) <= MOST and sum(len(stored(name)) for name in present) <= MAX_BYTES:
         return True, present
     short = sorted((n for n in present if len(stored(n)) <= LONGEST), key=stored)
     return False, {name: present[name] for name in short[:LISTED]}
@@ -100,7 +100,7 @@ def test_a_repeated_key_in_a_record() -> None:
 
 
 def test_one_long_name_is_not_kept_and_does_no_harm() -> None:
-    long = "l" * (MOST_BYTES + 1)
+    long = "l" * (MAX_BYTES + 1)
     assert found(survey([encode_example({long: 1, "id": 2})])) == (False, {"id": 1})
     assert found(survey([encode_example({long: 1})])) == (False, {})
 
@@ -179,7 +179,7 @@ def test_long_names_are_reported() -> None:
         (True, "such as 'short'"),
         (False, "no features, .* longer than 6 bytes"),
     ):
-        rows = {f"{number}".zfill(MOST_BYTES // 4): number for number in range(5)}
+        rows = {f"{number}".zfill(MAX_BYTES // 4): number for number in range(5)}
         cut = survey([encode_example(rows | ({"short": 1} if has_short else {}))])
         assert not cut.is_complete
         with pytest.raises(OptionError, match=f"60 bytes.*{listed}"):

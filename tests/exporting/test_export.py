@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.errors import MOST_PROBLEMS
+from recordsmith.errors import MAX_PROBLEMS
 from recordsmith.exporting import FORMATS, ExportReport
 from recordsmith.stores import LocalStore, Location
 
@@ -238,14 +238,14 @@ def test_first_problems_are_kept_and_all_are_counted(
     with pytest.raises(rs.SourceError) as caught:
         rs.export(source, tmp_path / "out")
     assert caught.value.problem_count == 300
-    assert len(caught.value.problems) == MOST_PROBLEMS
+    assert len(caught.value.problems) == MAX_PROBLEMS
     report = rs.export(source, tmp_path / "out", skip_errors=True)
     document = report.to_json()
     for what, of_all, first in (("skipped", 300, 0), ("problem", 200, 300)):
         kept = getattr(report, what if what == "skipped" else "problems")
         assert getattr(report, f"{what}_count") == document[f"{what}_count"] == of_all
         assert [problem.partition(":")[0] for problem in kept] == [
-            f"record {number}" for number in range(first, first + MOST_PROBLEMS)
+            f"record {number}" for number in range(first, first + MAX_PROBLEMS)
         ]
 
 

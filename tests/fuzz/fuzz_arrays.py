@@ -19,7 +19,7 @@ from PIL import Image
 
 import recordsmith as rs
 
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 
 
 class Fuzz:
@@ -60,7 +60,7 @@ class Fuzz:
         finally:
             path.unlink()
         counts["listed"] += 1
-        assert 0 < len(listing.samples) < _MOST_ROWS
+        assert 0 < len(listing.samples) < _MAX_ROWS
         for sample in listing.samples[:20]:
             try:
                 features = listing.reader.read(sample)

@@ -248,7 +248,7 @@ from recordsmith.image import decode_image, decode_mask, probe_image, store_imag
 from recordsmith.image.decoding import memory
 is_held, may_end = threading.Event(), threading.Event()
 def work():
-    with memory.reserve_memory(memory.MOST_BYTES):
+    with memory.reserve_memory(memory.MAX_BYTES):
         is_held.set()
         may_end.wait(60)
 thread = threading.Thread(target=work)
@@ -257,7 +257,7 @@ is_held.wait(60)
 with memory._memory._changed:  # as if another thread had it at the fork
     child = os.fork()
 if not child:
-    with memory.reserve_memory(memory.MOST_BYTES):
+    with memory.reserve_memory(memory.MAX_BYTES):
         os._exit(7)
 may_end.set()
 thread.join()
@@ -333,7 +333,7 @@ def test_webp_matches_pillow(mode: str, options: dict[str, Any]) -> None:
 
 
 def test_limit_of_one_image_is_below_the_total() -> None:
-    assert 2 * BYTES_PER_PIXEL * MAX_PIXELS < memory.MOST_BYTES
+    assert 2 * BYTES_PER_PIXEL * MAX_PIXELS < memory.MAX_BYTES
 
 
 @pytest.mark.parametrize(

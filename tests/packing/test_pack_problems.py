@@ -14,7 +14,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import read_manifest
-from recordsmith.errors import MOST_PROBLEMS
+from recordsmith.errors import MAX_PROBLEMS
 from recordsmith.sources import Listing
 
 from ..places import contents
@@ -59,11 +59,11 @@ def test_skip_errors_reports_bad_images_and_packs_the_rest(
     assert len(manifest.provenance["skipped"]) == len(bad)
 
 
-@pytest.mark.parametrize("bad_count", [MOST_PROBLEMS, 1000])
+@pytest.mark.parametrize("bad_count", [MAX_PROBLEMS, 1000])
 def test_first_bad_rows_are_listed_and_all_are_counted(tmp_path: Path, bad_count: int) -> None:
     table = tmp_path / "a.csv"
     table.write_text("a,b\n" + "1,2\n" * 30 + "1\n" * bad_count)
-    first = [f"{table}, line {line}" for line in range(32, 32 + MOST_PROBLEMS)]
+    first = [f"{table}, line {line}" for line in range(32, 32 + MAX_PROBLEMS)]
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(rs.Table(table), tmp_path / "out", shards=3)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == first
@@ -71,7 +71,7 @@ def test_first_bad_rows_are_listed_and_all_are_counted(tmp_path: Path, bad_count
     plan = rs.plan(rs.Table(table), tmp_path / "out", shards=3)
     results = [*map(rs.run, plan.tasks())]
     for task, result in zip(plan.shards, results, strict=True):
-        assert len(result.skipped) == min(MOST_PROBLEMS, task.sample_count - result.record_count)
+        assert len(result.skipped) == min(MAX_PROBLEMS, task.sample_count - result.record_count)
     for is_new in (True, False):  # the first from the notes of shards, the second from the manifest
         report = rs.pack(rs.Table(table), tmp_path / "out", shards=3, skip_errors=True)
         assert (report.is_new, report.sample_count) == (is_new, 30)
@@ -89,7 +89,7 @@ def test_many_bad_cells_of_one_row_are_counted(tmp_path: Path) -> None:
     source = rs.Table(table, kinds=dict.fromkeys(names, "int64"))
     with pytest.raises(rs.SourceError) as caught:
         read_sample(source, source.list_samples().samples[1])
-    assert (len(caught.value.problems), caught.value.problem_count) == (MOST_PROBLEMS, 1000)
+    assert (len(caught.value.problems), caught.value.problem_count) == (MAX_PROBLEMS, 1000)
     assert len(str(caught.value)) < 10_000
 
 

@@ -27,7 +27,7 @@ from recordsmith.stores.remote import ObjectStore
 
 from .server import HOST, Address, NotInstalledError, Server
 
-_MOST_KEYS = 1000
+_MAX_KEYS = 1000
 _LEAST_PART_BYTES = 5 << 20
 
 
@@ -268,7 +268,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.query.get("prefix", ""), self.query.get("delimiter") or None
         )
         after = self.query.get("continuation-token") or self.query.get("start-after", "")
-        most = min(int(self.query.get("max-keys", _MOST_KEYS)), _MOST_KEYS)
+        most = min(int(self.query.get("max-keys", _MAX_KEYS)), _MAX_KEYS)
         entries: list[tuple[str, dict[str, Any] | None]]
         entries = [(one["name"], one) for one in found] + [(name, None) for name in folders]
         entries = sorted((entry for entry in entries if entry[0] > after), key=lambda one: one[0])

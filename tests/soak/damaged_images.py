@@ -44,7 +44,7 @@ FORMATS = ("jpeg", "png", "webp", "gif", "bmp")
 STRICT = ("jpeg", "png", "webp")
 MARKERS = (0x00, 0x01, 0xC0, 0xC2, 0xC4, 0xC5, 0xD0, 0xD7, 0xD8, 0xD9, 0xDA, 0xDB, 0xDD, 0xE0, 0xFF)
 
-_MOST_BYTES, _LIMIT_BYTES = 20, 4 * MAX_PIXELS  # that decoding takes for a pixel; and is allowed
+_MAX_BYTES, _LIMIT_BYTES = 20, 4 * MAX_PIXELS  # that decoding takes for a pixel; and is allowed
 
 
 def draw(kind: str, number: int, longest_side: int = 120) -> bytes:
@@ -215,7 +215,7 @@ def verified(data: bytes) -> str:
 def disagreements(kind: str, data: bytes) -> Iterator[str]:
     """Everything in which recordsmith does not do as TensorFlow does with this image."""
     expected = by_tensorflow(data)
-    if expected is not None and expected.shape[0] * expected.shape[1] * _MOST_BYTES > _LIMIT_BYTES:
+    if expected is not None and expected.shape[0] * expected.shape[1] * _MAX_BYTES > _LIMIT_BYTES:
         return  # it may be larger than recordsmith decodes
     channels = 3
     if expected is not None:

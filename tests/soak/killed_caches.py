@@ -32,7 +32,7 @@ _LIMITS = (9 << 20, 17 << 20, 30 << 20)
 _OBJECTS = 5
 _OBJECT_BYTES = 12_000_123
 _READERS = 3
-_MOST_RANGE = 700_000
+_MAX_RANGE = 700_000
 
 
 class NoiseStore(Store):
@@ -90,7 +90,7 @@ def read_for(folder: Path, seconds: float, seed: int, limit: int | None) -> None
         for _ in range(dice.randrange(1, 20)):
             key = str(dice.randrange(_OBJECTS))
             start = dice.randrange(_OBJECT_BYTES)
-            stop = start + dice.randrange(_MOST_RANGE)
+            stop = start + dice.randrange(_MAX_RANGE)
             ranges.append(Range(key, start, stop, store.info(key).version))
         if dice.random() < 0.5:
             found = dict(store.read_many(ranges))

@@ -32,8 +32,8 @@ LARGE_IMAGES = 6
 FAULT_KINDS = ("reset", "500", "503", "lost", "done-500", "truncated")
 REFUSED = 4
 
-_MOST_RUNS = 60
-_MOST_SECONDS = 60  # of one run
+_MAX_RUNS = 60
+_MAX_SECONDS = 60  # of one run
 _CODES = {0: "done", 3: "failed", REFUSED: "refused", 5: "broke"}
 
 
@@ -139,7 +139,7 @@ class Soak:
                 FAULT_KINDS, rate=self._dice.uniform(0.05, 0.4), seed=self._dice.randrange(1 << 32)
             )
             code = -1
-            for _ in range(_MOST_RUNS):
+            for _ in range(_MAX_RUNS):
                 code = self._end(self._start(name, folder, **options))
                 self.found[f"runs with faults that were {_CODES.get(code, code)}"] += 1
                 self._check_unfinished(name, folder)
@@ -183,7 +183,7 @@ class Soak:
             log = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            signal.alarm(_MOST_SECONDS)
+            signal.alarm(_MAX_SECONDS)
             code = self._run(name, folder, options)
         except BaseException:
             traceback.print_exc()

@@ -31,7 +31,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 REPOSITORY = FOLDER.parent.parent
 _FIRST_COUNT = 8
-_MOST_LINES = 60  # of what a failed command printed
+_MAX_LINES = 60  # of what a failed command printed
 _FEWEST_SECONDS = 1.0  # to begin another command
 
 Commands = Iterator[list[str]]
@@ -156,9 +156,7 @@ def _run(command: list[str], seconds: float, grace_seconds: float | None) -> str
         return f"passed in {took}"
     if missing and "recordsmith" not in missing[-1]:
         return f"skipped, {missing[-1]}"
-    return "\n".join(
-        [f"failed after {took}, exit code {process.returncode}", *lines[-_MOST_LINES:]]
-    )
+    return "\n".join([f"failed after {took}, exit code {process.returncode}", *lines[-_MAX_LINES:]])
 
 
 def main() -> int:

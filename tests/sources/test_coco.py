@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.errors import MOST_PROBLEMS
+from recordsmith.errors import MAX_PROBLEMS
 from recordsmith.sources import Coco, Listing, Source
 
 from ..raising import places, raises
@@ -345,7 +345,7 @@ def test_very_many_problems_are_shortened(tmp_path: Path) -> None:
     with pytest.raises(rs.SourceError) as caught:
         Coco(tmp_path).list_samples()
     assert caught.value.problem_count == count
-    assert len(caught.value.problems) == len(caught.value.lines) - 2 == MOST_PROBLEMS
+    assert len(caught.value.problems) == len(caught.value.lines) - 2 == MAX_PROBLEMS
     assert caught.value.problems[-1].startswith("x.json, line 302: ")
     assert "boxes='drop'" in caught.value.lines[0]
 

@@ -28,7 +28,7 @@ pytest.importorskip("obstore")
 
 _TIME = "Mon, 01 Jan 2024 00:00:00 GMT"
 _QUICK = {"client_options": {"timeout": "2s"}, "retry_config": {"max_retries": 0}}
-_MOST_MEMORY = 200 << 20
+_MAX_MEMORY = 200 << 20
 
 
 class Request(BaseHTTPRequestHandler):
@@ -127,7 +127,7 @@ def test_more_than_requested_is_not_collected() -> None:
 
     with serving(send) as url, pytest.raises(FileAccessError):
         bucket(url).read(0, 10)
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before < _MOST_MEMORY
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before < _MAX_MEMORY
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from recordsmith.wire import FRAME_BYTES
 
 _ELEMENTS_AT_ONCE = 256  # that are passed to the thread that writes
 _PIECE_BYTES = 4 << 20  # of payloads that are written together
-_MOST_BYTES = 1 << 62
+_MAX_BYTES = 1 << 62
 _TABLES = (pa.RecordBatch, pa.Table)
 
 
@@ -104,7 +104,7 @@ class WriteDataset(beam.PTransform):
                 "overwrite": overwrite,
                 "split": split,
                 "compression": compression,
-                "shard_size_bytes": shard_size_bytes if shards is None else _MOST_BYTES,
+                "shard_size_bytes": shard_size_bytes if shards is None else _MAX_BYTES,
                 "source": "Beam",
             },
             kinds,

@@ -15,7 +15,7 @@ from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import Json, Out, Source, SourceOptions
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import option_in_shell
-from recordsmith.errors import MOST_PROBLEMS, OptionError, option, with_options
+from recordsmith.errors import MAX_PROBLEMS, OptionError, option, with_options
 from recordsmith.words import note_text
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def print_findings(report: PackReport) -> None:
 def _print_skipped(skipped: list[str], number: int, indent: str = "") -> None:
     with console.not_quiet():
         title = f"skipped {number:,}"
-        console.print_list(title, skipped, MOST_PROBLEMS, number=number, indent=indent)
+        console.print_list(title, skipped, MAX_PROBLEMS, number=number, indent=indent)
 
 
 def _checked(report: PackReport, noun: str) -> str:

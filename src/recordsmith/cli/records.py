@@ -15,7 +15,7 @@ from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, Json, Paths, Split, one_or_all
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import show_command
-from recordsmith.errors import MOST_PROBLEMS, DataError, OptionError, SourceError, option
+from recordsmith.errors import MAX_PROBLEMS, DataError, OptionError, SourceError, option
 
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
@@ -273,7 +273,7 @@ def _print_export_report(report: ExportReport) -> None:
         (f"problems, {report.problem_count:,}", report.problem_count, report.problems),
     ):
         with console.not_quiet():
-            console.print_list(title, lines, MOST_PROBLEMS, number=number)
+            console.print_list(title, lines, MAX_PROBLEMS, number=number)
 
 
 # -- which records ---------------------------------------------------------------------------------

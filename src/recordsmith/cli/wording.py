@@ -20,8 +20,8 @@ from recordsmith.errors import (
 from recordsmith.words import count
 
 _MANIFEST = "dataset.json"  # importing its name would import NumPy
-_MOST_SHOWN = 10  # records in a command
-_MOST_FILES_SHOWN = 3
+_MAX_SHOWN = 10  # records in a command
+_MAX_FILES_SHOWN = 3
 
 QUOTE_CONDITION = "Put the condition in quotes: --where '…'"
 _OPERATORS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "not"})
@@ -123,7 +123,7 @@ def show_command(paths: Sequence[str], positions: Iterable[int], split: str | No
     """Return the command that shows some records: the first ones, if there are many."""
     typed = [f"./{path}" if path.startswith("-") else path for path in paths]
     of_split = [] if split is None else ["--split", split]
-    at = ",".join(map(str, islice(dict.fromkeys(positions), _MOST_SHOWN)))
+    at = ",".join(map(str, islice(dict.fromkeys(positions), _MAX_SHOWN)))
     return shlex.join(["recordsmith", "head", *typed, *of_split, "--at", at])
 
 
@@ -132,7 +132,7 @@ def show_commands(places: Iterable[tuple[str, int]]) -> list[str]:
     of_file: dict[str, list[int]] = {}
     for path, position in places:
         of_file.setdefault(path, []).append(position)
-    first = islice(of_file.items(), _MOST_FILES_SHOWN)
+    first = islice(of_file.items(), _MAX_FILES_SHOWN)
     return [show_command([path], positions) for path, positions in first]
 
 

@@ -34,10 +34,10 @@ DatasetPayload: TypeAlias = Literal[
 UNBOUNDED = 2**62
 """For a FeatureSurvey without a limit on the bytes of names."""
 
-MOST_FEATURES = 65_536
+MAX_FEATURES = 65_536
 """The maximum number of features of a section; a table of all human genes has 60,000."""
 
-MOST_NAME_BYTES = 1 << 24
+MAX_NAME_BYTES = 1 << 24
 """The maximum total length of the names of a section."""
 
 LISTED_FEATURES = 100
@@ -253,8 +253,8 @@ class Schema:
         if not names:
             listed = f"no features, as their names are longer than {LONGEST_LISTED_NAME:,} bytes"
         return (
-            f"the records have more than {MOST_FEATURES:,} different features, or names of more "
-            f"than {MOST_NAME_BYTES:,} bytes in total, so the schema lists {listed}. The names may "
+            f"the records have more than {MAX_FEATURES:,} different features, or names of more "
+            f"than {MAX_NAME_BYTES:,} bytes in total, so the schema lists {listed}. The names may "
             "contain values, such as ids: store these in a feature with the same name in all "
             "records"
         )
@@ -280,7 +280,7 @@ def _unpacked(schema: Schema) -> Schema:
 def _limited(schema: Schema) -> Schema:
     """Return a schema with only the first features by name if it has too many."""
     if schema.is_complete and all(
-        len(section) <= MOST_FEATURES and sum(map(_name_bytes, section)) <= MOST_NAME_BYTES
+        len(section) <= MAX_FEATURES and sum(map(_name_bytes, section)) <= MAX_NAME_BYTES
         for section in schema.sections.values()
     ):
         return schema
@@ -436,7 +436,7 @@ def _is_object(value: Any) -> bool:
 
 def new_survey() -> FeatureSurvey:
     """Return a survey of one section with the limits of a schema."""
-    return FeatureSurvey(MOST_FEATURES, MOST_NAME_BYTES, LISTED_FEATURES, LONGEST_LISTED_NAME)
+    return FeatureSurvey(MAX_FEATURES, MAX_NAME_BYTES, LISTED_FEATURES, LONGEST_LISTED_NAME)
 
 
 class SchemaSurvey:

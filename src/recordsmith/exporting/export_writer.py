@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO, NamedTuple
 
-from recordsmith.errors import MOST_PROBLEMS, Problems, SourceError
+from recordsmith.errors import MAX_PROBLEMS, Problems, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.exporting.images import ExportedImage, get_text
@@ -62,7 +62,7 @@ class ExportTally:
         self.changed_names += other.changed_names
         self.problems.extend(other.problems)
         self.skipped.extend(other.skipped)
-        left = MOST_PROBLEMS - len(self.skipped_positions)
+        left = MAX_PROBLEMS - len(self.skipped_positions)
         self.skipped_positions += other.skipped_positions[:left]
         self.dropped_features += other.dropped_features
 
@@ -227,7 +227,7 @@ class ExportWriter:
     def skip(self, error: SourceError) -> None:
         """Report that the current record is not exported."""
         self.tally.skipped.add(f"record {self.position}: {'; '.join(error.lines)}")
-        if len(self.tally.skipped_positions) < MOST_PROBLEMS:
+        if len(self.tally.skipped_positions) < MAX_PROBLEMS:
             self.tally.skipped_positions.append(self.position)
 
     def count_dropped(self, example: Features, kept: frozenset[str]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import MOST_PROBLEMS, SourceError
+from recordsmith.errors import MAX_PROBLEMS, SourceError
 from recordsmith.forecasting.forecast_report import Estimate, ForecastReport, VariantForecast
 from recordsmith.forecasting.stored_sample import SampleStorage, StoredRecord, StoredSample
 from recordsmith.forecasting.variants import Variant, make_variants
@@ -125,7 +125,7 @@ def forecast(
         variants=tuple(figures),
         equal_variants=equal,
         left_out=dict(storage.missing),
-        unreadable=tuple(failures[:MOST_PROBLEMS]),
+        unreadable=tuple(failures[:MAX_PROBLEMS]),
         unreadable_count=len(failures),
         notices=tuple(listing.notices),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from recordsmith.errors import OptionError
 
 _LARGEST_COUNT = 2**31 - 1  # the product of two such is an int64
-_MOST_RECORDS = 2**53
+_MAX_RECORDS = 2**53
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -52,7 +52,7 @@ def count_number(name: str, value: object, most: int = _LARGEST_COUNT) -> int:
 
 def record_count_number(name: str, value: object) -> int:
     """Check a count of neighbouring records; it may exceed the size of the dataset."""
-    return count_number(name, value, _MOST_RECORDS)
+    return count_number(name, value, _MAX_RECORDS)
 
 
 def seed_number(value: object) -> int:

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from recordsmith.building import Occurrences, ShardResult, merge_notes
 from recordsmith.dataset import Manifest
 from recordsmith.errors import (
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     OptionError,
     Problems,
     SourceError,
@@ -93,7 +93,7 @@ def collect(
 ) -> None:
     """Add what was skipped and changed in all shards to the report."""
     failures = {number: why for result in results for number, why in result.skipped.items()}
-    report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MOST_PROBLEMS]]
+    report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MAX_PROBLEMS]]
     report.skipped_count = job.sample_count - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.reused_count = sum(result.was_reused for result in results)

@@ -28,7 +28,7 @@ from recordsmith.building import (
     survey_written,
 )
 from recordsmith.dataset import ShardWriter
-from recordsmith.errors import MOST_PROBLEMS, DataError, FileAccessError, SourceError
+from recordsmith.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.recipe import Recipe
@@ -141,7 +141,7 @@ class ShardJobs:
                 notes.setdefault(what, Occurrences()).extend(noted)
             if encoded.payload is None:
                 skipped[self._plan.number_in_listing(encoded.number)] = encoded.failure
-                if len(skipped) == 2 * MOST_PROBLEMS:
+                if len(skipped) == 2 * MAX_PROBLEMS:
                     skipped = _first(skipped)
             else:
                 writer.write(encoded.payload)
@@ -252,7 +252,7 @@ def _portions(samples: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:
 
 def _first(skipped: dict[int, str]) -> dict[int, str]:
     """The first unreadable samples, in the order of the listing."""
-    return dict(sorted(skipped.items())[:MOST_PROBLEMS])
+    return dict(sorted(skipped.items())[:MAX_PROBLEMS])
 
 
 def _hash_versions(samples: SampleTable, shard: PackShard) -> str | None:

@@ -24,7 +24,7 @@ _WHOLE_BYTES = 1 << 62
 _TASK_BYTES = 32 << 20  # Ray would make tasks of 1 MB; each costs as much as decoding 10 MB
 _LEAST_TASK_BYTES = 1 << 20
 _TASKS_PER_PROCESSOR = 4
-_MOST_TASKS = 4000  # Ray warns of more
+_MAX_TASKS = 4000  # Ray warns of more
 _BLOCK_BYTES = 32 << 20
 _INFLATED = 4  # records that are compressed with gzip are about this much larger
 _NO_COLUMNS = "__bsp_stub"  # Ray's own name for the column of blocks of which only rows count
@@ -149,7 +149,7 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
             ray.init()
         total = sum(map(_file_bytes, self._shards))
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        by_size = min(total // _TASK_BYTES, _MOST_TASKS)
+        by_size = min(total // _TASK_BYTES, _MAX_TASKS)
         return max(
             1, min(max(by_size, _TASKS_PER_PROCESSOR * processors), total // _LEAST_TASK_BYTES)
         )

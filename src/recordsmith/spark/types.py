@@ -12,7 +12,7 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.errors import OptionError, Problems
 from recordsmith.example import FeatureSchema, Kind, Schema
 
-_MOST_DIGITS = 38  # of decimals of Spark
+_MAX_DIGITS = 38  # of decimals of Spark
 _COMPARED = {LongType(): int, StringType(): str, BinaryType(): bytes}
 
 
@@ -32,10 +32,10 @@ def _spark_type(pa: Any, name: str, arrow_type: Any) -> Any:
     arrow_type = _plain(pa, arrow_type)
     if pa.types.is_nested(arrow_type):
         return pa.list_(_spark_type(pa, name, arrow_type.value_type))
-    if pa.types.is_decimal(arrow_type) and arrow_type.precision > _MOST_DIGITS:
+    if pa.types.is_decimal(arrow_type) and arrow_type.precision > _MAX_DIGITS:
         raise OptionError(
             f"column {name!r} has the type {arrow_type}, and decimals of Spark have at most "
-            f"{_MOST_DIGITS} digits",
+            f"{_MAX_DIGITS} digits",
             option="restore_types",
             value=name,
             remedy="Read it as text, without restore_types, or select other columns.",

@@ -23,7 +23,7 @@ from recordsmith.where.conditions import (
     Value,
 )
 
-MOST_NESTED = 100
+MAX_NESTED = 100
 """The deepest nesting of parentheses and `not`."""
 LONGEST = 1_000_000
 """The most characters of an expression."""
@@ -78,7 +78,7 @@ _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPARISON = f"a comparison ({' '.join(OPERATORS)} in, not in)"
 _VALUE = "a number, or text in quotes"
 _SHOWN = 60  # characters on each side of an error
-_MOST_DIGITS = 1000  # Python takes quadratic time to convert a number
+_MAX_DIGITS = 1000  # Python takes quadratic time to convert a number
 
 
 def parse_condition(text: str) -> tuple[Condition, str]:
@@ -124,8 +124,8 @@ class _Parser:
             elif kind == "close":
                 opened.pop()
             depth = depth + 1 if kind == "not" else opened[-1][1] if opened else 0
-            if depth > MOST_NESTED:
-                raise self._error(at, f"expected ( and not nested at most {MOST_NESTED} deep")
+            if depth > MAX_NESTED:
+                raise self._error(at, f"expected ( and not nested at most {MAX_NESTED} deep")
             masked.append(" " * (at - match.start()))
             if kind in ("name", "value"):
                 end = token[-1] if token[-1] in "\"'" else "_"
@@ -146,7 +146,7 @@ class _Parser:
         # arguments that are not UTF-8 have surrogates, which Python's parser refuses
         token = re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", token)
         try:
-            value = ast.literal_eval(token) if is_text or len(token) < _MOST_DIGITS else math.inf
+            value = ast.literal_eval(token) if is_text or len(token) < _MAX_DIGITS else math.inf
             value = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
         except UnicodeEncodeError:
             raise self._error(at, "text contains surrogates") from None

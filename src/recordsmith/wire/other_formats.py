@@ -94,7 +94,7 @@ _BMP_HEADERS = tuple(size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64,
 _FTYP_IMAGES = (b"avif", b"avis", b"heic", b"heix", b"mif1")
 _LEVELDB_LOG = 7  # bytes of a header: checksum, length, kind
 _TABLE_END = bytes.fromhex("57fb808b247547db")  # leveldb/doc/table_format.md
-_MOST_INFLATED = 1024
+_MAX_INFLATED = 1024
 
 
 def detect_other_format(head: bytes, tail: bytes = b"") -> OtherFormat | None:
@@ -154,7 +154,7 @@ def _container(head: bytes) -> OtherFormat | None:
 def _describe_gzip(head: bytes) -> OtherFormat:
     """Identify the contents of a gzip file."""
     try:
-        inner = zlib.decompressobj(31).decompress(head, _MOST_INFLATED)
+        inner = zlib.decompressobj(31).decompress(head, _MAX_INFLATED)
     except zlib.error:
         return OtherFormat("a damaged gzip file", "Fetch it again.")
     if inner.startswith(b"\x1f\x8b"):

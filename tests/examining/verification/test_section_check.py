@@ -117,7 +117,7 @@ def test_memory_of_a_record_of_very_many_features(
 ) -> None:
     """Memory does not grow with the number of features beyond the size of the record."""
     monkeypatch.setattr(section_check, "COUNTED_AT_ONCE", 200)
-    monkeypatch.setattr(shard_features, "MOST_FEATURES", 200)
+    monkeypatch.setattr(shard_features, "MAX_FEATURES", 200)
     peaks = []
     for count in (400, 8_000):
         features: dict[str, Any] = {f"feature/{number:06d}": number for number in range(count)}

@@ -47,7 +47,7 @@ from recordsmith.examining.verification.verify_report import (
     ShardFindings,
     VerifyReport,
 )
-from recordsmith.example.schema import MOST_FEATURES
+from recordsmith.example.schema import MAX_FEATURES
 from recordsmith.stores import PlaceLike
 from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, Work, thread_count
@@ -190,7 +190,7 @@ def _add_unchecked(report: VerifyReport, checked: Mapping[str, CheckedContents])
             )
         if contents.is_full:
             report.unchecked.append(
-                f"{path} has more than {MOST_FEATURES:,} different features: the kinds of the "
+                f"{path} has more than {MAX_FEATURES:,} different features: the kinds of the "
                 "others were not checked"
             )
         elif contents.is_cut and len(checked) > 1:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recordsmith.examining.verification.image_check import USUAL_KEYS
 from recordsmith.example.payload import KIND_NAMES
-from recordsmith.example.schema import MOST_FEATURES
+from recordsmith.example.schema import MAX_FEATURES
 
 MAX_KINDS_COMPARED = 4096
 """How many features of a shard are compared with those in other shards."""
@@ -42,7 +42,7 @@ class ShardFeatures:
         """Set the expected kind of new features: the most common one where they first occur."""
         for key, (kinds, *_) in counted.items():
             if any(kinds[1:]) and (section, key) not in self.kinds:
-                if len(self.kinds) >= MOST_FEATURES:
+                if len(self.kinds) >= MAX_FEATURES:
                     self.is_full = True
                     return
                 most = max(range(1, len(kinds)), key=kinds.__getitem__)
@@ -53,7 +53,7 @@ class ShardFeatures:
         for key, (_, contents, *_) in counted.items():
             name = section, key
             if not any(contents) or (
-                name not in self._contents and len(self._contents) >= MOST_FEATURES
+                name not in self._contents and len(self._contents) >= MAX_FEATURES
             ):
                 continue
             seen = self._contents.setdefault(name, np.zeros(3, np.int64))

@@ -82,7 +82,7 @@ cdef enum:
     # defects of a record in addition to those of message.pxd
     CLASH = 7           # two features would have one name
     TOO_LONG = 8
-    MOST_CACHED = 10_000
+    MAX_CACHED = 10_000
     LONGEST_CACHED = 1000  # bytes of a cached key or value, and of a new value
 
 cdef size_t FAR_TOO_LONG = <size_t>1 << 60
@@ -241,7 +241,7 @@ cdef class Rewriter:
         number = self.action_of(PyBytes_FromStringAndSize(<char *>key.at, size))
         if not 0 <= number < self.action_count:
             raise IndexError("there is no such action")
-        if size <= LONGEST_CACHED and self.keys.count < MOST_CACHED:
+        if size <= LONGEST_CACHED and self.keys.count < MAX_CACHED:
             place = cache_result(&self.keys, secret, key.at, size, NULL, 0, number)
             if place < 0:
                 raise MemoryError
@@ -274,7 +274,7 @@ cdef class Rewriter:
             raise TypeError("a new value is None; expected bytes")
         new = <const uint8_t *>PyBytes_AS_STRING(given)
         entry.new_value_size = PyBytes_GET_SIZE(given)
-        if max(size, entry.new_value_size) <= LONGEST_CACHED and known.count < MOST_CACHED:
+        if max(size, entry.new_value_size) <= LONGEST_CACHED and known.count < MAX_CACHED:
             place = cache_result(known, secret, entry.value.at, size, new, entry.new_value_size, 0)
             if place < 0:
                 raise MemoryError

@@ -21,7 +21,7 @@ BAND_BYTES = 4
 """For each pixel, the most memory that bands take besides the pixels of the image."""
 
 _LEAST_PIXELS = 1 << 20  # smaller images take less time than to start threads is worth
-_LEAST_ROWS, _MOST_ROWS = 256, 512  # of a band: margins take time, copies take memory
+_LEAST_ROWS, _MAX_ROWS = 256, 512  # of a band: margins take time, copies take memory
 _STEP = 32  # a multiple of all heights of MCUs, and of all divisors
 
 
@@ -42,7 +42,7 @@ def decode_in_bands(
         damaged.
     """
     rows = -(-height // (threads * _STEP)) * _STEP
-    rows = max(_LEAST_ROWS, min(rows, _MOST_ROWS))
+    rows = max(_LEAST_ROWS, min(rows, _MAX_ROWS))
     if threads < 2 or height <= rows or height * width < _LEAST_PIXELS:
         return None
     if jpeg_variant(as_view(data)) != "tiled":

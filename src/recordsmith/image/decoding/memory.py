@@ -19,10 +19,10 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import option
 from recordsmith.image.formats.pillow import unreadable
-from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.threads import renew_in_children
 
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 """The limit for all threads of a process together."""
 
 BYTES_PER_PIXEL = 4
@@ -78,7 +78,7 @@ class Memory:
             self._changed.notify_all()
 
 
-_memory = Memory(MOST_BYTES)
+_memory = Memory(MAX_BYTES)
 _thread = threading.local()  # `reservation`: the _Reservation of this thread
 _NOTHING_HELD: AbstractContextManager[None] = nullcontext()
 
@@ -130,7 +130,7 @@ def reserve_memory(byte_count: int) -> AbstractContextManager[None]:
         or getattr(_thread, "reservation", None) is not None
     ):
         return _NOTHING_HELD
-    return _Reservation(byte_count, MOST_BYTES)
+    return _Reservation(byte_count, MAX_BYTES)
 
 
 def reserve_more(byte_count: int) -> None:
@@ -159,7 +159,7 @@ def check_size(
     """
     if height * width > max_pixels:
         remedy = f"If you trust the file, increase {_limit_of(subject)}."
-        if height * width > MOST_PIXELS:
+        if height * width > HIGHEST_MAX_PIXELS:
             remedy = (
                 "Make the image smaller. Or divide a JPEG into tiles with `recordsmith reshard "
                 "PATH OUT --tiles`, so that crops decode only a part of it."

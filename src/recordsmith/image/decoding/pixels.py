@@ -24,7 +24,7 @@ from recordsmith.image.decoding.memory import check_size, convert_rows, reserve_
 from recordsmith.image.formats.jpeg import find_frame
 from recordsmith.image.formats.pillow import pillow_format, read_by_pillow, unreadable
 from recordsmith.image.formats.registry import find_format
-from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 
 _GREY_WEIGHTS = np.array((9797, 19234, 3737)) / 32768  # libpng's, of red, green and blue
 
@@ -195,7 +195,7 @@ def decode_image(data: BytesLike, *, threads: int = 1) -> Pixels:
     """
     head = read_image_head(data, max_pixels=None)
     extra = BAND_BYTES if threads > 1 else 0
-    with reserve_for_decoding(data, *head[:3], max_pixels=MOST_PIXELS, extra=extra):
+    with reserve_for_decoding(data, *head[:3], max_pixels=HIGHEST_MAX_PIXELS, extra=extra):
         pixels: Any = decode_pixels(data, head, threads=threads)
     return pixels  # type: ignore[no-any-return]
 

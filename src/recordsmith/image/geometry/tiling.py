@@ -16,7 +16,7 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import OptionError, option
 from recordsmith.image.decoding.parts import Window, decode_part, has_bands
 from recordsmith.image.decoding.pixels import ImageHead, read_image_head
-from recordsmith.image.storing.image_options import MOST_PIXELS, check_number, check_word
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, check_number, check_word
 
 Blend = Literal["center", "mean"]
 Array: TypeAlias = npt.NDArray[Any]
@@ -213,7 +213,7 @@ class _Encoded:
         if self._has_bands:
             window = Window(top, 0, min(bottom, sides[0]) - top, sides[1])
         part = decode_part(
-            self._data, self._head, window, channels=self._channels, max_pixels=MOST_PIXELS
+            self._data, self._head, window, channels=self._channels, max_pixels=HIGHEST_MAX_PIXELS
         )
         if part.pixels.shape[:2] == sides:  # also if the band is damaged
             self._pixels = part.pixels

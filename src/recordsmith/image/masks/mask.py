@@ -29,7 +29,7 @@ from recordsmith.image.formats.png import (
 )
 from recordsmith.image.formats.probe import probe_image
 from recordsmith.image.geometry.rotation import apply_orientation
-from recordsmith.image.storing.image_options import MOST_PIXELS
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS
 
 MaskKind: TypeAlias = Literal["grey", "palette", "colour", "float"]
 
@@ -136,7 +136,7 @@ def decode_mask(data: BytesLike, row_count: int | None = None) -> MaskValues:
             )
         size = image.height, image.width
         with reserve_for_decoding(
-            encoded, pillow_format(image), *size, max_pixels=MOST_PIXELS, channels=1
+            encoded, pillow_format(image), *size, max_pixels=HIGHEST_MAX_PIXELS, channels=1
         ):
             scale = _grey_scale(encoded)
             return image_to_array(image, lambda part: _as_numbers(np.array(part), mode, scale))

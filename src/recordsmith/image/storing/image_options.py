@@ -15,7 +15,7 @@ Orientation = Literal["keep", "apply"]
 MAX_PIXELS = 89_478_485
 """The default limit: 256 MiB of RGB, and the size from which Pillow warns."""
 
-MOST_PIXELS = 2 * MAX_PIXELS  # Pillow decodes no more
+HIGHEST_MAX_PIXELS = 2 * MAX_PIXELS  # Pillow decodes no more
 _QUALITY = 95
 
 
@@ -67,7 +67,7 @@ class ImageOptions:
         check_word("store", self.store, get_args(StoreFormat))
         check_word("orientation", self.orientation, get_args(Orientation))
         check_number("quality", self.quality, 1, 100)
-        check_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
+        check_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         for name in ("shorter_side", "longer_side"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 1, 65_535)

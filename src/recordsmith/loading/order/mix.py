@@ -31,7 +31,7 @@ from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.permutation import Permutations
 
-_MOST_DRAWS = 1 << 31  # so that products of two of them fit in int64
+_MAX_DRAWS = 1 << 31  # so that products of two of them fit in int64
 _PARTS = "pairs of dataset and weight, such as [(dataset, 0.5), (other, 0.5)]"
 
 
@@ -84,7 +84,7 @@ class Mix:
                 )
         weights = [_weight(number, weight) for number, (_, weight) in enumerate(parts)]
         draw_count = sum(self.record_counts) if length is None else length
-        draw_count = whole_number("length", draw_count, 1, _MOST_DRAWS)
+        draw_count = whole_number("length", draw_count, 1, _MAX_DRAWS)
         self.draw_counts = tuple(_shared_out(draw_count, weights))
         for number, count in enumerate(self.draw_counts):
             if count == 0:

@@ -59,7 +59,7 @@ def mixed_in_windows(
     return mixed
 
 
-_MOST_PLACES = 2**60  # an int64, also if it is doubled
+_MAX_PLACES = 2**60  # an int64, also if it is doubled
 _WINDOW_BYTES = 12 << 20  # of BlockShuffle over a network: the loader reads several windows ahead
 _FEWEST_BLOCKS = 16  # in a window
 
@@ -187,14 +187,14 @@ class DatasetOrder(PositionOrder):
         shuffle = self._shuffle
         if not isinstance(shuffle, BlockShuffle):
             return None
-        return places // min(shuffle.size * shuffle.window, _MOST_PLACES)
+        return places // min(shuffle.size * shuffle.window, _MAX_PLACES)
 
     def _in_blocks(self, epoch: int, places: Int64Array, blocks: BlockShuffle) -> Int64Array:
         """Shuffle the blocks, and the records within each run of `window` blocks.
 
         A shorter last block stays at the end, so that a division finds the block of each place.
         """
-        window = min(blocks.size * blocks.window, _MOST_PLACES)
+        window = min(blocks.size * blocks.window, _MAX_PLACES)
         mixed = mixed_in_windows(places, self.count, window, self._seed, "window", epoch)
         block = mixed // blocks.size
         moved = np.flatnonzero(block < self._blocks.count)

@@ -20,7 +20,7 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import Kind
-from recordsmith.example.schema import MOST_FEATURES
+from recordsmith.example.schema import MAX_FEATURES
 from recordsmith.sources.files.text_file import TextFile, last_line_end
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.tables.cells import CellColumn, cell_kind, cell_memory, exact_number
@@ -362,9 +362,9 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
 
     Numbers that count up are names, as in pandas.
     """
-    if len(names) > MOST_FEATURES:
+    if len(names) > MAX_FEATURES:
         raise SourceError(
-            f"{len(names):,} columns; at most {MOST_FEATURES:,} can be read",
+            f"{len(names):,} columns; at most {MAX_FEATURES:,} can be read",
             path=path,
             line=1,
             remedy="Store the numbers of a row in an array (`.npy`) or a Parquet list.",

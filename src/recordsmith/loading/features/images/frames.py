@@ -10,7 +10,7 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, option
 from recordsmith.image.geometry.fit import Fit, Placement, in_frame
-from recordsmith.image.storing.image_options import MOST_PIXELS
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS
 from recordsmith.loading.features.feature import BatchRows
 from recordsmith.loading.number_options import whole_number
 
@@ -33,11 +33,11 @@ def place_all(
     there = [placement for placement in placements if placement is not None]
     height = max((placement.to_height for placement in there), default=0)
     width = max((placement.to_width for placement in there), default=0)
-    if height * width > MOST_PIXELS:
+    if height * width > HIGHEST_MAX_PIXELS:
         raise OptionError(
             f"feature {name!r}: the images of a batch need {width:,} x {height:,} pixels",
             option="longer_side",
-            expected=f"at most {MOST_PIXELS:,} pixels",
+            expected=f"at most {HIGHEST_MAX_PIXELS:,} pixels",
             remedy=f"Pass {option('longer_side')}.",
         )
     return [place and in_frame(place, height, width) for place in placements], (height, width)
@@ -75,9 +75,9 @@ def checked_size(
             expected="height and width in pixels, such as (224, 224), or one number for both",
             remedy=by_padding if can_pad else "",
         ) from None
-    if height * width > MOST_PIXELS:
+    if height * width > HIGHEST_MAX_PIXELS:
         raise OptionError(
-            option="size", value=size, expected=f"a size of at most {MOST_PIXELS:,} pixels"
+            option="size", value=size, expected=f"a size of at most {HIGHEST_MAX_PIXELS:,} pixels"
         )
     return height, width
 

@@ -25,7 +25,7 @@ from recordsmith.image.decoding.pixels import with_bits, with_channels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout, Normaliser
 from recordsmith.image.geometry.placing import Interpolation, divisor_for, place_image
-from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS, check_word
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
@@ -127,7 +127,7 @@ class Image(ImageFeature):
             check_word("flip", self.flip, get_args(Flip))
         if type(self.channels) is not int or self.channels not in (1, 3, 4):
             raise OptionError(option="channels", value=self.channels, expected="1, 3 or 4")
-        whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
+        whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         self._keep("size", checked_size(self.size, self.fit, is_required=False))
         self._check_fit()
         self._check_numbers()

@@ -23,7 +23,7 @@ from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
 from recordsmith.image.geometry.placing import place_mask
-from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS, check_word
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
@@ -118,7 +118,7 @@ class Mask(PixelFeature):
         whole_number("fill", self.fill, int(limits.min), int(limits.max))
         if self.values is not None:
             object.__setattr__(self, "values", _checked_values(self.values, limits))
-        whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
+        whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         raw = self.stored()
         if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
             raise OptionError(
