@@ -20,7 +20,7 @@ def test_rules_are_written_and_checked(run, packed: Path, tmp_path: Path) -> Non
     outcome = run("verify", packed, "--schema", path)
     assert outcome.code == 1
     assert "feature-kind-mismatch" in outcome.out
-    assert outcome.out.count("\nfeature-kind-mismatch: ") == 1  # the explanation
+    assert outcome.out.count("\nfeature-kind-mismatch (") == 1  # the explanation
     path.write_text("{}")
     outcome = run("verify", packed, "--schema", path)
     assert outcome.code == 2

@@ -20,14 +20,14 @@ def shown(run: Any) -> Shown:
     """Runs the printed commands; returns the positions that they show, by path."""
 
     def run_all(text: str) -> dict[str, list[int]]:
-        found = {}
+        found: dict[str, list[int]] = {}
         for command in re.findall(r"`(recordsmith head [^`]*)`", " ".join(text.split())):
             _, *words = shlex.split(command)
             outcome = run(*words, "--json")
             assert outcome.code == 0, (command, outcome.err)
             positions = [record["position"] for record in outcome.document["records"]]
             assert run(*words).code == 0
-            found[words[1]] = positions
+            found.setdefault(words[1], []).extend(positions)
         return found
 
     return run_all
@@ -53,7 +53,6 @@ def test_verify(run, shown: Shown, folder: Path, compression: str) -> None:
     two = write(folder / "two.tfrecord", [{"x": 1.5}, {"x": 2}, {"x": 3}])
     outcome = run("verify", folder, "--deep")
     assert outcome.code == 1
-    assert outcome.out.count("show it:") == 2
     found = shown(outcome.out)
     assert set(found[ones]) >= {0, 1, 2, 3}
     assert two in found

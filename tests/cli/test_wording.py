@@ -59,7 +59,7 @@ def test_errors_about_damage_suggest_commands(
 def test_verify_suggests_salvage(run, shard: Path) -> None:
     _cut(shard)
     outcome = run("verify", shard.parent)
-    sizes = outcome.out.partition("shard-size-mismatch: The size")[2]
+    sizes = outcome.out.partition("shard-size-mismatch (1): The size")[2]
     assert "recordsmith salvage" in sizes.partition("\n\n")[0]
 
 

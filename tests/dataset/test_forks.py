@@ -98,11 +98,11 @@ def test_lock_owners_are_garbage_collected(numbered: Any, tmp_path: Path) -> Non
     import weakref
 
     import recordsmith as rs
-    from recordsmith import stopping
+    from recordsmith import threads
 
-    before = set(stopping._owners)
+    before = set(threads._owners)
     dataset = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", range(3)))
-    own = [weakref.ref(owner) for owner in stopping._owners if owner not in before]
+    own = [weakref.ref(owner) for owner in threads._owners if owner not in before]
     assert len(own) == 2
     del dataset
     gc.collect()

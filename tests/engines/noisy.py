@@ -27,17 +27,18 @@ def run_noisily(task: Any) -> Any:
 
 def main() -> None:
     """Run the command line."""
-    from recordsmith import engines, tasks
+    from recordsmith import tasks
     from recordsmith.__main__ import main as run
 
-    parse_engine = engines.parse_engine
+    pack: Any = importlib.import_module("recordsmith.packing.pack")
+    make_plan = pack.make_plan
 
-    def parse_noisily(name: str | None) -> Any:
+    def plan_noisily(*arguments: Any) -> Any:
         make_noise()
         atexit.register(make_noise)
-        return parse_engine(name)
+        return make_plan(*arguments)
 
-    engines.parse_engine = parse_noisily
+    pack.make_plan = plan_noisily
     by_name = any(word.startswith("processes") for word in sys.argv)  # others pickle this script
     noisy = importlib.import_module("noisy") if by_name else sys.modules[__name__]
     tasks.run_task = noisy.run_noisily

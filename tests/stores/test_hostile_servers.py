@@ -325,8 +325,6 @@ def test_a_pattern_of_files_of_a_web_server() -> None:
 
 
 def test_pack_to_a_web_server_scans_no_source(tmp_path: Any) -> None:
-    from recordsmith.packing.pack import check_arguments
-
     class Source:
         def list_samples(self) -> Any:
             raise AssertionError
@@ -338,4 +336,4 @@ def test_pack_to_a_web_server_scans_no_source(tmp_path: Any) -> None:
             raise AssertionError
 
     with raises(OptionError, match="read-only"):
-        check_arguments(Source(), "http://127.0.0.1:1/out", None)
+        rs.pack(Source(), "http://127.0.0.1:1/out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -40,7 +41,11 @@ def verify(
         report = rs.verify(one_or_all(paths), **options, progress=progress)
     if html is not None:
         rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
-    console.print_result(report, lambda: print_report(report.content()), json=json)
+    content = report.content()
+    if "schema" in options and not report.unchecked:
+        checked = content.summary.removesuffix(".")
+        content = replace(content, summary=f"{checked}, and the rules of {options['schema']}")
+    console.print_result(report, lambda: print_report(content), json=json)
     console.print_written_page(html)
     if not report.is_good:
         raise typer.Exit(1)

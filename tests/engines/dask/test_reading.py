@@ -102,7 +102,7 @@ def test_a_manifest_needs_no_pass_over_the_records(
 ) -> None:
     source = pa.table({"id": [*range(100)], "gone": pa.nulls(100, pa.int32())})
     rs.pack(source, tmp_path / "out", shuffle=False)
-    monkeypatch.setattr("recordsmith.dataset.dataset.SchemaSurvey", None)
+    monkeypatch.setattr("recordsmith.dataset.view.SchemaSurvey", None)
     monkeypatch.setattr("recordsmith.dataset.shard.read_blocks", None)
     frame = read(tmp_path / "out", part_bytes="1kB")
     assert str(frame.dtypes["id"]) == "int64[pyarrow]"

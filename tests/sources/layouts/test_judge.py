@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .boxes import coco_2017_instances
+from .boxes import coco_2017_all_annotations
 from .class_folders import class_folders_train_valid_test, empty_class
 from .files import Folder
 from .layout import LOUD, RIGHT, WRONG, Builder, Layout, Reading, Record, judge, one
@@ -71,10 +71,10 @@ _CHANGES: dict[str, tuple[Any, Callable[[Any], Reading]]] = {
     "no mask": (unet_imgs_masks, lambda r: _with_first(r, mask=None)),
     "mixed values": (unet_imgs_masks, lambda r: replace(_other_mask(r), renamed_values=True)),
     "mask in splits": (splits_below_images_and_masks, _other_mask),
-    "box": (coco_2017_instances, _moved_box),
-    "class of a box": (coco_2017_instances, _other_box),
-    "missing box": (coco_2017_instances, lambda r: _with_first(r, boxes=())),
-    "no boxes": (coco_2017_instances, lambda r: _with_first(r, boxes=None)),
+    "box": (coco_2017_all_annotations, _moved_box),
+    "class of a box": (coco_2017_all_annotations, _other_box),
+    "missing box": (coco_2017_all_annotations, lambda r: _with_first(r, boxes=())),
+    "no boxes": (coco_2017_all_annotations, lambda r: _with_first(r, boxes=None)),
     "value": (imagefolder_metadata_jsonl, lambda r: _with_first(r, values={"text": "other"})),
     "row": (only_a_table, lambda r: _with_first(r, values={"species": "setosa"})),
 }
