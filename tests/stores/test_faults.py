@@ -161,7 +161,7 @@ def test_records(servers: Servers, reference: Any, kind: str, name: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", HTTP_KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in HTTP_KINDS if kind != "web"])
 @pytest.mark.parametrize("name", OF_CONNECTIONS)
 def test_listings(servers: Servers, kind: str, name: str) -> None:
     fault, outcome = OF_CONNECTIONS[name]

@@ -11,6 +11,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -304,7 +305,7 @@ class _CsvFile:
             try:
                 cells = next(reader)
                 if cells and len(cells) != len(self.names):
-                    problem = f"found {count(len(cells), 'cell')}; expected {len(self.names)}"
+                    problem = _wrong_cell_count(len(cells), len(self.names))
             except csv.Error as error:
                 problem = _reason(error)
                 is_open = "unexpected end" in str(error)
@@ -394,6 +395,11 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
             line=1,
             remedy="Add a first line with column names.",
         )
+
+
+@lru_cache(maxsize=64)  # rows with equal problems share the text
+def _wrong_cell_count(found: int, expected: int) -> str:
+    return f"found {count(found, 'cell')}; expected {expected}"
 
 
 def _reason(error: csv.Error) -> str:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import mmap
 
 _PENDING_BYTES = 1 << 20
-_MAX_FAULTS = 1 << 16
-_ONE_OF_MANY = Fault("the row cannot be stored, like many rows before it")
+MAX_FAULTS = 1 << 16
+ONE_OF_MANY = Fault("the row cannot be stored, like many rows before it")
 _ROWS_AT_ONCE = 1 << 12
 _RELEASED_BYTES = 16 << 20
 
@@ -64,8 +64,8 @@ class EncodedRows:
     ) -> None:
         """Add the payloads data[offsets[i]:offsets[i + 1]]."""
         for row, fault in (faults or {}).items():
-            is_one_of_many = len(self.faults) >= _MAX_FAULTS
-            self.faults[len(self) + row] = _ONE_OF_MANY if is_one_of_many else fault
+            is_one_of_many = len(self.faults) >= MAX_FAULTS
+            self.faults[len(self) + row] = ONE_OF_MANY if is_one_of_many else fault
         self._pending += encode_slices(data, offsets).data
         self._lengths.frombytes(np.diff(offsets).tobytes())
         if len(self._pending) >= _PENDING_BYTES:

@@ -18,7 +18,7 @@ from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import ColumnEncoder, Kind, RaggedArray
 from recordsmith.sources.problems import Fault, join_problems
 from recordsmith.sources.tables.categories import CategoryColumn, category_texts
-from recordsmith.sources.tables.encoded_rows import EncodedRows
+from recordsmith.sources.tables.encoded_rows import MAX_FAULTS, ONE_OF_MANY, EncodedRows
 from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.stores import Location
@@ -88,7 +88,10 @@ class RowBatch(ABC):
         self.lines = lines
         self._unit = table.unit
         self._path = path
-        self._faults = {row: self.fault(row, problem) for row, problem in (faults or {}).items()}
+        self._faults = {  # `EncodedRows` keeps no more of them, either
+            row: self.fault(row, problem) if number < MAX_FAULTS else ONE_OF_MANY
+            for number, (row, problem) in enumerate((faults or {}).items())
+        }
         self._good: Int64Array | None = None  # the numbers of the rows without faults; None for all
         if self._faults:
             self._good = np.setdiff1d(np.arange(len(lines)), list(self._faults))
@@ -145,10 +148,12 @@ class RowBatch(ABC):
         columns, validity, problems = self.columns()
         for name, column in columns.items():
             columns[name] = self._check_floats(name, column, loss, problems)
-        faults = self._faults | {
-            self._row(number): self.fault(self._row(number), join_problems(several), several)
-            for number, several in problems.items()
-        }
+        faults = self._faults
+        if problems:  # a copy only then: there may be as many faults as rows
+            faults = faults | {
+                self._row(number): self.fault(self._row(number), join_problems(several), several)
+                for number, several in problems.items()
+            }
         if not columns:
             return b"", np.zeros(len(self) + 1, np.int64), faults
         encoder = ColumnEncoder(columns, validity)
@@ -241,7 +246,7 @@ def encode_table(
                 if not is_encoding:
                     continue
                 data, offsets, faults = batch.encode(loss)
-                invalid = frozenset(faults)
+                invalid = faults
                 for name, column in chosen:
                     values = batch.category(name)
                     for row in invalid:
