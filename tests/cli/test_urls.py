@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "edit": (("edit", "DATA", "OUT/new", "--drop", "image/filename", "--add", "x=1"),),
     "salvage": (("salvage", "DATA", "OUT/new"),),
     "engine": (
-        ("salvage", "DATA", "OUT/new", "--engine", "processes:2"),
+        ("salvage", "DATA", "OUT/new"),
         ("verify", "OUT/new", "--engine", "processes:2"),
     ),
     "plan": (
