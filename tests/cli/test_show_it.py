@@ -53,6 +53,7 @@ def test_verify(run, shown: Shown, folder: Path, compression: str) -> None:
     two = write(folder / "two.tfrecord", [{"x": 1.5}, {"x": 2}, {"x": 3}])
     outcome = run("verify", folder, "--deep")
     assert outcome.code == 1
+    assert outcome.out.count("show it:") == 3  # one for each kind of defect in a file
     found = shown(outcome.out)
     assert set(found[ones]) >= {0, 1, 2, 3}
     assert two in found
