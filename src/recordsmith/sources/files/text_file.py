@@ -17,7 +17,7 @@ from recordsmith.sources.files.gzip_files import inflated, is_gzip
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile
 
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 20
 _MAX_LINE_BYTES = 1 << 25
 _Block = TypeVar("_Block")
 _UTF8_MARK = b"\xef\xbb\xbf"
