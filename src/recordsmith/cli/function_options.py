@@ -105,8 +105,7 @@ _METAVARS = {
     name: metavar
     for metavar, names in {
         "DATASET": "like",
-        "FILE": "annotations descriptors label_map labels pairs plot results schema table "
-        "write_plan",
+        "FILE": "annotations descriptors label_map labels plot results schema table write_plan",
         "FIT": "fit",
         "FOLDER": "images masks split_lists to",
         "FORMAT": "format store",
