@@ -124,11 +124,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "export": (
-        "OUT --format webdataset --shard-size 10kB --stored-types --skip-errors --overwrite",
+        "OUT --format webdataset --shard-size 10kB --skip-errors --overwrite",
         {
             "format": "webdataset",
             "shard_size_bytes": 10_000,
-            "restore_types": False,
             "skip_errors": True,
             "overwrite": True,
         },
