@@ -14,8 +14,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import pickle
 import multiprocessing
+import pickle
 import resource
 import shutil
 import statistics
