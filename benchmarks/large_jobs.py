@@ -32,9 +32,9 @@ from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.sources.numbered import RelistedSamples
 from recordsmith.stores import as_folder
+from recordsmith.tasks import Task
 
 SAMPLES_OF_A_SHARD = 1000
-SAMPLES_OF_A_TINY_SHARD = 4
 
 
 class MadeUpImages:

@@ -44,8 +44,8 @@ def _resumed(root_name: str, done: int, options: dict[str, Any]) -> Callable[[In
             assert task.before is not None
             task.before()
             tasks = make_tasks(as_folder(out), recipe, listing, plan, reader, trusting=True)
-            for task in islice(tasks, done):
-                run_task(task.content)
+            for shard in islice(tasks, done):
+                run_task(shard.content)
 
         return replace(task, before=before)
 

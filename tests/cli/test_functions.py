@@ -33,7 +33,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "shuffle": False,
             "shard_names": "{split}_{shard}",
             "keys": {"image/encoded": "image", "image/height": None},
-            "lint": "off",
             "compression": "gzip",
             "check_images": True,
             "like": "old",
