@@ -187,8 +187,6 @@ def test_the_page_about_tfds_runs(flowers: Path, capsys: pytest.CaptureFixture[s
     ]
     write_by_hand(Path("bridge/0.1.0"), {"steps": steps_feature(step)}, records)
     text = page("docs/tfds.md")
-    if find_spec("array_record") is None:
-        text = text[: text.index("## ArrayRecord")]
     run_commands(text)
     capsys.readouterr()
     run_python(text, "tfds.md", lambda: capsys.readouterr().out)
@@ -349,7 +347,7 @@ def test_the_page_about_lint_lists_every_check_with_its_severity() -> None:
     assert dict(rows) == {str(check): str(check.severity) for check in all_checks()}
 
 
-def test_the_code_about_differences_and_payloads_runs(
+def test_the_code_about_differences_runs(
     flowers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rs.pack(rs.ImageFolder(flowers), "out")
@@ -362,11 +360,6 @@ def test_the_code_about_differences_and_payloads_runs(
     exec(compile(block, "diff.md", "exec"), variables)
     assert variables["report"].changed_count == 1
     assert re.search(r"^image/class/label \d -> \d$", capsys.readouterr().out, re.MULTILINE)
-    first, _ = blocks("python", page("docs/payloads.md"))
-    exec(compile(first, "payloads.md", "exec"), {})
-    shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 2
-    assert shown == [line[2:] for line in first.splitlines() if line.startswith("# ")]
 
 
 def test_the_code_about_repairing_from_a_copy_runs(flowers: Path, tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from recordsmith.building.finished import done_location, load_result
 from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_locations, load_index
-from recordsmith.example import MessageDecoder
 from recordsmith.packing import PackPlan
 from recordsmith.sources.boxes.annotation import AnnotationFile
 from recordsmith.sources.boxes.formats.voc import parse
@@ -53,7 +52,6 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "table.csv": edit,
     "table.json": edit,
     "schema.json": verify,
-    "descriptors.pb": lambda path, _: MessageDecoder(path, "a.B"),
     "plan.json": lambda path, _: PackPlan.load(path),
     "labels.txt": lambda path, _: read_labels(as_folder(path.parent)),
     "label_map.pbtxt": lambda path, _: read_label_map(path),

@@ -36,7 +36,7 @@ _HOMES = {
     "image": "ImageOptions tile_image untile",
     "linting": "lint",
     "loading": (
-        "BlockShuffle Boxes BucketBySize BufferShuffle Bytes Examples Image Loader Mask Mix "
+        "BlockShuffle Boxes BucketBySize Bytes Examples Image Loader Mask Mix "
         "Padded Patches Position Present Ragged Raw Scalar Tensor Text"
     ),
     "measuring": "bench",

@@ -43,7 +43,6 @@ from recordsmith.linting import lint as lint
 from recordsmith.loading import BlockShuffle as BlockShuffle
 from recordsmith.loading import Boxes as Boxes
 from recordsmith.loading import BucketBySize as BucketBySize
-from recordsmith.loading import BufferShuffle as BufferShuffle
 from recordsmith.loading import Bytes as Bytes
 from recordsmith.loading import Examples as Examples
 from recordsmith.loading import Image as Image

@@ -44,7 +44,6 @@ class Defect(str, Enum):
     # payloads
     MALFORMED_EXAMPLE = "malformed-example"
     NOT_AN_EXAMPLE = "not-an-example"
-    MALFORMED_MESSAGE = "malformed-message"
     MISSING_FEATURE = "missing-feature"
     FEATURE_KIND = "feature-kind-mismatch"
     FEATURE_SHAPE = "feature-shape-mismatch"
@@ -90,7 +89,6 @@ SHOWN_RECORDS = frozenset(
     {
         Defect.MALFORMED_EXAMPLE,
         Defect.NOT_AN_EXAMPLE,
-        Defect.MALFORMED_MESSAGE,
         Defect.MISSING_FEATURE,
         Defect.FEATURE_KIND,
         Defect.FEATURE_SHAPE,

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-import recordsmith as rs
-
 QUICK = ("--size", 8, "--batch-size", 4)
 
 
@@ -37,14 +35,6 @@ def test_json_document(run, packed: Path) -> None:
         measured["records"] / measured["elapsed_seconds"]
     )
     assert document["advice"]
-
-
-def test_compressed_shards_are_shuffled_through_a_buffer(run, tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
-        for number in range(40):
-            writer.write_example({"number": number})
-    outcome = run("bench", tmp_path / "a.tfrecord.gz", "--shuffle", "--seconds", 0.2, "--json")
-    assert outcome.document["order"] == "buffer"
 
 
 def test_invalid_commands(run, packed: Path, tmp_path: Path) -> None:

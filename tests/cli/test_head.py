@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -102,93 +101,6 @@ def test_records_that_are_not_examples(run, tmp_path: Path) -> None:
     (record,) = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
     assert record["payload"] == "other"
     assert record["begins"].startswith("ff fe 20")
-
-
-def message(reference: Any) -> bytes:
-    """A typical message: a name, numbers, a nested message, an embedding."""
-    r = reference
-    inner = r.delimited(1, b"left") + r.tag(2, r.VARINT) + r.varint(-7)
-    return (
-        r.delimited(1, b"\x1b[31mred")
-        + r.delimited(2, "größe".encode())
-        + r.tag(3, r.FIXED32) + struct.pack("<f", 0.25)
-        + r.delimited(4, inner) + r.delimited(4, inner)
-        + r.delimited(5, struct.pack("<3f", 0.5, 1.5, -2.0))
-        + r.tag(6, r.FIXED64) + struct.pack("<d", math.inf)
-    )  # fmt: skip
-
-
-def test_messages_of_unknown_type(run, reference: Any, tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        writer.write(message(reference))
-        writer.write(b"hello world")
-    outcome = run("head", tmp_path / "x.tfrecord")
-    assert outcome.code == 0
-    lines = [line.strip() for line in outcome.out.splitlines()]
-    assert '2  text  "größe"' in lines
-    assert lines.count("4  message") == 2
-    assert "2  varint  -7" in lines
-    assert "5  numbers  [0.5, 1.5, -2]" in lines
-    assert any(line.startswith("3  fixed32  0.25") for line in lines)
-    assert any(line.endswith('Example: "hello world"') for line in lines)
-    assert "\x1b" not in outcome.out
-    first, second = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
-    assert "fields" not in second
-    assert first["payload"] == "other"
-    assert [field["number"] for field in first["fields"]] == [1, 2, 3, 4, 4, 5, 6]
-    assert first["fields"][1] == {
-        "number": 2,
-        "wire_type": "delimited",
-        "content": "text",
-        "value": "größe",
-    }
-    assert first["fields"][2]["float"] == 0.25
-    assert first["fields"][3]["fields"][1]["value"] == -7
-    assert first["fields"][5]["value"] == [0.5, 1.5, -2.0]
-    assert first["fields"][6]["float"] == "Infinity"
-
-
-def test_messages_by_their_descriptors(run, reference: Any, tmp_path: Path) -> None:
-    from google.protobuf import descriptor_pb2
-
-    kinds = descriptor_pb2.FieldDescriptorProto
-    files = descriptor_pb2.FileDescriptorSet()
-    file = files.file.add(name="x.proto", package="my.pkg", syntax="proto3")
-    side = file.message_type.add(name="Side")
-    side.field.add(name="word", number=1, type=kinds.TYPE_STRING, label=1)
-    side.field.add(name="shift", number=2, type=kinds.TYPE_INT64, label=1)
-    thing = file.message_type.add(name="Thing")
-    thing.field.add(name="colour", number=1, type=kinds.TYPE_BYTES, label=1)
-    thing.field.add(name="size", number=3, type=kinds.TYPE_FLOAT, label=1)
-    thing.field.add(
-        name="sides", number=4, type=kinds.TYPE_MESSAGE, label=3, type_name=".my.pkg.Side"
-    )
-    thing.field.add(name="far", number=6, type=kinds.TYPE_DOUBLE, label=1)
-    (tmp_path / "x.pb").write_bytes(files.SerializeToString())
-    path = tmp_path / "x.tfrecord"
-    with rs.ShardWriter(path) as writer:
-        writer.write(message(reference))
-        writer.write(b"\xff\xff")
-    options = ("--descriptors", tmp_path / "x.pb", "--message")
-    outcome = run("head", path, "-n", 1, *options, "my.pkg.Thing")
-    assert outcome.code == 0
-    lines = [line.strip() for line in outcome.out.splitlines()]
-    assert "size  0.25" in lines
-    assert "sides[1]" in lines
-    assert lines.count('word  "left"') == 2
-    document = run("head", path, "-n", 1, *options, "my.pkg.Thing", "--json").document
-    (record,) = document["records"]
-    assert record["payload"] == "my.pkg.Thing"
-    assert record["message"]["sides"] == [{"word": "left", "shift": -7}] * 2
-    assert record["message"]["far"] == "Infinity"
-    assert record["message"]["2"] == "größe"
-    outcome = run("head", path, *options, "my.pkg.Thing")
-    assert outcome.code == 1
-    assert "record 1: malformed-message" in outcome.err
-    outcome = run("head", path, *options, "my.pkg.Think")
-    assert outcome.code == 2
-    assert "'my.pkg.Thing'" in outcome.err
-    assert run("head", path, "--message", "my.pkg.Thing").code == 2
 
 
 def test_records_before_a_defect_are_printed(run, packed: Path) -> None:

@@ -31,31 +31,6 @@ def test_ragged_and_sparse_features(run, tmp_path: Path) -> None:
     assert "\x1b" not in outcome.out
 
 
-def test_fields_of_records_that_are_not_examples(run, reference: Any, tmp_path: Path) -> None:
-    r = reference
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        for number in range(5):
-            label = r.tag(9, r.VARINT) + r.varint(number)
-            writer.write(r.delimited(1, b"name") + label * number)
-    outcome = run("inspect", tmp_path / "x.tfrecord")
-    assert outcome.code == 0
-    lines = [line.split() for line in outcome.out.splitlines()]
-    assert ["1", "delimited", "text", "5", "1.0"] in lines
-    assert ["9", "varint", "number", "4", "2.5"] in lines
-    document = run("inspect", tmp_path / "x.tfrecord", "--json").document
-    assert document["other_fields"]["records"] == document["other_fields"]["messages"] == 5
-    assert document["other_fields"]["fields"][1] == {
-        "number": 9,
-        "wire_types": ["varint"],
-        "contents": ["number"],
-        "present": 4,
-        "count": 10,
-    }
-    with rs.ShardWriter(tmp_path / "y.tfrecord") as writer:
-        writer.write(b"\xff plain")
-    assert "not a protobuf" in run("inspect", tmp_path / "y.tfrecord").out
-
-
 def test_many_files_without_split_names(run, numbered, tmp_path: Path) -> None:
     """They are listed as files, and only the first ones."""
     for number in range(12):

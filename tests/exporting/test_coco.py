@@ -25,7 +25,7 @@ def test_each_split_has_a_folder_and_a_document(
         "image/object/is_crowd": [0, 1],
         "image/object/area": [10.5, 0.1],
     }
-    empty = box_features() | {"image/source_id": "42"}
+    empty = box_features() | {"image/source_id": "7"}
     source = write(
         box_kinds,
         train=[image("train/d/a.jpg", more=more), image("b.jpg", seed=1, more=empty)],
@@ -33,8 +33,7 @@ def test_each_split_has_a_folder_and_a_document(
     )
     report = rs.export(source, tmp_path / "out", "coco")
     assert report.dropped_features == {}
-    (problem,) = report.problems
-    assert problem.startswith("record 1: the id 42 ")
+    assert report.problems == []
     assert sorted(files(tmp_path / "out")) == [
         *("annotations/instances_train.json", "annotations/instances_val.json"),
         *("train/b.jpg", "train/d/a.jpg", "val/c.jpg"),
@@ -44,7 +43,7 @@ def test_each_split_has_a_folder_and_a_document(
     assert found["instances_train.json"] == {
         "images": [
             {"id": 42, "file_name": "d/a.jpg", "width": 12, "height": 8},
-            {"id": 1, "file_name": "b.jpg", "width": 12, "height": 8},
+            {"id": 7, "file_name": "b.jpg", "width": 12, "height": 8},
         ],
         "annotations": [
             {
@@ -70,35 +69,34 @@ def test_each_split_has_a_folder_and_a_document(
     assert found["instances_val.json"]["annotations"][0]["area"] == 96
 
 
+@pytest.mark.parametrize(
+    ("ids", "expected", "skipped"),
+    [
+        (["7", "-3", "9223372036854775807"], [7, -3, 2**63 - 1], []),
+        (["7", None, "7", "x", "9223372036854775808", "8"], [7, 8], [1, 2, 3, 4]),
+        ([None, "7", "x"], [1, 2, 3], []),
+        (["007a", "7"], [1, 2], []),
+    ],
+)
 def test_ids_of_images(
-    write: Any, image: Any, box_features: Any, box_kinds: Any, tmp_path: Path
+    write: Any, image: Any, box_features: Any, tmp_path: Path, ids: Any, expected: Any, skipped: Any
 ) -> None:
-    """Integers are kept, also if another split has them; the rest get what no image has."""
-    expected_ids = {
-        "train": ["7", None, "1", "-3", "9223372036854775807", "x", "7", "007a", "2"],
-        "val": ["7", "1", None, "9223372036854775808", "12"],
-    }
-    expected = {
-        "train": [7, 3, 1, -3, 2**63 - 1, 4, 5, 6, 2],
-        "val": [7, 1, 8, 9, 12],
-    }
-    records = {}
-    for split, ids in expected_ids.items():
-        records[split] = []
-        for number, name in enumerate(ids):
-            boxes = box_features(*[(0, 0, 1, 1)] * (number % 3))
-            more = boxes | ({} if name is None else {"image/source_id": name})
-            records[split].append(image(f'"id": null, {number}.jpg', seed=number, more=more))
-    report = rs.export(write(box_kinds, **records), tmp_path / "out", "coco")
-    assert [problem.partition(":")[0] for problem in report.problems] == ["record 6"]
-    for split, ids in expected.items():
-        found = documents(tmp_path / "out")[f"instances_{split}.json"]
-        assert [image["id"] for image in found["images"]] == ids
-        owners = [annotation["image_id"] for annotation in found["annotations"]]
-        assert owners == [name for number, name in enumerate(ids) for _ in range(number % 3)]
-        assert len({annotation["id"] for annotation in found["annotations"]}) == len(owners)
-    again = rs.pack(rs.Coco(tmp_path / "out"), tmp_path / "again")
-    assert again.sample_count == 14
+    """The first image of a split decides whether source ids are kept or images are numbered."""
+    records = []
+    for number, name in enumerate(ids):
+        more = {} if name is None else {"image/source_id": name}
+        records.append(image(f"{number}.jpg", more=box_features((0, 0, 1, 1)) | more))
+    source = write(train=records, val=records[:1])
+    if skipped:
+        with pytest.raises(rs.SourceError, match="edit"):
+            rs.export(source, tmp_path / "out", "coco")
+    report = rs.export(source, tmp_path / "out", "coco", skip_errors=True)
+    assert report.skipped_positions == skipped
+    found = documents(tmp_path / "out")["instances_train.json"]
+    assert [image["id"] for image in found["images"]] == expected
+    assert [annotation["image_id"] for annotation in found["annotations"]] == expected
+    (other,) = documents(tmp_path / "out")["instances_val.json"]["images"]
+    assert other["id"] == (expected[0] if ids[0] == "7" else len(ids) + 1)
 
 
 def test_all_categories_of_the_dataset_are_written(
@@ -171,8 +169,8 @@ def test_split_named_annotations(write: Any, image: Any, tmp_path: Path, files: 
     assert sorted(files(tmp_path / "out")) == [
         "annotations-2/instances_annotations.json.jpg",
         "annotations/instances_annotations-2.json",
-        "annotations/instances_masks-2.json",
-        "masks-2/b.jpg",
+        "annotations/instances_masks-3.json",
+        "masks-3/b.jpg",
     ]
 
 

@@ -7,7 +7,6 @@ import json
 import math
 import tempfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
+
+from ..raising import raises
 
 pytest.importorskip("pyarrow")
 
@@ -58,78 +59,17 @@ def test_scalars_lists_and_gaps(write: Any, tmp_path: Path, files: Any) -> None:
     assert table(tmp_path / "out" / "val.csv") == [dict.fromkeys(first, "")]
 
 
-def test_images_are_files_next_to_the_table(
-    write: Any, image: Any, images: ModuleType, tmp_path: Path, files: Any
-) -> None:
-    mask = images.encode(images.noise(12, 8, "P"), "PNG")
-    more = {"weight": 2.5, "image/segmentation/class/encoded": mask, "thumb": images.jpeg(9)}
-    examples = [image("cat/a.jpg", more=more), image("b.jpg", seed=1, more={"weight": 1.0})]
-    rs.export(write(train=examples), tmp_path / "out", "csv")
-    written = files(tmp_path / "out")
-    assert {name: data for name, data in written.items() if name != "metadata.csv"} == {
-        "cat/a.jpg": examples[0]["image/encoded"],
-        "b.jpg": examples[1]["image/encoded"],
-        "mask/cat/a.png": mask,
-        "thumb/cat/a.jpg": more["thumb"],
-    }
-    assert table(tmp_path / "out" / "metadata.csv") == [
-        {
-            "file_name": "cat/a.jpg",
-            "mask_file_name": "mask/cat/a.png",
-            "thumb_file_name": "thumb/cat/a.jpg",
-            "weight": "2.5",
-        },
-        {"file_name": "b.jpg", "mask_file_name": "", "thumb_file_name": "", "weight": "1.0"},
-    ]
-
-
-def test_each_split_has_a_folder(write: Any, image: Any, tmp_path: Path, files: Any) -> None:
-    rs.export(write(train=[image("a.jpg")], val=[image("a.jpg")]), tmp_path / "out", "csv")
-    assert sorted(files(tmp_path / "out")) == [
-        *("train/a.jpg", "train/metadata.csv", "val/a.jpg", "val/metadata.csv")
-    ]
-    assert table(tmp_path / "out" / "val" / "metadata.csv") == [{"file_name": "a.jpg"}]
-
-
-@pytest.mark.parametrize(
-    ("labels", "columns"),
-    [("0:cat\n1:dog\n", {"label"}), ("1:cat\n2:dog\n", {"label", "label_id"})],
-)
-def test_label_ids_are_written_if_names_do_not_imply_them(
-    write: Any, image: Any, tmp_path: Path, labels: str, columns: set[str]
-) -> None:
-    more = {"image/class/text": "dog", "image/class/label": int(labels[-6])}
-    folder = write(train=[image("a.jpg", more=more)])
-    (folder / "labels.txt").write_text(labels)
-    rs.export(folder, tmp_path / "out", "csv")
-    (row,) = table(tmp_path / "out" / "metadata.csv")
-    assert row.keys() == {"file_name", *columns}
-    assert row["label"] == "dog"
-    assert row.get("label_id", labels[-6]) == labels[-6]
-
-
-def test_two_columns_with_the_same_name(write: Any, image: Any, tmp_path: Path) -> None:
-    source = write(train=[image("a.jpg", more={"file_name": "x"})])
-    with pytest.raises(rs.OptionError, match="same name"):
-        rs.export(source, tmp_path / "out", "csv")
-
-
-def test_raw_pixels_are_files_too(write: Any, tmp_path: Path) -> None:
-    from PIL import Image
-
-    pixels = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
-    example = {
-        "image/encoded": pixels.tobytes(),
-        "image/format": "raw",
-        "image/height": 4,
-        "image/width": 5,
-        "image/depth": 3,
-        "image/dtype": "uint8",
-    }
-    rs.export(write(train=[example]), tmp_path / "out", "csv")
-    (row,) = table(tmp_path / "out" / "metadata.csv")
-    assert row == {"file_name": "000000.png"}
-    assert np.array_equal(np.asarray(Image.open(tmp_path / "out" / "000000.png")), pixels)
+def test_images_are_left_out(write: Any, image: Any, tmp_path: Path, files: Any) -> None:
+    examples = [image("a.jpg"), {"weight": 2.5}]
+    report = rs.export(write(train=examples), tmp_path / "out", "csv")
+    assert sorted(files(tmp_path / "out")) == ["train.csv"]
+    assert report.dropped_features == {"image/encoded": 1}
+    first, second = table(tmp_path / "out" / "train.csv")
+    assert (first["image/filename"], first["image/height"], first["weight"]) == ("a.jpg", "8", "")
+    assert second["weight"] == "2.5"
+    source = write(train=[{"image/encoded": image("a.jpg")["image/encoded"]}])
+    with raises(rs.OptionError, option="format", value="csv", match="huggingface"):
+        rs.export(source, tmp_path / "other", "csv")
 
 
 TEXT = st.text(st.sampled_from('a",\n\r\\\t[] ö\x7f'), max_size=4).map(str.encode)
@@ -207,25 +147,6 @@ def _bits(kind: str, values: list[Any]) -> Any:
     if kind != "float":
         return values
     return [float("nan") if v != v else v for v in np.float32(values)].__repr__()  # noqa: PLR0124
-
-
-def test_rows_that_cannot_be_exported_are_named_by_their_position(
-    image: Any, tmp_path: Path
-) -> None:
-    """Also where the splits are mixed: positions count in the dataset."""
-    raw = {"image/format": "raw", "image/dtype": "float32"}
-    for number, split in enumerate(("train", "val", "train")):
-        with rs.ShardWriter(tmp_path / f"{split}-{number:05d}-of-00003.tfrecord") as writer:
-            writer.write_example(image(f"{number}.jpg", more=raw if number else None))
-            writer.write_example(image(f"good-{number}.jpg"))
-    paths = [
-        tmp_path / f"{s}-{n:05d}-of-00003.tfrecord" for n, s in enumerate(("train", "val", "train"))
-    ]
-    report = rs.export(rs.open(paths), tmp_path / "out", "csv", skip_errors=True)
-    assert sorted(report.skipped_positions) == [2, 4]
-    assert report.splits == {"train": 3, "val": 1}
-    rows = table(tmp_path / "out" / "train" / "metadata.csv")
-    assert [row["file_name"] for row in rows] == ["0.jpg", "good-0.jpg", "good-2.jpg"]
 
 
 def test_steps_of_sequences_are_lists_of_lists(tmp_path: Path) -> None:

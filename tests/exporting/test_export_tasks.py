@@ -8,7 +8,6 @@ import io
 import json
 import os
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -31,17 +30,9 @@ from ..raising import raises
 from ..repeating_engine import KilledProcesses, RepeatingEngine, plain
 
 pa_parquet = pytest.importorskip("pyarrow.parquet")
-pa_feather = pytest.importorskip("pyarrow.feather")
 
 WITH_IMAGES = [name for name in DIVISIBLE if name != "csv"]
 SHARDS = 3
-
-
-@pytest.fixture(autouse=True)
-def _needs(request: pytest.FixtureRequest) -> None:
-    called = getattr(request.node, "callspec", None)
-    if called is not None and called.params.get("format") == "array-record":
-        pytest.importorskip("array_record")
 
 
 @pytest.fixture(params=["files", "memory"])
@@ -98,22 +89,12 @@ def _read_tar(file: io.BytesIO) -> Iterator[tuple[str, bytes]]:
             yield member.name, content.read()
 
 
-def _read_array_records(file: io.BytesIO) -> list[bytes]:
-    module = pytest.importorskip("array_record.python.array_record_module")
-    with tempfile.NamedTemporaryFile() as copy:
-        copy.write(file.getvalue())
-        copy.flush()
-        return list(module.ArrayRecordReader(copy.name).read_all())
-
-
 READERS: dict[str, Callable[[io.BytesIO], Iterable[Any]]] = {
     "csv": lambda file: csv.reader(io.TextIOWrapper(file, "utf-8", newline="")),
     "parquet": lambda file: pa_parquet.read_table(file).to_pylist(),
-    "feather": lambda file: pa_feather.read_table(file).to_pylist(),
     "huggingface": lambda file: pa_parquet.read_table(file).to_pylist(),
     "webdataset": _read_tar,
     "tfds": rs.read_records,
-    "array-record": _read_array_records,
 }
 
 
@@ -192,7 +173,7 @@ def test_selections(rows: Path, tmp_path: Path, format: str, select: Any) -> Non
     assert of_compressed == on_engine
 
 
-@pytest.mark.parametrize("format", ["webdataset", "tfds", "array-record"])
+@pytest.mark.parametrize("format", ["webdataset", "tfds"])
 def test_large_shards_become_several_files(
     images_in_shards: Path, tmp_path: Path, format: str
 ) -> None:
@@ -209,9 +190,6 @@ def test_large_shards_become_several_files(
         "tfds": [
             f"dataset-train.tfrecord-{number:05d}-of-{len(names):05d}"
             for number in range(len(names))
-        ],
-        "array-record": [
-            f"train-{number:05d}-of-{len(names):05d}.array_record" for number in range(len(names))
         ],
     }
     assert names == ends[format]
@@ -308,12 +286,6 @@ def test_damaged_records(images_in_shards: Path, place: Location) -> None:
 def test_other_formats_are_refused(images_in_shards: Path, tmp_path: Path, format: str) -> None:
     with raises(rs.OptionError, option="engine", match="webdataset"):
         rs.export(images_in_shards, tmp_path / "out", format, engine=RepeatingEngine())
-    assert not (tmp_path / "out").exists()
-
-
-def test_csv_with_images_is_refused(images_in_shards: Path, tmp_path: Path) -> None:
-    with raises(rs.OptionError, option="engine"):
-        rs.export(images_in_shards, tmp_path / "out", "csv", engine=RepeatingEngine())
     assert not (tmp_path / "out").exists()
 
 

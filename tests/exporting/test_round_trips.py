@@ -136,12 +136,11 @@ def test_image_pairs(images: ModuleType, write: Any, image: Any, tmp_path: Path)
         }
         examples.append(image(f"images/a/{number}.jpg", seed=number, more=more))
     records = write(train=examples)
-    for name in ("folder", "pairs"):
-        report = rs.export(records, tmp_path / name, name)
-        assert (report.changed_names, report.dropped_features) == ([], {})
-        assert examples_in(packed(source(tmp_path / name), tmp_path)) == examples_in(records)
+    report = rs.export(records, tmp_path / "folder", "folder")
+    assert (report.changed_names, report.dropped_features) == ([], {})
+    assert examples_in(packed(source(tmp_path / "folder"), tmp_path)) == examples_in(records)
     records = write(train=examples[:2], val=examples[2:])
-    rs.export(records, tmp_path / "splits", "pairs")
+    rs.export(records, tmp_path / "splits", "folder")
     again = packed(source(tmp_path / "splits"), tmp_path)
     assert examples_in(again) == examples_in(records)
     assert {name: len(part) for name, part in rs.open(again).splits.items()} == {
@@ -233,17 +232,6 @@ def test_yolo(boxed: Any, tmp_path: Path) -> None:
     report = rs.export(records, tmp_path / "out", "yolo")
     assert (report.changed_names, report.dropped_features, report.problems) == ([], {}, [])
     assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
-
-
-def test_csv_of_images(images: ModuleType, tmp_path: Path) -> None:
-    source = rs.Table
-    folder = images.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
-    rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
-    report = rs.export(tmp_path / "packed", tmp_path / "out", "csv")
-    assert (report.changed_names, report.dropped_features) == ([], {})
-    again = packed(source(tmp_path / "out", label_column="label"), tmp_path)
-    assert examples_in(again) == examples_in(tmp_path / "packed")
-    assert rs.open(again).class_names == ("daisy", "rose")
 
 
 def rows(count: int) -> list[dict[str, Any]]:

@@ -86,7 +86,7 @@ def test_hugging_face(export: Any, tmp_path: Path, splits: tuple[str, ...]) -> N
     }
 
 
-@pytest.mark.parametrize("format", ["csv", "webdataset"])
+@pytest.mark.parametrize("format", ["webdataset"])
 @pytest.mark.parametrize(
     ("split", "known"),
     [("training", "train"), ("valid", "validation"), ("dev", "validation"), ("testing", "test")],

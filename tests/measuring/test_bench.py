@@ -15,7 +15,6 @@ import recordsmith as rs
 from recordsmith.dataset import Shard
 from recordsmith.image import store_image
 from recordsmith.loading import LoaderStats
-from recordsmith.loading.order.link import Link
 from recordsmith.measuring import BenchReport
 from recordsmith.measuring.bench import cached_share
 
@@ -84,21 +83,6 @@ def test_columns(tmp_path: Path) -> None:
     report = rs.bench(tmp_path / "x.tfrecord", batch_size=8, seconds=0.1)
     assert (report.image_key, report.image, report.measured.decoded_share) == (None, "", None)
     assert "records/s" in report.content().summary
-
-
-@pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compressed_shards(tmp_path: Path, compression: Any) -> None:
-    path = tmp_path / "x"
-    with rs.ShardWriter(path, compression=compression) as writer:
-        for number in range(40):
-            writer.write_example({"id": number})
-    report = rs.bench(path, batch_size=8, seconds=0.1)
-    assert (report.compression, report.order) == (compression, "buffer")
-    assert f"compressed ({compression})" in " ".join(report.advice)
-    assert rs.bench(path, batch_size=8, shuffle=False, seconds=0.1).order == "in order"
-    with pytest.raises(rs.OptionError) as caught:
-        rs.bench(path, batch_size=8, shuffle=True)
-    assert caught.value.option == "shuffle"
 
 
 def test_batches_larger_than_the_dataset(tmp_path: Path, images: Any) -> None:
@@ -177,7 +161,6 @@ def example_report(**changes: Any) -> BenchReport:
         batch_size=32,
         image_key="image/encoded",
         image="224x224, fit=resize",
-        compression="none",
         processor_count=2,
         cached_share=1.0,
         thread_count=2,
@@ -197,8 +180,6 @@ def example_report(**changes: Any) -> BenchReport:
         ({"cached_share": 1.0}, "All files were in the page cache, so the disk was not"),
         ({"cached_share": 0.5}, "50% of the files were in the page cache at the beginning"),
         ({"cached_share": None}, "is unknown"),
-        ({"link": Link(0.02, 1e8, 3e8, 1e5, 10**9)}, "shuffle=rs.BlockShuffle("),
-        ({"link": Link(0.02, 1e8, 3e8, 1e5, 10**6)}, "too small to measure the network"),
     ],
 )
 def test_advice_names_what_limits_the_loader(changes: dict[str, Any], sentence: str) -> None:

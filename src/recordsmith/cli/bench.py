@@ -32,19 +32,14 @@ def bench(
         ),
     ] = None,
     shuffle: Annotated[
-        bool | None,
-        typer.Option(
-            "--shuffle/--no-shuffle",
-            help="Whether to shuffle. [default: shuffle; compressed shards with a buffer]",
-        ),
-    ] = None,
+        bool, typer.Option("--shuffle/--no-shuffle", help="Whether to shuffle.")
+    ] = True,
     json: Json = False,
 ) -> None:
     """Loads it with the given options. Ctrl-C prints the results so far.
 
     Example: `recordsmith bench out --split train --batch-size 32 --size 224`
     """
-    order = None if shuffle else shuffle  # None uses a buffer for compressed shards
     report: BenchReport | None = None
     try:
         with _display() as show:
@@ -55,7 +50,7 @@ def bench(
                 show(now)
 
             report = rs.bench(
-                one_or_all(paths), threads=threads, shuffle=order, on_update=keep, **options
+                one_or_all(paths), threads=threads, shuffle=shuffle, on_update=keep, **options
             )
     except KeyboardInterrupt:
         if report is not None and report.measured.batch_count:

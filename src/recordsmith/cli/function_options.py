@@ -105,14 +105,13 @@ _METAVARS = {
     name: metavar
     for metavar, names in {
         "DATASET": "like",
-        "FILE": "annotations descriptors label_map labels pairs plot results schema table "
-        "write_plan",
+        "FILE": "annotations label_map labels plot results schema table write_plan",
         "FIT": "fit",
         "FOLDER": "images masks split_lists to",
         "FORMAT": "format store",
         "KEY": "by key",
         "KIND": "object_masks",
-        "NAME": "colours compression encoding group_column image_column label_column message "
+        "NAME": "colours compression encoding group_column image_column label_column "
         "reader split_column",
         "NUMBERS": "only",
         "PATTERN": "image_names mask_names",

@@ -26,7 +26,6 @@ _PAYLOADS = {  # payload -> singular and plural
     "other": ("record that is not an Example", "records that are not Examples"),
 }
 
-_FIELDS_SHOWN = 40
 _SPLITS_SHOWN = 10
 
 
@@ -82,7 +81,6 @@ def print_inspection(inspection: Inspection) -> None:
     if inspection.schema.omission is not None:
         print()
         console.print_line(f"{inspection.schema.omission}.")
-    _print_other_fields(inspection)
     if inspection.class_names is not None:
         print()
         names = [
@@ -143,38 +141,6 @@ def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], reco
         )
     head = (title, "kind", "values per record", "records", "stored bytes")
     console.print_table(head, rows, optional=("stored bytes",))
-
-
-def _print_other_fields(inspection: Inspection) -> None:
-    """Print the fields of records that are not Examples."""
-    found = inspection.other_fields
-    if found is None or not found.record_count:
-        return
-    print()
-    number, messages = found.record_count, found.message_count
-    if number == 1:
-        kind = "a" if messages else "not a"
-        line = f"The record that is not an Example is {kind} protobuf message"
-    else:
-        are = console.count(messages, "is a protobuf message", "are protobuf messages")
-        line = f"Of the first {number:,} records that are not Examples, {are}"
-    line += " of unknown type" if messages else ""
-    console.print_line(f"{line}; `recordsmith head` shows the contents.")
-    if not messages:
-        return
-    rows = [
-        (
-            str(field.number),
-            ", ".join(field.wire_types),
-            ", ".join(field.contents),
-            f"{field.present:,}",
-            f"{field.count / field.present:,.1f}",
-        )
-        for field in found.fields[:_FIELDS_SHOWN]
-    ]
-    console.print_table(("field", "wire type", "seems to be", "records", "times each"), rows)
-    if len(found.fields) > _FIELDS_SHOWN:
-        print(f"… and {len(found.fields) - _FIELDS_SHOWN:,} more fields")
 
 
 def _span(low: int, high: int) -> str:

@@ -15,7 +15,7 @@ from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, Json, Paths, Split, one_or_all
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import show_command
-from recordsmith.errors import MAX_PROBLEMS, DataError, OptionError, SourceError, option
+from recordsmith.errors import MAX_PROBLEMS, OptionError, SourceError, option
 
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
@@ -67,41 +67,20 @@ def head(
     ] = None,
     at: _At = None,
     where: _Where = None,
-    descriptors: str | None = None,
-    message: str | None = None,
     split: Split = None,
     json: Json = False,
 ) -> None:
-    """Records that are not Examples are printed as numbered fields, or, with --descriptors and
-    --message, with the names of your .proto file.
+    """Of records that are not Examples, the first bytes are printed.
 
     Example: `recordsmith head out -n 3`
 
     Selected records: `recordsmith head out --at 143,9`
 
     Filter: `recordsmith head out --where 'image/class/label == 3'`
-
-    Own messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.Box`
-
-    Args:
-        descriptors: your own message types, written by `protoc --include_imports
-            --descriptor_set_out=FILE`.
-        message: the message type of the records, such as my.Box.
     """
     from recordsmith.cli import record_text
     from recordsmith.dataset import records_of
 
-    if (descriptors is None) != (message is None):
-        raise OptionError(
-            f"{option('descriptors')} and {option('message')} need each other",
-            option="descriptors",
-            remedy="Pass both of them, or neither.",
-        )
-    decoder = None
-    if descriptors is not None and message is not None:
-        from recordsmith.example import MessageDecoder
-
-        decoder = MessageDecoder(descriptors, message)
     chosen = _chosen_records(one_or_all(paths), split, at, where)
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
     if at is not None:  # in the order as typed
@@ -112,27 +91,13 @@ def head(
         count = _PRINTED_COUNT
     documents = []
     is_empty = True
-    for position, (shard, number, record) in islice(records, count):
+    for position, (_, _, record) in islice(records, count):
         is_empty = False
-        fields = None
-        if decoder is not None:
-            try:
-                fields = decoder.decode(record)
-            except DataError as error:
-                error.path, error.record = str(shard.location), number
-                raise
-        if json and fields is None:
+        if json:
             documents.append({"position": position, **record_text.to_document(record)})
-        elif json:
-            named = {"payload": message, "message": record_text.json_value(fields)}
-            documents.append({"position": position, "size_bytes": len(record), **named})
         else:
             print(console.bold(f"record {position}") + f"  {console.size(len(record))}")
-            for line in (
-                record_text.describe(record)
-                if fields is None
-                else record_text.describe_message(fields)
-            ):
+            for line in record_text.describe(record):
                 print(f"  {line}")
     if json:
         console.print_json({"records": documents})
@@ -213,15 +178,6 @@ def export(
     split: Split = None,
     at: _At = None,
     where: _Where = None,
-    restore_types: Annotated[
-        bool | None,
-        typer.Option(
-            "--restore-types/--stored-types",
-            help="csv, parquet, feather: the types of the table that was packed, or those of the "
-            "records: int64, float32 and bytes. [default: those of the table, where known]",
-            show_default=False,
-        ),
-    ] = None,
     json: Json = False,
 ) -> None:
     """Images are written byte for byte. Names that are not valid file names are changed and
@@ -237,9 +193,7 @@ def export(
     chosen = _chosen_records(path, split, at, where)
     try:
         with console.progress_bar("exporting") as progress:
-            report = rs.export(
-                chosen.dataset, out, restore_types=restore_types, **options, progress=progress
-            )
+            report = rs.export(chosen.dataset, out, **options, progress=progress)
     except SourceError as error:
         if error.records:
             error.advise(f"`{chosen.command([path], split, error.records)}` shows the first ones.")

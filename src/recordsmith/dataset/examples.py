@@ -7,7 +7,7 @@ from typing import Any
 
 from recordsmith.errors import DataError
 from recordsmith.example import FeatureValue
-from recordsmith.example.raw_fields import as_text
+from recordsmith.example.payload import as_text
 from recordsmith.image import ImageInfo, probe_image
 from recordsmith.words import printable, size
 

@@ -390,12 +390,6 @@ class SelectedRecords:
             return np.empty(0, np.bool_)
         return of_split[self._records.shard_numbers(self.positions.all())]
 
-    def span_lengths(self) -> list[int]:
-        """How many records of each shard are read in a row; one span if they are mixed."""
-        if not self.positions.is_ascending:
-            return [len(self)]
-        return [count for part in self.parts() if (count := part.record_count)]
-
     def compressed_shard(self) -> Shard | None:
         """The first compressed shard with selected records."""
         compressed = (shard for shard in self.used_shards() if shard.compression != "none")
@@ -412,8 +406,8 @@ class SelectedRecords:
                 "be read in their order",
                 option="dataset",
                 value=str(shard.location),
-                remedy="Select records in ascending order, shuffle with a Loader and "
-                "BufferShuffle(), or write the dataset uncompressed with `recordsmith reshard`.",
+                remedy="Select records in ascending order, or write the dataset uncompressed with "
+                "`recordsmith reshard`.",
             )
 
 

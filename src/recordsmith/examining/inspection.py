@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,94 +15,11 @@ from recordsmith.dataset import (
     records_of,
 )
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import DataError, OptionError
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, output_compression
-from recordsmith.example import Schema, SchemaSurvey, classify, decode_fields
+from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 from recordsmith.work import Progress
-
-MAX_RECORDS = 10_000
-"""How many records are searched for ones that are not Examples."""
-
-MAX_SURVEYED = 1000
-"""How many of those records are surveyed."""
-
-
-@dataclass(frozen=True)
-class FieldCount:
-    """A field of a message.
-
-    number: field number, as in a .proto file.
-    wire_types: varint, fixed64, delimited, group or fixed32; several if records differ.
-    contents: number, text, message, numbers or bytes, most frequent first; mostly guessed.
-    present: number of records that have the field.
-    count: number of occurrences in all records.
-    """
-
-    number: int
-    wire_types: tuple[str, ...]
-    contents: tuple[str, ...]
-    present: int
-    count: int
-
-
-@dataclass(frozen=True)
-class FieldSurvey:
-    """The fields of the first records that are not Examples.
-
-    record_count: number of surveyed records.
-    message_count: how many of them are well-formed protobuf messages.
-    fields: the fields of those messages, by number.
-    """
-
-    record_count: int
-    message_count: int
-    fields: tuple[FieldCount, ...]
-
-
-def survey_fields(shards: Iterable[AnyShard]) -> FieldSurvey:
-    """Count the fields of the first records of unknown message type."""
-    record_count = message_count = 0
-    present: Counter[int] = Counter()
-    wire_types: dict[int, Counter[str]] = {}
-    contents: dict[int, Counter[str]] = {}
-    for payload in _first_others(shards):
-        record_count += 1
-        with suppress(DataError, OptionError):  # not a message, or too many fields
-            fields = decode_fields(payload, max_depth=1)
-            message_count += 1
-            present.update({field.number for field in fields})
-            for field in fields:
-                wire_types.setdefault(field.number, Counter())[field.wire_type] += 1
-                contents.setdefault(field.number, Counter())[field.content] += 1
-    return FieldSurvey(
-        record_count,
-        message_count,
-        tuple(
-            FieldCount(
-                number,
-                tuple(sorted(wire_types[number])),
-                tuple(content for content, _ in contents[number].most_common()),
-                present[number],
-                wire_types[number].total(),
-            )
-            for number in sorted(present)
-        ),
-    )
-
-
-def _first_others(shards: Iterable[AnyShard]) -> Iterator[memoryview]:
-    seen = found = 0
-    for shard in shards:
-        for block in shard.blocks() if shard.size_bytes else ():
-            for payload in block.payloads():
-                seen += 1
-                if len(payload) and classify(payload) == "other":
-                    found += 1
-                    yield payload
-                if seen >= MAX_RECORDS or found >= MAX_SURVEYED:
-                    return
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,7 +29,6 @@ class Inspection(ShardTotals, Report):
     compression: none, gzip or zlib; "mixed" if shards differ.
     schema: the schema of all records.
     from_manifest: whether the summary comes from a manifest rather than from the records.
-    other_fields: the fields of records that are not Examples; None if all are Examples.
     """
 
     _shown = ("record_count", "size_bytes")
@@ -124,11 +38,10 @@ class Inspection(ShardTotals, Report):
     schema: Schema
     class_names: ClassNames | None
     from_manifest: bool = False
-    other_fields: FieldSurvey | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return records, size_bytes, payload, compression, from_manifest, splits, shards,
-        class_names, other_fields and features.
+        class_names and features.
 
         SequenceExamples add context and feature_lists, ranking lists context and examples.
         """
@@ -138,7 +51,7 @@ class Inspection(ShardTotals, Report):
             "payload": schema.pop("payload"),
             **fields_to_json(self, ("compression", "from_manifest")),
             **self.shards_to_json(),
-            **fields_to_json(self, ("class_names", "other_fields")),
+            **fields_to_json(self, ("class_names",)),
             "features": {},
         } | {key: section for key, section in schema.items() if key != "records"}
 
@@ -186,7 +99,6 @@ def inspect(
         dataset.class_names,
         from_manifest=known is not None
         and all(shard.entry is not None for shard in dataset.shards),
-        other_fields=survey_fields(shards) if schema.payload in ("other", "mixed") else None,
     )
 
 

@@ -25,9 +25,7 @@ from recordsmith.example.columns import (
     valid_rows,
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
-from recordsmith.example.protobuf import MessageDecoder
 from recordsmith.example.ranking_list import RankingList, decode_ranking_list, inner_spans
-from recordsmith.example.raw_fields import RawField, decode_fields
 from recordsmith.example.rewriting import KeyAction, Rewriter
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.spans import InnerSpans, context_as_example, delimited, field_spans
@@ -46,11 +44,9 @@ __all__ = [
     "InnerSpans",
     "KeyAction",
     "Kind",
-    "MessageDecoder",
     "PayloadKind",
     "RaggedArray",
     "RankingList",
-    "RawField",
     "Rewriter",
     "Schema",
     "SchemaSurvey",
@@ -60,7 +56,6 @@ __all__ = [
     "context_as_example",
     "decode_columns",
     "decode_example",
-    "decode_fields",
     "decode_payload",
     "decode_ranking_list",
     "decode_sequence_example",

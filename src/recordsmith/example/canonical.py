@@ -7,9 +7,9 @@ Examples nor SequenceExamples stay unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import numpy as np
 
-from recordsmith.buffers import BytesLike, as_view
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import DataError
 from recordsmith.example.codec import (
     SequenceExample,
@@ -17,10 +17,7 @@ from recordsmith.example.codec import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.example.raw_fields import FieldSpan, iter_fields
-
-_DELIMITED, _BYTES_LIST = 2, 1
-_KINDS = (1, 2, 3)  # the fields of a Feature
+from recordsmith.example.spans import InnerSpans, field_spans, map_entries, payload_views, whole
 
 
 def canonical(payload: BytesLike) -> bytes:
@@ -43,42 +40,35 @@ def canonical(payload: BytesLike) -> bytes:
         values = list(example.values())
     if any(isinstance(value, list) and not value for value in values):
         sections = (1, 2) if isinstance(example, SequenceExample) else (1,)
-        return encoded + b"\0" + _empty_bytes_lists(bytes(as_view(payload)), sections)
+        return encoded + b"\0" + _empty_bytes_lists(payload, sections)
     return encoded
 
 
-def _empty_bytes_lists(payload: bytes, sections: tuple[int, ...]) -> bytes:
+def _empty_bytes_lists(payload: BytesLike, sections: tuple[int, ...]) -> bytes:
     """List the features of kind bytes: decoded, an empty one looks like one without a kind."""
+    data = as_view(payload)
     found: dict[tuple[int, bytes], bytes] = {}
-    whole = FieldSpan(0, _DELIMITED, 0, 0, len(payload))
     for section in sections:
-        for features in _delimited(payload, whole, section):
-            for entry in _delimited(payload, features, 1):
-                key, value = b"", entry._replace(stop=entry.start)
-                for part in _delimited(payload, entry, 1):
-                    key = payload[part.start : part.stop]
-                for part in _delimited(payload, entry, 2):
-                    value = part
-                steps = [value] if section == 1 else _delimited(payload, value, 1)
-                found[section, key] = bytes(_kind(payload, step) for step in steps)
+        entries = map_entries(data, *whole(data), section)
+        count = len(entries.owners)
+        keys, values = (_last(data, entries, field) for field in (1, 2))
+        steps = InnerSpans(np.arange(count), *values)
+        if section == 2:
+            steps = field_spans(data, *values, 1)
+        starts = [_last(data, steps, kind)[0] for kind in (1, 2, 3)]
+        is_bytes = (starts[0] > starts[1]) & (starts[0] > starts[2])  # the last list counts
+        for row, key in enumerate(payload_views(data, *keys)):
+            found[section, bytes(key)] = is_bytes[steps.owners == row].tobytes()
     pieces = []
     for (section, key), kinds in sorted(found.items()):
-        if _BYTES_LIST in kinds:
+        if any(kinds):
             pieces += [b"%d %d " % (section, len(key)), key, b"%d " % len(kinds), kinds]
     return b"".join(pieces)
 
 
-def _delimited(payload: bytes, span: FieldSpan, number: int) -> Iterator[FieldSpan]:
-    """Yield the length-delimited fields with this number of the message in a span."""
-    for field in iter_fields(payload, span.start, span.stop):
-        if field.number == number and field.wire_type == _DELIMITED:
-            yield field
-
-
-def _kind(payload: bytes, feature: FieldSpan) -> int:
-    """Return 1 for a list of bytes, 0 for any other kind or none; the last list counts."""
-    kind = 0
-    for field in iter_fields(payload, feature.start, feature.stop):
-        if field.wire_type == _DELIMITED and field.number in _KINDS:
-            kind = field.number
-    return kind if kind == _BYTES_LIST else 0
+def _last(data: memoryview, messages: InnerSpans, field: int) -> tuple[Int64Array, Int64Array]:
+    """Return start and length of the last field of this number in each message; 0 if missing."""
+    starts, lengths = np.zeros((2, len(messages.starts)), np.int64)
+    found = field_spans(data, messages.starts, messages.lengths, field)
+    starts[found.owners], lengths[found.owners] = found.starts, found.lengths
+    return starts, lengths

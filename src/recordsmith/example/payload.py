@@ -26,6 +26,7 @@ PAYLOAD_KINDS: tuple[PayloadKind, ...] = ("other", "Example", "SequenceExample",
 KIND_NAMES = payloads.KIND_NAMES
 KIND_NUMBERS: dict[str, int] = {"bytes": 1, "float": 2, "int64": 3}
 
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BEGIN_BYTES = 256
 # Features (or FeatureLists), a map entry in it, and its key: three tags with lengths
 _BEGIN = re.compile(rb"[\n\x12]" + rb"[\x80-\xff]{0,9}[\0-\x7f]\n" * 2 + rb"([\1-\x7f])", re.DOTALL)
@@ -54,6 +55,14 @@ def encode_key(key: str) -> bytes:
 def decode_key(key: BytesLike) -> str:
     """Decode a feature's stored name, which may not be valid UTF-8."""
     return bytes(key).decode("utf-8", "surrogateescape")
+
+
+def as_text(content: bytes) -> str | None:
+    """Decode text, as in `FeatureSchema.content`: UTF-8 without control characters; else None."""
+    try:
+        return None if _CONTROL.search(content) else content.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def kind_remedy(kind: object) -> str:

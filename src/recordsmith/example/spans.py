@@ -95,7 +95,7 @@ def delimited(number: int, *content: BytesLike) -> bytes:
 def context_as_example(payload: BytesLike) -> bytes:
     """Return the context of a SequenceExample as an Example."""
     data = as_view(payload)
-    maps = field_spans(data, *_whole(data), 1)
+    maps = field_spans(data, *whole(data), 1)
     return b"".join(delimited(1, piece) for piece in payload_views(data, maps.starts, maps.lengths))
 
 
@@ -106,7 +106,7 @@ def select_features(
     data = as_view(payload)
     pieces = []
     for field in fields:
-        found = map_entries(data, *_whole(data), field)
+        found = map_entries(data, *whole(data), field)
         keys = field_spans(data, found.starts, found.lengths, 1)
         key_starts, key_lengths = np.zeros((2, len(found.owners)), np.int64)
         key_starts[keys.owners], key_lengths[keys.owners] = keys.starts, keys.lengths
@@ -122,6 +122,6 @@ def select_features(
     return b"".join(pieces)
 
 
-def _whole(data: memoryview) -> tuple[Int64Array, Int64Array]:
+def whole(data: memoryview) -> tuple[Int64Array, Int64Array]:
     """Return the starts and lengths of a single payload."""
     return np.zeros(1, np.int64), np.full(1, len(data), np.int64)

@@ -8,10 +8,9 @@ that gives the original value.
 
 from __future__ import annotations
 
-import math
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar
@@ -169,22 +168,12 @@ class LabelNames:
 
 def pixels(edge: float, size: int) -> float:
     """The shortest `p` with `float32(p / size) == edge`; an int if possible."""
-    exact = edge * size
-    return _shortest(exact, lambda p: is_same(p / size, edge), exact)
+    return _shortest(edge * size, lambda p: is_same(p / size, edge))
 
 
 def pixel_extent(start: float, edge: float, size: int) -> float:
-    """The shortest `w` with `float32((start + w) / size) == edge`; `start` is in pixels.
-
-    It exists for every box that is not inverted.
-    """
-    exact = edge * size - start
-    fallback = exact
-    for candidate in _neighbours(exact):  # rounding may lose it if start >> w
-        if is_same((start + candidate) / size, edge):
-            fallback = candidate
-            break
-    return _shortest(exact, lambda w: is_same((start + w) / size, edge), fallback)
+    """The shortest `w` with `float32((start + w) / size) == edge`; `start` is in pixels."""
+    return _shortest(edge * size - start, lambda w: is_same((start + w) / size, edge))
 
 
 def centre_and_extent(low: float, high: float) -> tuple[float, float]:
@@ -192,9 +181,12 @@ def centre_and_extent(low: float, high: float) -> tuple[float, float]:
 
     If no such numbers exist (one edge is less than 1e-8 of the other), returns the nearest ones.
     """
-    for centre, extent in _centres_and_extents(low, high):
-        if is_same(centre - extent / 2, low) and is_same(centre + extent / 2, high):
-            return centre, extent
+    for digits in range(1, _MAX_DIGITS):
+        extent = round(high - low, digits)
+        for exact in ((low + high) / 2, low + extent / 2, high - extent / 2):
+            centre = round(exact, digits)
+            if is_same(centre - extent / 2, low) and is_same(centre + extent / 2, high):
+                return centre, extent
     return (low + high) / 2, high - low
 
 
@@ -210,32 +202,12 @@ def shortest_float(value: np.float32) -> float:
     return float(str(value))
 
 
-def _shortest(exact: float, fits: Callable[[float], bool], fallback: float) -> float:
+def _shortest(exact: float, fits: Callable[[float], bool]) -> float:
     for digits in range(_MAX_DIGITS):
         candidate = round(exact, digits)
         if fits(candidate):
             return int(candidate) if candidate.is_integer() else candidate
-    return fallback
-
-
-def _centres_and_extents(low: float, high: float) -> Iterator[tuple[float, float]]:
-    centre, extent = (low + high) / 2, high - low
-    for digits in range(1, _MAX_DIGITS):
-        wide = round(extent, digits)
-        for exact in (centre, low + wide / 2, high - wide / 2):
-            yield round(exact, digits), wide
-    for wide in _neighbours(extent):
-        for exact in (centre, low + wide / 2, high - wide / 2):
-            for near in _neighbours(exact):
-                yield near, wide
-
-
-def _neighbours(number: float) -> list[float]:
-    return [
-        number,
-        math.nextafter(number, -math.inf),
-        math.nextafter(number, math.inf),
-    ]
+    return exact
 
 
 def is_same(number: float, edge: float) -> bool:

@@ -7,7 +7,7 @@ cannot hold and changed names are reported.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
@@ -16,7 +16,7 @@ from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.exporting import formats  # noqa: F401 - registers them
 from recordsmith.exporting.export_job import ExportTasks, export_locally
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
-from recordsmith.exporting.exporter import EXPORTERS, Exporter, FileExporter
+from recordsmith.exporting.exporter import EXPORTERS, ExampleFiles, FileExporter
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
 from recordsmith.summaries import Report
@@ -24,13 +24,11 @@ from recordsmith.tasks import Engine
 from recordsmith.work import Progress
 
 FORMATS = tuple(sorted(EXPORTERS))
-_FILES = {name: kind for name, kind in EXPORTERS.items() if issubclass(kind, FileExporter)}
-DIVISIBLE = tuple(sorted(_FILES))
+DIVISIBLE = tuple(name for name in FORMATS if issubclass(EXPORTERS[name], FileExporter))
 """The formats that tasks can write."""
 
-SIZED = tuple(sorted(name for name, kind in _FILES.items() if kind.is_sized))
-TYPED = tuple(sorted(name for name, kind in EXPORTERS.items() if kind.has_types))
-"""The formats that restore types."""
+SIZED = tuple(name for name in FORMATS if issubclass(EXPORTERS[name], ExampleFiles))
+"""The formats with several files for a split."""
 
 
 @dataclass(repr=False)
@@ -39,8 +37,7 @@ class ExportReport(Report):
 
     Attributes:
         folder: the folder that was written.
-        format: folder, pairs, voc, coco, yolo, csv, parquet, feather, huggingface,
-            webdataset, tfds or array-record.
+        format: folder, voc, coco, yolo, csv, parquet, huggingface, webdataset or tfds.
         record_count: the number of exported records.
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
@@ -80,7 +77,6 @@ def export(
     *,
     split: str | None = None,
     shard_size_bytes: int | None = None,
-    restore_types: bool | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
     engine: Engine | None = None,
@@ -95,22 +91,18 @@ def export(
     Args:
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create: a path, or a place in another store.
-        format: folder (a folder for each class, or images and masks), pairs (images and masks),
-            voc, coco, yolo, webdataset, tfds (for TensorFlow Datasets); array-record, which needs
-            the extra of that name; or csv, parquet, feather or huggingface (Parquet with
-            images and class names for `datasets`), which need the extra `arrow`.
+        format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
+            tfds (for TensorFlow Datasets); or csv (without images), parquet or huggingface (Parquet
+            with images and class names for `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
-        shard_size_bytes: webdataset, tfds, array-record: approximate size of a file; None for
-            256MB. With an engine, larger shards are divided, from 512 MB by default.
-        restore_types: for csv, parquet and feather, as in `Dataset.to_arrow`: by default, columns
-            have the types of the Arrow table that was packed, where the manifest has them.
+        shard_size_bytes: webdataset, tfds: approximate size of a file; None for 256MB. With an
+            engine, larger shards are divided, from 512 MB by default.
         skip_errors: skip records that the format cannot represent and report them. By default, they
             are an error after all records have been tried. A damaged shard always stops the job.
         overwrite: replace an earlier export in this folder, and all files in the way.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for this thread. Each
-            shard becomes a file, or several; so the format must not be folder, pairs, voc, coco or
-            yolo, nor csv with images. The processes must see shards and folder under the same
-            paths.
+            shard becomes a file, or several; so the format must not be folder, voc, coco or yolo.
+            The processes must see shards and folder under the same paths.
         progress: called as `progress(done, total)`; total is 0 if unknown.
 
     Returns:
@@ -128,10 +120,16 @@ def export(
         report = rs.export("records", "images", "coco", split="train")
     """
     folder = as_folder(out)
-    exporter = _make_exporter(format)
-    is_sized = isinstance(exporter, FileExporter) and exporter.is_sized
-    _check_option("shard_size_bytes", shard_size_bytes, format, is_sized, SIZED)
-    _check_option("restore_types", restore_types, format, exporter.has_types, TYPED)
+    if format not in FORMATS:
+        raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
+    exporter = EXPORTERS[format]()
+    if shard_size_bytes is not None and format not in SIZED:
+        raise OptionError(
+            f"{option('shard_size_bytes')} needs one of the formats {', '.join(SIZED)}, not "
+            f"{option('format', format)}",
+            option="shard_size_bytes",
+            value=shard_size_bytes,
+        )
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     if engine is not None and not isinstance(exporter, FileExporter):
@@ -142,13 +140,16 @@ def export(
             expected=f"one of the formats {', '.join(DIVISIBLE)}",
         )
     dataset = dataset_of(path_or_dataset, split)
-    if restore_types:
-        dataset.to_arrow(restore_types=True)  # raises if there are none
-    elif restore_types is False:
-        dataset = Dataset(replace(dataset.view, arrow_schema=None))
     shards = {shard.location.identity: str(shard.location) for shard in dataset.shards}
     _check_apart(shards, folder)
-    report = ExportReport(folder, format)
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, records_of(dataset).known_record_count or 0)
+
     note = {"format": "recordsmith-export", "version": 2, "export_format": format}
     problems = Problems()
     with write_folder(
@@ -156,47 +157,33 @@ def export(
     ) as files:
         writer = ExportWriter(files, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
-            count = _Count(dataset, report, progress).add
             if engine is None:
-                finish = export_locally(dataset, exporter, writer, shard_size_bytes, count)
+                finish = export_locally(dataset, exporter, writer, shard_size_bytes, advance)
             else:
                 assert isinstance(exporter, FileExporter)
                 tasks = ExportTasks(dataset, exporter, shard_size_bytes, writer, files)
-                finish = tasks.run(engine, count)
-            _check_skipped(report, writer.tally, skip_errors=skip_errors)
-            if not report.record_count:
-                raise SourceError("the dataset has no records to export")
+                finish = tasks.run(engine, advance)
+            _check_tally(writer.tally, format, skip_errors=skip_errors)
             finish()
         finally:
-            writer.clean_up()
+            exporter.abandon()
     tally = writer.tally
-    report.file_count, report.size_bytes = tally.file_count, tally.size_bytes
-    report.changed_names = tally.changed_names
     problems.extend(tally.problems)
-    report.problems, report.problem_count = problems.first, problems.count
-    report.dropped_features = dict(sorted(tally.dropped_features.items()))
-    report.skipped, report.skipped_count = tally.skipped.first, tally.skipped.count
-    report.skipped_positions = tally.skipped_positions
-    return report
-
-
-def _make_exporter(format: str) -> Exporter:
-    if format not in FORMATS:
-        raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
-    return EXPORTERS[format]()
-
-
-def _check_option(
-    name: str, value: object, format: str, is_supported: bool, supporting: Iterable[str]
-) -> None:
-    """Raise OptionError if an option was given that the format does not have."""
-    if value is not None and not is_supported:
-        raise OptionError(
-            f"{option(name)} needs one of the formats {', '.join(supporting)}, not "
-            f"{option('format', format)}",
-            option=name,
-            value=value,
-        )
+    return ExportReport(
+        folder,
+        format,
+        tally.splits.total(),
+        dict(tally.splits),
+        tally.file_count,
+        tally.size_bytes,
+        tally.changed_names,
+        problems.first,
+        problems.count,
+        {key: count for key, count in sorted(tally.dropped_features.items()) if count},
+        tally.skipped.first,
+        tally.skipped.count,
+        tally.skipped_positions,
+    )
 
 
 def _check_apart(shards: Iterable[str], folder: Location) -> None:
@@ -212,29 +199,12 @@ def _check_apart(shards: Iterable[str], folder: Location) -> None:
             )
 
 
-class _Count:
-    """Counts records in the report and calls `progress`."""
-
-    def __init__(self, dataset: Dataset, report: ExportReport, progress: Progress | None) -> None:
-        self._dataset, self._report, self._progress = dataset, report, progress
-        self._done = 0
-
-    def add(self, split: str, read: int, written: int) -> None:
-        report = self._report
-        self._done += read
-        report.record_count += written
-        if written:
-            report.splits[split] = report.splits.get(split, 0) + written
-        if read and self._progress is not None:
-            self._progress(self._done, records_of(self._dataset).known_record_count or 0)
-
-
-def _check_skipped(report: ExportReport, tally: ExportTally, *, skip_errors: bool) -> None:
-    skipped = tally.skipped
-    if skipped and (not skip_errors or not report.record_count):
+def _check_tally(tally: ExportTally, format: str, *, skip_errors: bool) -> None:
+    """Raise SourceError if records were skipped without permission, or none are left."""
+    skipped, written = tally.skipped, tally.splits.total()
+    if skipped and not (skip_errors and written):
         raise SourceError(
-            f"{skipped.count} of {report.record_count + skipped.count} records cannot be exported "
-            f"as {report.format}",
+            f"{skipped.count} of {written + skipped.count} records cannot be exported as {format}",
             skipped,
             remedy=(
                 f"Nothing was written. Choose another format, or skip these records with "
@@ -243,3 +213,5 @@ def _check_skipped(report: ExportReport, tally: ExportTally, *, skip_errors: boo
             lists_problems=True,
             records=tally.skipped_positions,
         )
+    if not written:
+        raise SourceError("the dataset has no records to export")

@@ -29,18 +29,18 @@ from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
     EXPORTERS,
+    ExampleFiles,
     Exporter,
     FileExporter,
     FolderExporter,
-    PayloadFiles,
     TableFiles,
     WrittenFile,
 )
 from recordsmith.stores import FolderWriter, shared_folder
 from recordsmith.tasks import Engine, Task, run_on
 
-Count: TypeAlias = Callable[[str, int, int], None]
-"""Called with a split, and the numbers of records that were read and written."""
+Advance: TypeAlias = Callable[[int], None]
+"""Called with the number of records that were read since the last call."""
 
 _PART_BYTES = 512_000_000
 """The largest part by default: shards have about half of it, unless the user said otherwise."""
@@ -51,7 +51,7 @@ def export_locally(
     exporter: Exporter,
     writer: ExportWriter,
     size_bytes: int | None,
-    count: Count,
+    advance: Advance,
 ) -> Callable[[], None]:
     """Pass all records to an exporter; return what writes the files that describe them.
 
@@ -61,16 +61,15 @@ def export_locally(
     _begin(dataset, exporter, writer)
     if isinstance(exporter, FolderExporter):
         for number, (split, example) in enumerate(_examples(records_of(dataset))):
-            add = partial(exporter.add, example, split, number)
-            count(split, 1, _added(add, writer, number))
+            _add(partial(exporter.add, example, split, number), writer, split, number)
+            advance(1)
         return exporter.finish
     assert isinstance(exporter, FileExporter)
     files: list[WrittenFile] = []
-    names = _file_names(dataset, exporter, writer, size_bytes)
-    for split, of_split in names.items():
+    for split, names in _file_names(dataset, exporter, writer, size_bytes).items():
         records = records_of(dataset.splits[split])
         position = _position_finder(dataset, split)
-        files += _write_files(exporter, writer, split, of_split, records, position, count)
+        files += _write_files(exporter, writer, split, names, records, position, advance)
     return lambda: exporter.describe(files, [exporter.result()])
 
 
@@ -115,15 +114,14 @@ class ExportTasks:
             "folder": files.share(self._names),
         }
 
-    def run(self, engine: Engine, count: Count) -> Callable[[], None]:
+    def run(self, engine: Engine, advance: Advance) -> Callable[[], None]:
         """Run the tasks; return what writes the files that describe theirs."""
-        results = run_on(engine, self, lambda read: count("", read, 0)) if self._parts else {}
+        results = run_on(engine, self, advance) if self._parts else {}
         files, described = [], []
         for number, (part, name) in enumerate(zip(self._parts, self._names, strict=True)):
             attempt, record_count, tally, result = results[number]
             self._files.take(name, attempt)
             self._writer.tally.merge(tally)
-            count(part.split, 0, record_count)
             files.append(WrittenFile(name, part.split, record_count))
             described.append(result)
         return lambda: self._exporter.describe(files, described)
@@ -154,10 +152,10 @@ def _run_task(content: dict[str, Any]) -> tuple[str, int, ExportTally, Any]:
                 [(content["file"], part.record_count)],
                 records_of_part(part),
                 lambda done, row: first + done + row,
-                lambda *_: None,
+                lambda _: None,
             )
         finally:
-            writer.clean_up()
+            exporter.abandon()
     return attempt, file.record_count, writer.tally, exporter.result()
 
 
@@ -171,27 +169,23 @@ def _write_files(
     exporter: FileExporter,
     writer: ExportWriter,
     split: str,
-    names: Sequence[tuple[str, Any]],
+    names: Sequence[tuple[str, int]],
     records: SelectedRecords,
     position: Callable[[int, int], int],
-    count: Count,
+    advance: Advance,
 ) -> list[WrittenFile]:
-    """Write the records of a split, or of a part of it."""
+    """Write the records of a split, or of a part of it; `names` are with numbers of records."""
     if isinstance(exporter, TableFiles):
-        ((name, record_count),) = names
-        return _write_table(exporter, name, record_count, split, records, position, count)
-    payloads = isinstance(exporter, PayloadFiles)
-    items = _payloads(records) if payloads else (example for _, example in _examples(records))
-    numbered = enumerate(items)
+        return _write_table(exporter, writer, split, names[0][0], records, position, advance)
+    assert isinstance(exporter, ExampleFiles)
+    examples = enumerate(example for _, example in _examples(records))
     files: list[WrittenFile] = []
     for name, record_count in names:
         exporter.open(name, split)
         written = 0
-        for number, item in islice(numbered, record_count):
-            add = partial(exporter.add, item)  # type: ignore[attr-defined]
-            was_added = _added(add, writer, position(number, 0))
-            written += was_added
-            count(split, 1, was_added)
+        for number, example in islice(examples, record_count):
+            written += _add(partial(exporter.add, example), writer, split, position(number, 0))
+            advance(1)
         exporter.close()
         files.append(WrittenFile(name, split, written))
     return files
@@ -199,34 +193,33 @@ def _write_files(
 
 def _write_table(
     exporter: TableFiles,
-    name: str,
-    record_count: int | None,
+    writer: ExportWriter,
     split: str,
+    name: str,
     records: SelectedRecords,
     position: Callable[[int, int], int],
-    count: Count,
+    advance: Advance,
 ) -> list[WrittenFile]:
-    """Write a table; without records, only if their number is known: locally, it is not."""
-    if record_count is not None:
-        exporter.open(name, split)
+    """Write a table, unless there are no records."""
     done = written = 0
     for block in records.blocks():
-        if record_count is None and not done:
+        if not done:
             exporter.open(name, split)
         block.append_to(exporter.decoder)
         row_count = len(block.block)
         with block.located():
-            added = exporter.add(row_count, partial(position, done))
-        written += added
-        count(split, row_count, added)
+            written += exporter.add(row_count, partial(position, done))
+        advance(row_count)
         done += row_count
-    if record_count is None and not done:
+    if written:
+        writer.tally.splits[split] += written
+    if not done:
         return []
     exporter.close()
     return [WrittenFile(name, split, written)]
 
 
-def _added(add: Callable[[], None], writer: ExportWriter, position: int) -> int:
+def _add(add: Callable[[], None], writer: ExportWriter, split: str, position: int) -> int:
     """Add a record; return 1, or 0 if it was skipped."""
     writer.position = position
     try:
@@ -234,6 +227,7 @@ def _added(add: Callable[[], None], writer: ExportWriter, position: int) -> int:
     except SourceError as error:
         writer.skip(error)
         return 0
+    writer.tally.splits[split] += 1
     return 1
 
 
@@ -248,18 +242,13 @@ def _examples(records: SelectedRecords) -> Iterator[tuple[str, Features]]:
         yield shard.split, example
 
 
-def _payloads(records: SelectedRecords) -> Iterator[bytes]:
-    return (payload for _, _, payload in records.located_records())
-
-
 def _file_names(
     dataset: Dataset, exporter: FileExporter, writer: ExportWriter, size_bytes: int | None
-) -> dict[str, list[tuple[str, Any]]]:
-    """Return the files of each split, with the number of records of each, or None."""
-    if not exporter.is_sized:
+) -> dict[str, list[tuple[str, int]]]:
+    """Return the files of each split, with the number of records of each; of tables, it is 0."""
+    if isinstance(exporter, TableFiles):
         return {
-            split: [(exporter.file_name(writer.split_name(split)), None)]
-            for split in dataset.splits
+            split: [(writer.split_name(split) + exporter.suffix, 0)] for split in dataset.splits
         }
     check_shard_options(None, size_bytes, DEFAULT_TEMPLATE)
     counts, sizes = {}, {}
@@ -270,18 +259,16 @@ def _file_names(
         sizes[split] = sum(shard.size_bytes for shard in used) * len(part) // total
         sizes[split] += exporter.overhead_bytes * len(part)
     files = shard_counts(counts, sizes, None, size_bytes)
-    return {
-        split: _bounded(
-            exporter.file_names(writer.split_name(split), max(1, files[split])), record_count
-        )
-        for split, record_count in counts.items()
-        if record_count
-    }
-
-
-def _bounded(names: Sequence[str], record_count: int) -> list[tuple[str, int]]:
-    bounds = pairwise(shard_bounds(record_count, len(names)))
-    return [(name, stop - start) for name, (start, stop) in zip(names, bounds, strict=True)]
+    names: dict[str, list[tuple[str, int]]] = {}
+    for split, record_count in counts.items():
+        if record_count:
+            of_split = exporter.file_names(writer.split_name(split), max(1, files[split]))
+            bounds = shard_bounds(record_count, len(of_split))
+            names[split] = [
+                (name, stop - start)
+                for name, (start, stop) in zip(of_split, pairwise(bounds), strict=True)
+            ]
+    return names
 
 
 def _position_finder(dataset: Dataset, split: str) -> Callable[[int, int], int]:
@@ -317,7 +304,7 @@ def _check_columns(schema: Schema, format: str) -> None:
         )
 
 
-def _described(dataset: Dataset, exporter: Exporter) -> Dataset:
+def _described(dataset: Dataset, exporter: FileExporter) -> Dataset:
     """Return what exporters use of a dataset, besides its records: a Dataset without shards.
 
     A selection has the columns of the whole, so that no process reads all records before.

@@ -41,12 +41,14 @@ class ChangedName(NamedTuple):
 class ExportTally:
     """What was counted and reported; that of a task travels to the job.
 
+    splits: the number of exported records of each split.
     problems: of exported records.
     skipped, skipped_positions: the records that were not exported, and the first of them by their
         positions in the dataset.
     dropped_features: features that the format cannot hold, and how many records have them.
     """
 
+    splits: Counter[str] = field(default_factory=Counter)
     file_count: int = 0
     size_bytes: int = 0
     changed_names: list[ChangedName] = field(default_factory=list)
@@ -57,6 +59,7 @@ class ExportTally:
 
     def merge(self, other: ExportTally) -> None:
         """Add that of later records."""
+        self.splits += other.splits
         self.file_count += other.file_count
         self.size_bytes += other.size_bytes
         self.changed_names += other.changed_names
@@ -82,7 +85,6 @@ class ExportWriter:
         self.position = 0
         self.rename_split: Callable[[str], str] = str
         self._folder = folder
-        self._actions: list[Callable[[], None]] = []
         self._taken = TakenNames()
         self._part_names: dict[tuple[str, str], str] = {}
 
@@ -208,15 +210,6 @@ class ExportWriter:
     def temporary_file(self) -> IO[bytes]:
         """Open a temporary file, in memory while it is small."""
         return self._folder.temporary_file()
-
-    def add_cleanup(self, action: Callable[[], None]) -> None:
-        """Register an action for the end of the job, whether it succeeds or not."""
-        self._actions.append(action)
-
-    def clean_up(self) -> None:
-        """Run the registered actions at the end of the job, whether it succeeds or not."""
-        for action in self._actions:
-            action()
 
     # -- reporting ----------------------------------------------------------------------------
 

@@ -19,14 +19,9 @@ EXPORTERS: dict[str, type[Exporter]] = {}
 
 
 class Exporter(ABC):
-    """Writes records in one format, with as little memory as possible. Used by one thread.
-
-    format: its name.
-    has_types: whether columns may have the types of the Arrow table that was packed.
-    """
+    """Writes records in one format, with as little memory as possible. Used by one thread."""
 
     format: ClassVar[str]
-    has_types: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, format: str | None = None) -> None:
         super().__init_subclass__()
@@ -43,9 +38,8 @@ class Exporter(ABC):
             MissingExtraError: the package of the format is not installed.
         """
 
-    def formats_of(self, dataset: Dataset) -> Mapping[str, Any]:
-        """Return how other formats describe the features, as in `Manifest`, for tasks."""
-        return dataset.view.formats
+    def abandon(self) -> None:  # noqa: B027
+        """Called when the job ends, also with an error."""
 
 
 class FolderExporter(Exporter):
@@ -55,7 +49,6 @@ class FolderExporter(Exporter):
     def add(self, example: Features, split: str, position: int) -> None:
         """Write one example."""
 
-    @abstractmethod
     def finish(self) -> None:
         """Write the remaining files, such as lists and indexes."""
 
@@ -72,17 +65,15 @@ class FileExporter(Exporter):
     """Writes files that are independent of each other, so that tasks can write them.
 
     suffix: of their names.
-    is_sized: whether a split has several files, each of about the same size.
     overhead_bytes: what a record takes in a file, about, in addition to its own bytes.
     """
 
     suffix: ClassVar[str]
-    is_sized: ClassVar[bool] = False
     overhead_bytes: ClassVar[int] = 0
 
-    def file_name(self, split: str) -> str:
-        """Return the name of the only file of a split, given its name in paths."""
-        return f"{split}{self.suffix}"
+    def formats_of(self, dataset: Dataset) -> Mapping[str, Any]:
+        """Return how other formats describe the features, as in `Manifest`, for tasks."""
+        return dataset.view.formats
 
     def file_names(self, split: str, count: int) -> Sequence[str]:
         """Return the names of several files of a split, given its name in paths."""
@@ -104,23 +95,15 @@ class FileExporter(Exporter):
 
 
 class ExampleFiles(FileExporter):
-    """Writes examples."""
+    """Writes examples; a split has several files of about the same size."""
 
     @abstractmethod
     def add(self, example: Features) -> None:
         """Write one example to the file that was begun last; raises as `FolderExporter.add`."""
 
 
-class PayloadFiles(FileExporter):
-    """Writes the payloads of records unchanged."""
-
-    @abstractmethod
-    def add(self, payload: bytes) -> None:
-        """Write one payload to the file that was begun last."""
-
-
 class TableFiles(FileExporter):
-    """Writes records as columns.
+    """Writes records as columns; a split has one file.
 
     decoder: decodes the records for `add`; made by `begin`.
     """

@@ -85,45 +85,28 @@ class TakenNames:
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
-        self._next: dict[tuple[int, int], int] = {}  # (stem, digits of the number) -> next number
+        self._numbers = count(2)
 
     def take(self, parts: Sequence[str], files: Sequence[tuple[str, str]]) -> tuple[str, ...]:
         """Reserve a name for files that belong together, such as an image and its mask.
+
+        Numbers are never tried twice, so that many equal names take linear time.
 
         Returns:
             `parts`, the last one with a number if a name is already in use.
         """
         *folders, last = parts
         longest = max(len(suffix.encode()) for _, suffix in files)
-        name = _cut(last, longest)
-        if self._is_new(self._keys((*folders, name), files)):
-            return (*folders, name)
-        for digits in count(1):
-            # names cut to the same stem share its numbers, so that each is tried only once
-            stem = _cut(last, longest + digits + 1)
-            place = (self._keys((*folders, stem), files)[0], digits)
-            for number in range(self._next.get(place, max(2, 10 ** (digits - 1))), 10**digits):
-                self._next[place] = number + 1
-                if self._is_new(self._keys((*folders, f"{stem}-{number}"), files)):
-                    return (*folders, f"{stem}-{number}")
-        raise AssertionError("there is always another number")
-
-    def _is_new(self, keys: Sequence[int]) -> bool:
-        """Reserve names if all of them are unused. Returns whether they were."""
-        if not self._taken.isdisjoint(keys):
-            return False
-        self._taken.update(keys)
-        return True
-
-    @staticmethod
-    def _keys(parts: Sequence[str], files: Sequence[tuple[str, str]]) -> list[int]:
-        stem = "/".join(parts)
-        return [hash(_folded(f"{folder}/{stem}{suffix}")) for folder, suffix in files]
-
-
-def _cut(part: str, size_bytes: int) -> str:
-    """`part`, cut so that this number of bytes can follow."""
-    return shortened(part, "x" * size_bytes)[: -size_bytes or None]
+        mark = ""
+        while True:
+            room = longest + len(mark)
+            name = shortened(last, "x" * room)[: -room or None] + mark
+            stem = "/".join((*folders, name))
+            keys = [hash(_folded(f"{folder}/{stem}{suffix}")) for folder, suffix in files]
+            if self._taken.isdisjoint(keys):
+                self._taken.update(keys)
+                return (*folders, name)
+            mark = f"-{next(self._numbers)}"
 
 
 def _folded(text: str) -> str:

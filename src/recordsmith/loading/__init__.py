@@ -20,7 +20,6 @@ from recordsmith.loading.features import (
 from recordsmith.loading.loader import Loader
 from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.loading.order.buckets import BucketBySize
-from recordsmith.loading.order.buffer_shuffle import BufferShuffle
 from recordsmith.loading.order.mix import Mix
 from recordsmith.loading.order.shuffle import BlockShuffle
 
@@ -28,7 +27,6 @@ __all__ = [
     "BlockShuffle",
     "Boxes",
     "BucketBySize",
-    "BufferShuffle",
     "Bytes",
     "EntrySpec",
     "Examples",

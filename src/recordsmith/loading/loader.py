@@ -19,8 +19,8 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import DataError, OptionError, option
-from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedSteps
-from recordsmith.loading.batches.batch import BatchJob, BatchResult, HeldRecords
+from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedRecords, FetchedSteps
+from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import batch_maker
 from recordsmith.loading.batches.engine import BatchEngine
 from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
@@ -30,7 +30,6 @@ from recordsmith.loading.loader_stats import LoaderStats, Tally
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.buckets import BucketBySize
-from recordsmith.loading.order.buffer_shuffle import BufferShuffle
 from recordsmith.loading.order.mix import Mix
 from recordsmith.loading.order.rank_share import LastBatch
 from recordsmith.loading.order.schedule import EpochProgress, Step
@@ -40,7 +39,7 @@ from recordsmith.work import processor_count
 
 _NAMES_SHOWN = 8
 
-HeldSteps: TypeAlias = "Iterable[tuple[Step, HeldRecords | None]]"
+HeldSteps: TypeAlias = Iterable[tuple[Step, FetchedRecords | None]]
 
 
 class Loader:
@@ -61,7 +60,7 @@ class Loader:
         features: Features | None = None,
         *,
         batch_size: int,
-        shuffle: bool | BlockShuffle | BufferShuffle = False,
+        shuffle: bool | BlockShuffle = False,
         buckets: BucketBySize | None = None,
         seed: int = 0,
         epochs: int | None = 1,
@@ -85,8 +84,7 @@ class Loader:
                 from the schema; an image gets the size of all images. None for every feature of
                 the schema that has a kind; images are bytes then.
             batch_size: examples in a batch of one rank.
-            shuffle: True shuffles all records; a BlockShuffle reads neighbouring records together;
-                a BufferShuffle is for compressed shards, which support only sequential reads.
+            shuffle: True shuffles all records; a BlockShuffle reads neighbouring records together.
             buckets: batches records of similar size together, to reduce padding.
             seed: for the order and everything else that is random.
             epochs: how many times each iteration reads the dataset; None for an endless iteration.

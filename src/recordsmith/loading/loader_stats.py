@@ -114,8 +114,7 @@ class LoaderStats(Report):
             return (
                 f"The network is the bottleneck: the loop waited {percent(share)} of the time for "
                 f"batches, while records arrived at {self.bytes_per_second / 1e6:,.1f} MB/s. A "
-                "machine near the data, a local cache or "
-                "shuffle=rs.BlockShuffle.for_dataset(dataset) would help."
+                "machine near the data, a local cache or shuffle=rs.BlockShuffle() would help."
             )
         if not self.thread_count:
             return (

@@ -13,10 +13,9 @@ from recordsmith.errors import OptionError, option
 from recordsmith.example import Schema
 from recordsmith.example.keys import IMAGE, is_mask_key
 from recordsmith.image.geometry.fit import FitKind
-from recordsmith.loading import BufferShuffle, Image, Loader, LoaderStats
+from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.loading.features import Feature
 from recordsmith.loading.number_options import whole_number
-from recordsmith.loading.order.link import measure_link
 from recordsmith.measuring.bench_report import BenchReport
 
 _PREVIEW_COUNT = 64
@@ -38,7 +37,7 @@ def bench(
     fit: FitKind = "resize",
     key: str | None = None,
     threads: int | None = None,
-    shuffle: bool | None = None,
+    shuffle: bool = True,
     skip_errors: int = 0,
     seconds: float = 10.0,
     on_update: OnUpdate | None = None,
@@ -56,7 +55,7 @@ def bench(
             `pad`, `size` is the length of the longer side.
         key: the feature that holds the images; None to detect it. Without images, all features are
             read as columns.
-        shuffle: whether to shuffle records. By default they are; compressed ones by BufferShuffle.
+        shuffle: whether to shuffle records.
         seconds: about how long to measure, in seconds.
         on_update: called with the current report, a few times per second.
 
@@ -81,30 +80,26 @@ def bench(
     key = _image_key(schema, key)
     image = None if key is None else _image_of(key, size, fit)
     shards = records_of(dataset).used_shards()
-    compressions = {shard.compression for shard in shards}
-    is_buffered = shuffle is None and bool(compressions - {"none"})
     with Loader(
         dataset,
         _columns(schema) if image is None else {"image": image},
         batch_size=batch_size,
-        shuffle=BufferShuffle() if is_buffered else shuffle is not False,
+        shuffle=shuffle,
         threads=threads,
         skip_errors=skip_errors,
         epochs=None,
     ) as loader:
-        link = measure_link(dataset)
         report = BenchReport(
             record_count=len(dataset),
             size_bytes=sum(shard.size_bytes for shard in shards),
             batch_size=batch_size,
             image_key=key,
             image="" if image is None else _describe_image(image),
-            compression="mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
             processor_count=loader.stats().processor_count,
-            cached_share=None if link is not None else cached_share(shards),
+            cached_share=cached_share(shards),
             thread_count=loader.stats().thread_count,
-            order="buffer" if is_buffered else "in order" if shuffle is False else "shuffled",
-            link=link,
+            order="shuffled" if shuffle else "in order",
+            is_remote=any(shard.is_remote for shard in shards),
             total_seconds=float(seconds),
         )
         return _measure(loader, report, on_update or (lambda _: None))
@@ -189,6 +184,8 @@ def _columns(schema: Schema) -> dict[str, Feature | str] | None:
 
 def cached_share(shards: Sequence[Shard]) -> float | None:
     """Estimate which share of files is in the page cache, without reading; None if unknown."""
+    if any(shard.is_remote for shard in shards):
+        return None
     sizes = [shard.size_bytes for shard in shards]
     step = max(1, sum(sizes) // _PAGES_PROBED)
     cached_count, probed_count, first = 0, 0, 0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from recordsmith.errors import SHOWN_RECORDS, DataError
-from recordsmith.loading import BlockShuffle, LoaderStats
-from recordsmith.loading.order.link import Link
+from recordsmith.loading import LoaderStats
 from recordsmith.reports import Bar, Example, Place, ReportContent, ReportTable, ShownFinding
 from recordsmith.summaries import Report
 from recordsmith.words import count as format_count
@@ -27,17 +26,16 @@ class BenchReport(Report):
     image_key: the feature whose images are decoded; None where there are none: then all
         features are read as columns.
     image: how images are decoded, as text.
-    compression: of the shards: none, gzip, zlib or mixed.
     processor_count: the number of available processors.
     cached_share: the estimated share of the files in memory before the measurement; None if
         unknown.
     thread_count: the number of threads.
-    order: `in order`, `shuffled` or `buffer`.
+    order: `in order` or `shuffled`.
     total_seconds, elapsed_seconds: the time limit, and the time since the start.
     is_complete: whether the measurement is done.
     measured: the statistics of the loader after the warm-up; its `elapsed_seconds` are this time.
     cpu_seconds: CPU time of the process in this time.
-    link: the network between this machine and the dataset; None if the dataset is local.
+    is_remote: whether the dataset is read over a network.
     skipped: the errors of skipped records.
     """
 
@@ -46,7 +44,6 @@ class BenchReport(Report):
     batch_size: int
     image_key: str | None
     image: str
-    compression: str
     processor_count: int
     cached_share: float | None
     thread_count: int
@@ -56,7 +53,7 @@ class BenchReport(Report):
     is_complete: bool = False
     measured: LoaderStats = field(default_factory=LoaderStats)
     cpu_seconds: float = 0.0
-    link: Link | None = None
+    is_remote: bool = False
     skipped: tuple[DataError, ...] = ()
 
     @property
@@ -83,10 +80,10 @@ class BenchReport(Report):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Sentences on what limits the loader, based on these figures; the network comes first."""
+        """Sentences on what limits the loader, based on these figures."""
         if not self.measured.batch_count:
             return ()
-        return (*_on_link(self), *_on_stages(self), *_on_dataset(self))
+        return (*_on_stages(self), *_on_dataset(self))
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON-able dict; counts are named records, threads."""
@@ -96,7 +93,6 @@ class BenchReport(Report):
             "batch_size": self.batch_size,
             "image_key": self.image_key,
             "image": self.image,
-            "compression": self.compression,
             "processors": self.processor_count,
             "cached_share": self.cached_share,
             "threads": self.thread_count,
@@ -105,7 +101,7 @@ class BenchReport(Report):
             "is_complete": self.is_complete,
             "measured": self.measured.to_json(),
             "cpu_seconds": self.cpu_seconds,
-            "link": None if self.link is None else asdict(self.link),
+            "is_remote": self.is_remote,
             "skipped": list(map(str, self.skipped)),
             "advice": list(self.advice),
         }
@@ -154,27 +150,6 @@ class BenchReport(Report):
         )
 
 
-def _on_link(report: BenchReport) -> Iterator[str]:
-    link = report.link
-    if link is None:
-        return
-    if not link.is_measurable:
-        yield (
-            f"The dataset is too small to measure the network: all of it is "
-            f"{_rounded(link.dataset_bytes / 1e6)} MB. Use shuffle=True."
-        )
-        return
-    yield (
-        f"A request takes {_rounded(1000 * link.latency_seconds)} ms to its first byte, then "
-        f"{_megabytes(link.request_bytes_per_second)} arrive; several requests together get "
-        f"{_megabytes(link.bytes_per_second)}."
-    )
-    yield (
-        "To read records near each other together, write this line into your program, the same for "
-        f"all ranks: shuffle=rs.{BlockShuffle.for_link(link)}"
-    )
-
-
 def _on_stages(report: BenchReport) -> Iterator[str]:
     """What limits the loader, and how fast a training step may be."""
     yield report.measured.bottleneck
@@ -189,7 +164,7 @@ def _on_stages(report: BenchReport) -> Iterator[str]:
 
 def _on_dataset(report: BenchReport) -> Iterator[str]:
     share = report.cached_share
-    if report.link is None:
+    if not report.is_remote:
         if share is None:
             yield "Whether the files were in the page cache is unknown."
         elif share >= _MOSTLY_CACHED:
@@ -199,21 +174,11 @@ def _on_dataset(report: BenchReport) -> Iterator[str]:
             )
         else:
             yield f"{percent(share)} of the files were in the page cache at the beginning."
-    if report.compression != "none":
-        yield (
-            f"The shards are compressed ({report.compression}), so every rank decompresses all of "
-            "them, and records are only shuffled with their neighbours. `recordsmith pack PATH OUT "
-            "--format shards` writes uncompressed shards."
-        )
     if report.record_count < report.batch_size:
         yield (
             f"The dataset has less than a batch of records: each batch was an epoch of "
             f"{report.record_count:,}."
         )
-
-
-def _megabytes(bytes_per_second: float) -> str:
-    return f"{_rounded(bytes_per_second / 1e6)} MB/s"
 
 
 def _rounded(number: float) -> str:

@@ -85,7 +85,7 @@ import recordsmith.torch
 
 $dataset
 $left_out$features
-loader = rs.Loader(dataset, features, batch_size=32, shuffle=$shuffle)
+loader = rs.Loader(dataset, features, batch_size=32, shuffle=True)
 
 for batch in recordsmith.torch.batches(loader):
     for key, value in batch.items():
@@ -175,8 +175,7 @@ def dali(description: Description) -> str:
 
 def torch(description: Description) -> str:
     """A program with recordsmith.torch."""
-    shuffle = "True" if description.compression == "none" else "rs.BufferShuffle()"
-    return _TORCH.substitute(_loader_lines(description), shuffle=shuffle)
+    return _TORCH.substitute(_loader_lines(description))
 
 
 def grain(description: Description) -> str:

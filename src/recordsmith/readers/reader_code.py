@@ -20,7 +20,7 @@ _PROGRAMS = {
     "dali": programs.dali,
     "grain": programs.grain,
 }
-_NEED_RANDOM_ACCESS = ("dali", "grain")
+_NEED_RANDOM_ACCESS = ("dali", "grain", "torch")
 _OTHER_PAYLOADS = {
     "ELWC": "ranking lists (ELWC)",
     "Event": "TensorBoard events",
@@ -77,6 +77,6 @@ def reader_code(
         raise OptionError(
             f"{description.name} is compressed with {description.compression}, but {reader} needs "
             "random access",
-            remedy="Write uncompressed shards with `recordsmith pack PATH OUT --format shards`.",
+            remedy="Write uncompressed shards with `recordsmith reshard PATH OUT`.",
         )
     return _PROGRAMS[reader](description)

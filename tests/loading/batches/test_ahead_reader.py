@@ -27,7 +27,6 @@ COUNTS = (9, 0, 14, 1, 17)  # 41
 LENGTHS = (0, 3000, 200)
 SHUFFLES = [
     False, True, rs.BlockShuffle(1, 1), rs.BlockShuffle(3, 2), rs.BlockShuffle(1000, 16),
-    rs.BufferShuffle(7),
 ]  # fmt: skip
 
 

@@ -236,9 +236,6 @@ def test_mixes_that_make_no_sense(small: Any, datasets: list[rs.Dataset], tmp_pa
     for length in (0, 1.5, 2**31 + 1):
         with pytest.raises(rs.OptionError) as caught:
             rs.Mix([(a, 1)], length=length)  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError) as caught:
-        small.loader(rs.Mix([(a, 1)]), batch_size=1, shuffle=rs.BufferShuffle())
-    assert caught.value.option == "shuffle"
     zipped = small.write_shards(tmp_path / "z", [2], ["gzip"])
     with pytest.raises(rs.OptionError) as caught:
         small.loader(rs.Mix([(a, 1), (zipped, 1)]), batch_size=1)

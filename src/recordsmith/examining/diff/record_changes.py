@@ -17,7 +17,7 @@ import numpy as np
 from recordsmith.errors import DataError
 from recordsmith.examining.diff.matching import digest_of
 from recordsmith.example import FeatureSchema, FeatureValue, Schema, SequenceExample, decode_payload
-from recordsmith.example.raw_fields import as_text
+from recordsmith.example.payload import as_text
 from recordsmith.words import shortened
 
 _VALUES_SHOWN = 4

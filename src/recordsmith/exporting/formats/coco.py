@@ -5,22 +5,19 @@
     masks/<split>/<name>.png             class masks, if any
 
 A box is x, y, width and height in pixels, as the shortest numbers that restore the same float32
-when a reader computes x / width and (x + w) / width. Instance masks become run lengths. An integer
-source id becomes the id of its image, unless an earlier image of the split has it; other images get
-unused ids. Images and annotations are written to temporary files and joined at the end, so memory
-holds one example.
+when a reader computes x / width and (x + w) / width. Instance masks become run lengths. If the
+first image of a split has an integer as its source id, the source ids are the ids of the images,
+which must differ; otherwise, an id is 1 + the position. Annotations are written to a temporary
+file, which is appended at the end, so memory holds one example.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import shutil
-from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -47,22 +44,18 @@ from recordsmith.exporting.images import (
 from recordsmith.image import decode_mask
 
 _INTEGER = re.compile("-?[0-9]{1,19}")
-_NO_ID = b'{"id": null, '
-_NO_IMAGE_ID = b', "image_id": null, '
-_LONGEST_START = b'{"id": 9223372036854775807, "image_id": null, '
 
 
 @dataclass
 class _Split:
-    """The parts of one JSON file."""
+    """The JSON file of a split, its annotations so far, and the ids of its images."""
 
-    images: IO[bytes]
+    name: str
+    file: BinaryIO
     annotations: IO[bytes]
+    keeps_ids: bool
     ids: set[int] = field(default_factory=set)
-    image_count: int = 0
     annotation_count: int = 0
-    missing: array[int] = field(default_factory=lambda: array("q"))
-    """The number of annotations of each image without an id; ids are assigned at the end."""
 
 
 class CocoFiles(BoxFolder, format="coco"):
@@ -83,24 +76,32 @@ class CocoFiles(BoxFolder, format="coco"):
         if not image.height:
             raise SourceError("the size of the image is unknown")
         annotations = self._annotations(example, image)
+        source_id = _source_id(example)
+        part = self._splits.get(split)
+        keeps_ids = source_id is not None if part is None else part.keeps_ids
+        image_id = source_id if keeps_ids else 1 + out.position
+        if image_id is None or (part is not None and image_id in part.ids):
+            problem = "is not an integer" if image_id is None else "is that of an earlier image"
+            raise SourceError(
+                f"its {SOURCE_ID} {problem}, and the first image has an integer",
+                remedy=f"Or number the images: drop {SOURCE_ID} with `recordsmith edit` first.",
+            )
         folder = out.split_name(split)
         name, suffix = out.write_image(example, image, folder, mask=mask, masks=f"masks/{folder}")
-        part = self._part(split)
-        image_id = self._image_id(example, part)
-        if image_id is None:
-            part.missing.append(len(annotations))
+        if part is None:
+            part = self._splits[split] = self._begin_split(split, keeps_ids)
         document = {
             "id": image_id,
             "file_name": f"{name}{suffix}",
             "width": image.width,
             "height": image.height,
         }
-        _append(part.images, part.image_count, document)
-        part.image_count += 1
+        _append(part.file, bool(part.ids), document)
+        part.ids.add(image_id)
         for annotation in annotations:
             self._annotation_count += 1
             document = {"id": self._annotation_count, "image_id": image_id, **annotation}
-            _append(part.annotations, part.annotation_count, document)
+            _append(part.annotations, bool(part.annotation_count), document)
             part.annotation_count += 1
 
     def finish(self) -> None:
@@ -108,40 +109,18 @@ class CocoFiles(BoxFolder, format="coco"):
         categories = [
             {"id": label, "name": name} for label, name in sorted(self._classes.names.items())
         ]
-        taken = set[int]().union(*(part.ids for part in self._splits.values()))
-        free = (number for number in itertools.count(1) if number not in taken)
-        for split in self._out.splits:
-            if split not in self._splits:
-                continue
-            part = self._splits[split]
-            ids = list(itertools.islice(free, len(part.missing)))
-            owners = (owner for owner, count in zip(ids, part.missing, strict=True)
-                      for _ in range(count))  # fmt: skip
-            name = f"annotations/instances_{self._out.split_name(split)}.json"
-            with self._out.opened(name) as file:
-                file.write(b'{"images": [')
-                _copy(part.images, file, _NO_ID, iter(ids))
-                file.write(b'\n], "annotations": [')
-                _copy(part.annotations, file, _NO_IMAGE_ID, owners)
-                file.write(b'\n], "categories": ')
-                file.write(json.dumps(categories).encode() + b"}\n")
+        for part in self._splits.values():
+            part.file.write(b'\n], "annotations": [')
+            part.annotations.seek(0)
+            shutil.copyfileobj(part.annotations, part.file)
+            part.file.write(b'\n], "categories": ' + json.dumps(categories).encode() + b"}\n")
+            self._out.close(part.name)
 
-    def _part(self, split: str) -> _Split:
-        if split not in self._splits:
-            self._splits[split] = _Split(self._out.temporary_file(), self._out.temporary_file())
-        return self._splits[split]
-
-    def _image_id(self, example: Features, part: _Split) -> int | None:
-        """The id of the record, if it is an integer that no earlier record uses."""
-        text = get_text(example, SOURCE_ID) or ""
-        number = int(text) if _INTEGER.fullmatch(text) else None
-        if number is None or not -(2**63) <= number < 2**63:
-            return None
-        if number in part.ids:
-            self._out.warn(f"the id {number} is already used by an earlier record")
-            return None
-        part.ids.add(number)
-        return number
+    def _begin_split(self, split: str, keeps_ids: bool) -> _Split:
+        name = f"annotations/instances_{self._out.split_name(split)}.json"
+        file = self._out.open(name)
+        file.write(b'{"images": [')
+        return _Split(name, file, self._out.temporary_file(), keeps_ids)
 
     def _annotations(self, example: Features, image: ExportedImage) -> list[dict[str, Any]]:
         if not has_objects(example):
@@ -189,19 +168,13 @@ def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:
     return {"size": [image.height, image.width], "counts": np.diff(bounds).tolist()}
 
 
-def _append(file: IO[bytes], count: int, document: dict[str, Any]) -> None:
-    comma = b"," if count else b""
+def _source_id(example: Features) -> int | None:
+    """Return the source id of a record if it is an integer."""
+    text = get_text(example, SOURCE_ID) or ""
+    number = int(text) if _INTEGER.fullmatch(text) else 2**63
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _append(file: IO[bytes], has_earlier: bool, document: dict[str, Any]) -> None:
+    comma = b"," if has_earlier else b""
     file.write(comma + b"\n" + json.dumps(document, allow_nan=False).encode())
-
-
-def _copy(part: IO[bytes], file: IO[bytes], gap: bytes, numbers: Iterator[int]) -> None:
-    """Copy all lines, and insert the next number at each gap."""
-    part.seek(0)
-    for number in numbers:
-        for line in part:
-            if gap in line[: len(_LONGEST_START)]:
-                file.write(line.replace(b"null", b"%d" % number, 1))
-                break
-            file.write(line)
-    shutil.copyfileobj(part, file, 1 << 20)
-    part.close()

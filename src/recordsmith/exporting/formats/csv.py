@@ -1,23 +1,18 @@
-"""CSV: a row for each example and images as files, in the layout of Hugging Face's ImageFolder.
+"""CSV: a row for each example and a column for each feature that is not an image.
 
-    metadata.csv, <name>                     with images, named in the column file_name;
-    <split>/metadata.csv, <split>/<name>     if there are several splits
-    <split>.csv                              without images
+    <split>.csv
 
 A feature with at most one value fills a cell; others are JSON lists. Where the manifest has the
 types of the table that was packed, times are ISO 8601 and booleans true or false. An absent feature
-leaves its cell empty. The column label is the class; label_id is its number, unless it follows from
-the order of the names. Format, height and width of the image have no column. Other images of an
-example are in folders of their own, named in columns that end in file_name. Bytes that are neither
-text nor an image are base64, in a column that ends in /base64. A float has the fewest digits that
-read back as the same number, and a dot or an exponent. Needs pyarrow.
+leaves its cell empty. Bytes that are not text are base64, in a column that ends in /base64. A float
+has the fewest digits that read back as the same number, and a dot or an exponent. Needs pyarrow.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,118 +24,68 @@ from recordsmith.arrow.schema import columns_of
 from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
-from recordsmith.example import Features, FeatureSchema
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
+from recordsmith.example.keys import IMAGE
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
-from recordsmith.exporting.image_columns import (
-    check_names,
-    convert_images,
-    description_keys,
-    image_keys,
-)
-from recordsmith.exporting.images import read_image
-from recordsmith.exporting.safe_names import safe_part
 
-FILE_NAME = "file_name"
 _NEEDS_QUOTES = '[",\r\n]'
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 _EXPONENT_FROM = 1e10  # in the text that pyarrow makes of a float
 
 
 class CsvTables(TableFiles, format="csv"):
-    """Writes tables and image files."""
+    """Writes tables."""
 
     suffix = ".csv"
-    has_types = True
     decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
-        self.decoder = ArrowDecoder(dataset.schema, types=dataset.view.arrow_types())
         self._out = out
-        self._folders = _image_folders(image_keys(dataset.schema.features))
-        self._features = {key: found[-1] for key, found in columns_of(dataset.schema).items()}
-        hidden = description_keys(self._folders)
-        names = dataset.class_names or ()
-        if CLASS_TEXT in self._features and list(names) == sorted(name or "" for name in names):
-            hidden |= {CLASS_LABEL}  # follows from the order of the names
-        headings = {
-            key: self._heading(key, feature)
-            for key, feature in self._features.items()
-            if key not in hidden
+        features = {key: path[-1] for key, path in columns_of(dataset.schema).items()}
+        self._images = [
+            key for key, feature in features.items() if feature.content == "image" or key == IMAGE
+        ]
+        self._is_single = {
+            key: feature.max_length <= 1
+            for key, feature in sorted(features.items())
+            if key not in self._images
         }
-        check_names(headings.values())
-        self._columns = dict(
-            sorted(headings.items(), key=lambda item: (item[1] != FILE_NAME, item[1]))
-        )
-
-    def file_name(self, split: str) -> str:
-        if not self._folders:
-            return super().file_name(split)
-        return f"{split}/metadata.csv" if len(self._out.splits) > 1 else "metadata.csv"
-
-    def file_names(self, split: str, count: int) -> Sequence[str]:
-        if self._folders:
+        if self._images and not self._is_single:
             raise OptionError(
-                "with images, csv has one table for all records, so tasks cannot write it",
-                option="engine",
-                remedy="Choose webdataset or huggingface, or export without an engine.",
+                "a CSV cannot hold images, and the records have nothing else",
+                option="format",
+                value="csv",
+                remedy="Choose folder, parquet or huggingface.",
             )
-        return super().file_names(split, count)
+        self._headings = [
+            f"{key}/base64"
+            if features[key].kind == "bytes" and features[key].content != "text"
+            else key
+            for key in self._is_single
+        ]
+        columns = [*self._is_single, *self._images]
+        self.decoder = ArrowDecoder(dataset.schema, columns, types=dataset.view.arrow_types())
 
     def open(self, name: str, split: str) -> None:
-        self._name, self._place = name, name.rpartition("/")[0]
+        self._name = name
         self._file = self._out.open(name)
-        headings = [cells(import_pyarrow().array([heading])) for heading in self._columns.values()]
+        headings = [cells(import_pyarrow().array([heading])) for heading in self._headings]
         self._file.write(lines(headings, 1))
 
     def add(self, row_count: int, position: Callable[[int], int]) -> int:
         batch = self.decoder.finish()
-        names: dict[str, list[str | None]] = {}
-        if self._folders:
-            batch, names = convert_images(
-                batch, list(self._folders), self._out, position, self._write_image
-            )
+        for key in self._images:
+            image_count = len(batch) - batch.column(key).null_count
+            self._out.tally.dropped_features[key] += image_count
         columns = [
-            cells(import_pyarrow().array(names[key], "string"))
-            if key in names
-            else cells(batch.column(key), is_single=self._features[key].max_length <= 1)
-            for key in self._columns
+            cells(batch.column(key), is_single=is_single)
+            for key, is_single in self._is_single.items()
         ]
-        if len(batch):
-            self._file.write(lines(columns, len(batch)))
+        self._file.write(lines(columns, len(batch)))
         return len(batch)
 
     def close(self) -> None:
         self._out.close(self._name)
-
-    def _heading(self, key: str, feature: FeatureSchema) -> str:
-        if key in self._folders:
-            return "_".join(part for part in (self._folders[key], FILE_NAME) if part)
-        if key == CLASS_TEXT:
-            return "label"
-        if key == CLASS_LABEL:
-            return "label_id"
-        is_text = feature.kind != "bytes" or feature.content == "text"
-        return key if is_text else f"{key}/base64"
-
-    def _write_image(self, example: Features, key: str) -> str:
-        """Write an image. Returns its path relative to the table."""
-        out = self._out
-        image = read_image(example if key == IMAGE else {IMAGE: example[key]}, out.warn)
-        inner = self._folders[key]
-        folder = "/".join(part for part in (self._place, inner) if part)
-        name, suffix = out.name_image(example, image, folder)
-        out.write(f"{folder}/{name}{suffix}".lstrip("/"), image.data)
-        return f"{inner}/{name}{suffix}".lstrip("/")
-
-
-def _image_folders(images: list[str]) -> dict[str, str]:
-    """The folders of images by feature; the first has none."""
-    return {
-        key: "" if not number else "mask" if key == MASK else safe_part(key.replace("/", "-"))
-        for number, key in enumerate(images)
-    }
 
 
 def cells(column: Any, *, is_single: bool = False) -> Any:

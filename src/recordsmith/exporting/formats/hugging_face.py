@@ -17,39 +17,37 @@ from typing import Any
 
 import numpy as np
 
+from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import Features
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK
+from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
+from recordsmith.example import Features, FeatureSchema, FeatureValue
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, IMAGE, MASK, SOURCE_ID
 from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
 from recordsmith.exporting.exporter import WrittenFile
-from recordsmith.exporting.formats.arrow import ParquetTables
-from recordsmith.exporting.image_columns import (
-    check_names,
-    convert_images,
-    description_keys,
-    image_keys,
-)
-from recordsmith.exporting.images import read_image
+from recordsmith.exporting.formats.parquet import ParquetTables
+from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
 
 _CARD = "README.md"
 _NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")
 _NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
+_DESCRIPTION = IMAGE_KEYS | {SOURCE_ID}
 
 
 class HuggingFaceTables(ParquetTables, format="huggingface"):
     """Writes Parquet with the types of `datasets` in its metadata."""
 
-    has_types = False
+    _restores_types = False
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
         import pyarrow as pa
 
-        self._images = image_keys(dataset.schema.features)
+        self._images = _image_keys(dataset.schema.features)
         names = _unique_names(dataset.class_names)
         image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-        hidden = description_keys(self._images)
+        hidden = set(IMAGE_KEYS - {IMAGE}) if IMAGE in self._images else set()
+        if MASK in self._images:
+            hidden |= MASK_KEYS - {MASK}
         if CLASS_LABEL in self.decoder.schema.names and names:
             hidden |= {CLASS_TEXT}
         self._fields: dict[str, Any] = {}
@@ -64,13 +62,15 @@ class HuggingFaceTables(ParquetTables, format="huggingface"):
             if key in self._images:
                 self._fields[key] = pa.field(name, image)
                 types[name] = {"_type": "Image"}
-            elif field.metadata.get(b"tfrecord.content") == b"image":
-                types[name] = _list_type(field.type, {"_type": "Image"})
-                self._fields[key] = pa.field(name, _of_values(field.type, image))
             elif names and b"tfrecord.class_names" in field.metadata:
                 self._class_counts[key] = len(names)
                 types[name] = _list_type(field.type, {"names": names, "_type": "ClassLabel"})
-        check_names(field.name for field in self._fields.values())
+        columns = {field.name for field in self._fields.values()}
+        if len(columns) < len(self._fields):
+            raise OptionError(
+                "two features would become columns with the same name",
+                remedy="Rename one of them, or choose another format.",
+            )
         metadata = {"huggingface": json.dumps({"info": {"features": types}})}
         self._schema = pa.schema(self._fields.values(), metadata)
 
@@ -106,14 +106,37 @@ class HuggingFaceTables(ParquetTables, format="huggingface"):
         batch = super()._batch(position)
         for key, count in self._class_counts.items():
             _check_classes(key, batch.column(key), count)
-        batch, images = convert_images(batch, self._images, self._out, position, self._image)
+        batch, images = self._convert_images(batch, position)
         columns = [
-            pa.array(images[key], field.type)
-            if key in images
-            else _as_images(batch.column(key), field.type)
+            pa.array(images[key], field.type) if key in images else batch.column(key)
             for key, field in self._fields.items()
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _convert_images(
+        self, batch: Any, position: Callable[[int], int]
+    ) -> tuple[Any, dict[str, list[Any]]]:
+        """Return the rows that are not skipped, and their images by key; None for missing ones."""
+        keys = [key for key in batch.schema.names if key in _DESCRIPTION or key in self._images]
+        converted: dict[str, list[Any]] = {key: [] for key in self._images}
+        kept = []
+        for row, values in enumerate(batch.select(keys).to_pylist()):
+            example = {key: _feature(value) for key, value in values.items() if value is not None}
+            self._out.position = position(row)
+            try:
+                results = [
+                    self._image(example, key) if len(example.get(key, ())) else None
+                    for key in self._images
+                ]
+            except SourceError as error:
+                self._out.skip(error)
+                continue
+            kept.append(row)
+            for key, result in zip(self._images, results, strict=True):
+                converted[key].append(result)
+        if len(kept) < len(batch):
+            batch = batch.take(import_pyarrow().array(kept, "int64"))
+        return batch, converted
 
     def _image(self, example: Features, key: str) -> dict[str, Any]:
         image = read_image(example if key == IMAGE else {IMAGE: example[key]}, self._out.warn)
@@ -126,31 +149,24 @@ def _unique_names(class_names: Sequence[str | None] | None) -> list[str] | None:
     return names if names and len(set(names)) == len(names) else None
 
 
-def _of_values(arrow_type: Any, value: Any) -> Any:
-    """Return a type of lists with other values."""
-    import pyarrow as pa
+def _image_keys(features: Mapping[str, FeatureSchema]) -> list[str]:
+    """Return the features with one image in each record; the main image is first."""
+    keys = [
+        key
+        for key, feature in features.items()
+        if feature.kind == "bytes"
+        and feature.max_length == 1
+        and (feature.content == "image" or (key == IMAGE and HEIGHT in features))
+    ]
+    return sorted(keys, key=lambda key: key != IMAGE)
 
-    if pa.types.is_large_list(arrow_type):
-        return pa.large_list(_of_values(arrow_type.value_type, value))
-    if pa.types.is_fixed_size_list(arrow_type):
-        return pa.list_(_of_values(arrow_type.value_type, value), arrow_type.list_size)
-    return value
 
-
-def _as_images(column: Any, arrow_type: Any) -> Any:
-    """Convert lists of encoded images to structs, as `datasets` requires, if that is the type."""
-    import pyarrow as pa
-
-    if column.type == arrow_type:
-        return column
-    if not hasattr(column, "values"):
-        paths = pa.nulls(len(column), pa.string())
-        return pa.StructArray.from_arrays([column.cast(pa.binary()), paths], ["bytes", "path"])
-    values = _as_images(column.values, arrow_type.value_type)
-    nulls = column.is_null() if column.null_count else None
-    if pa.types.is_fixed_size_list(arrow_type):
-        return pa.FixedSizeListArray.from_arrays(values, type=arrow_type, mask=nulls)
-    return pa.LargeListArray.from_arrays(column.offsets, values, mask=nulls)
+def _feature(value: Any) -> FeatureValue:
+    """Return the value of a cell as it is in a decoded example."""
+    values = value if isinstance(value, list) else [value]
+    if not values or isinstance(values[0], (bytes, str)):
+        return [item.encode() if isinstance(item, str) else item for item in values]
+    return np.array(values, np.int64 if isinstance(values[0], int) else np.float32)
 
 
 def _list_type(arrow_type: Any, value: dict[str, Any]) -> dict[str, Any]:

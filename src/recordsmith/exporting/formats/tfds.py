@@ -39,8 +39,6 @@ _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 class TfdsFiles(ExampleFiles, format="tfds"):
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
-    is_sized = True
-
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         out.rename_split = _split_name

@@ -58,7 +58,6 @@ class WebDatasetShards(ExampleFiles, format="webdataset"):
     """Writes tar files."""
 
     suffix = ".tar"
-    is_sized = True
     overhead_bytes = 2 * 1024  # a header for each of two members, and about as much padding
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

@@ -1,18 +1,19 @@
 """Reads records over a network before the steps that use them.
 
-The rounds that `rounds` plans are read in threads of their own, several at the same time.
+`Rounds` plans rounds, which threads of their own read, several at the same time.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import pairwise
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from recordsmith.dataset import Faults
 from recordsmith.errors import DataError, FileAccessError
 from recordsmith.example import BytesArray
 from recordsmith.loading.batches.engine import BatchEngine
-from recordsmith.loading.batches.sequential_reader import Runs, StepPart, step_parts
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.schedule import Step
 
@@ -46,6 +46,45 @@ class PlannedRecords(Protocol):
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
         """Return the sizes of the payloads at many positions: int64, (count,)."""
+
+
+Runs: TypeAlias = Callable[[int, Int64Array], "Int64Array | None"]
+"""Called as `runs(epoch, places)`; returns the number of the run of each place, None if there are
+no runs."""
+
+
+class StepPart(NamedTuple):
+    """The records begin:end of a step, which are in one run."""
+
+    step: Step
+    begin: int
+    end: int
+    run: object
+
+    @property
+    def positions(self) -> Int64Array:
+        """The positions of its records."""
+        return self.step.positions[self.begin : self.end]
+
+    @property
+    def completes_step(self) -> bool:
+        """Whether it is the last part of its step."""
+        return self.end == len(self.step.positions)
+
+
+def step_parts(steps: Iterable[Step], runs: Runs) -> Iterator[StepPart]:
+    """Yield the parts of steps, in order; without runs, each step is one part."""
+    run: object = None
+    for number, step in enumerate(steps):
+        of_places = runs(step.epoch, step.places)
+        if of_places is None or not len(of_places):
+            run = run if of_places is not None else number
+            yield StepPart(step, 0, len(step.positions), run)
+            continue
+        cuts = [0, *(np.flatnonzero(np.diff(of_places)) + 1).tolist(), len(of_places)]
+        for begin, end in pairwise(cuts):
+            run = (step.epoch, int(of_places[begin]))
+            yield StepPart(step, begin, end, run)
 
 
 @dataclass

@@ -21,6 +21,7 @@ from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
+from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
     UserFunctions,
@@ -55,20 +56,6 @@ class RecordSource(Protocol):
 
     def locate_record(self, position: int) -> RecordLocation:
         """Return the file, number and offset of a record."""
-
-
-class HeldRecords(Protocol):
-    """The records of one step, which were read in advance.
-
-    seconds: how long reading took before the step was returned, for it or for later ones.
-    """
-
-    seconds: float
-
-    def read_records(
-        self, positions: Int64Array, allocate: AllocateBytes = empty_bytes
-    ) -> BytesArray:
-        """Return the payloads at many positions of the step."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +116,7 @@ class BatchMaker:
         self,
         step: Step,
         allocate: Allocate = empty,
-        held: HeldRecords | None = None,
+        held: FetchedRecords | None = None,
         threads: int = 1,
     ) -> BatchJob:
         """Return a job that makes one batch."""
@@ -168,7 +155,7 @@ class BatchJob:
         maker: BatchMaker,
         step: Step,
         allocate: Allocate,
-        held: HeldRecords | None,
+        held: FetchedRecords | None,
         threads: int,
     ) -> None:
         self._maker = maker

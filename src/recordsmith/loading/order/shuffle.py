@@ -10,7 +10,6 @@ which suits disks and networks, and mixes only blocks within a window.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,49 +18,35 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.loading.number_options import record_count_number, seed_number
-from recordsmith.loading.order.link import Link, measure_link
 from recordsmith.permutation import Permutations
 
 
-def window_numbers(places: Int64Array, size: int, shift: int = 0) -> Int64Array:
-    """Return the window of each place: int64, (n,). The first window ends at place `shift`."""
-    return (places + (size - shift)) // size
-
-
-def mixed_in_windows(
-    places: Int64Array, count: int, size: int, *key: int | str, shift: int = 0
-) -> Int64Array:
+def mixed_in_windows(places: Int64Array, count: int, size: int, *key: int | str) -> Int64Array:
     """Return the place that comes at each place after shuffling within windows.
 
     Args:
         places: int64, (n,), from 0 to count - 1.
         size: places in a window; the last one may have fewer.
         key: the seed, and what distinguishes this order from others of the same seed.
-        shift: the end of the first window, from 0 to size - 1; 0 for a full window.
 
     Returns:
         int64, (n,).
     """
-    windows = window_numbers(places, size, shift)
-    begins = windows * size - (size - shift)
-    ends = np.minimum(begins + size, count)
-    np.maximum(begins, 0, out=begins)
-    lengths = ends - begins
+    windows = places // size
+    begins = windows * size
+    lengths = np.minimum(begins + size, count) - begins
     mixed = np.empty_like(places)
-    for length in np.unique(lengths).tolist():  # one or two, and one for the first window
+    for length in np.unique(lengths).tolist():  # one, and one for a shorter last window
         chosen = np.flatnonzero(lengths == length)
         orders = Permutations(length, *key)
         within = places[chosen] - begins[chosen]
-        mixed[chosen] = begins[chosen] + orders.numbers(windows[chosen], within)
+        mixed[chosen] = begins[chosen] + orders.numbers(windows[chosen] + 1, within)
     return mixed
 
 
 _MAX_PLACES = 2**60  # an int64, also if it is doubled
-_WINDOW_BYTES = 12 << 20  # of BlockShuffle over a network: the loader reads several windows ahead
-_FEWEST_BLOCKS = 16  # in a window
 
 
 class PositionOrder(ABC):
@@ -118,44 +103,6 @@ class BlockShuffle:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             object.__setattr__(self, name, record_count_number(name, value))
-
-    @classmethod
-    def for_dataset(cls, dataset: Dataset) -> BlockShuffle:
-        """Return sizes for a dataset over a network, from a measurement with about 8 requests.
-
-        A block is read in about twice the time of its first byte, and the blocks of a window are
-        read together. Two measurements can differ, but all ranks and resumed jobs need the same
-        sizes: write the result into your program. `recordsmith bench URL` prints it as well.
-
-        Warns:
-            RuntimeWarning: the dataset is smaller than 16 MiB, too small to measure; returns the
-                default sizes.
-
-        Raises:
-            FileAccessError: a shard cannot be read.
-
-        Example:
-            print(rs.BlockShuffle.for_dataset(dataset))
-        """
-        link = measure_link(dataset)
-        if link is not None and not link.is_measurable:
-            warnings.warn(
-                "the dataset is too small to measure the network: use shuffle=True",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        return cls() if link is None else cls.for_link(link)
-
-    @classmethod
-    def for_link(cls, link: Link) -> BlockShuffle:
-        """Return sizes for records over a measured network; the default if it is not measurable."""
-        if not link.is_measurable:
-            return cls()
-        latency_bytes = link.latency_seconds * link.request_bytes_per_second
-        block_bytes = min(latency_bytes, _WINDOW_BYTES / _FEWEST_BLOCKS)
-        record_bytes = max(1.0, link.record_bytes)
-        size = max(1, round(block_bytes / record_bytes))
-        return cls(size, max(_FEWEST_BLOCKS, int(_WINDOW_BYTES / (size * record_bytes))))
 
 
 class DatasetOrder(PositionOrder):

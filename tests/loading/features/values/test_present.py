@@ -98,9 +98,7 @@ def test_presence_is_that_of_the_keys(
     check(rs.Loader(dataset, FEATURES, batch_size=8, **options), expected)
 
 
-def test_compressed_selected_and_mixed(dataset: rs.Dataset, tmp_path: Path) -> None:
-    compressed = write(tmp_path / "b.tfrecord", "gzip")
-    check(rs.Loader(compressed, FEATURES, batch_size=5, shuffle=rs.BufferShuffle(9)), ALL)
+def test_selected_and_mixed(dataset: rs.Dataset) -> None:
     check(rs.Loader(dataset[5:30:3], FEATURES, batch_size=4), list(range(5, 30, 3)))
     check(rs.Loader(dataset.filter("id >= 20"), FEATURES, batch_size=4), list(range(20, COUNT)))
     mix = rs.Mix([(dataset, 0.5), (dataset[:10], 0.5)])

@@ -1,6 +1,6 @@
-"""Parquet and Feather: a table for each split with a row for each example, typed by the schema.
+"""Parquet: a table for each split with a row for each example, typed by the schema.
 
-    <split>.parquet or <split>.feather
+    <split>.parquet
 
 Columns are as in `recordsmith.arrow`, with the types of the Arrow table that was packed. Class
 names and the kinds of features are in the metadata of the fields. Memory holds one row group of a
@@ -9,7 +9,6 @@ split. Needs pyarrow.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -24,24 +23,28 @@ _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17
 
 
-class ArrowTables(TableFiles):
+class ParquetTables(TableFiles, format="parquet"):
     """Writes tables, many rows at a time."""
 
+    suffix = ".parquet"
     decoder: ArrowDecoder
+    _restores_types = True
+    _writer: Any = None
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        types = dataset.view.arrow_types() if self.has_types else None
-        self.decoder = ArrowDecoder(
-            dataset.schema, None, dataset.class_names, self._stored_types(types)
-        )
+        types = dataset.view.arrow_types() if self._restores_types else None
+        self.decoder = ArrowDecoder(dataset.schema, None, dataset.class_names, types)
         self._schema = self.decoder.schema
         if not self._schema.names and dataset.schema.record_count:
             raise OptionError("the records have no features, so a table would have no rows")
 
     def open(self, name: str, split: str) -> None:
+        import pyarrow.parquet as pq
+
         self._name, self._file = name, self._out.open(name)
-        self._writer = self._make_writer()
+        repeating = _repeating(self._schema)
+        self._writer = pq.ParquetWriter(self._file, self._schema, use_dictionary=repeating)
         self._batches: list[Any] = []
         self._row_count = self._size_bytes = 0
 
@@ -59,13 +62,10 @@ class ArrowTables(TableFiles):
         self._writer.close()
         self._out.close(self._name)
 
-    @abstractmethod
-    def _make_writer(self) -> Any:
-        """Return the writer of pyarrow for the file."""
-
-    def _stored_types(self, types: Any) -> Any:
-        """Return the types that the format can hold."""
-        return types
+    def abandon(self) -> None:
+        """Prevent the destructor from writing the footer to a closed file."""
+        if self._writer is not None:
+            self._writer.is_open = False
 
     def _batch(self, position: Callable[[int], int]) -> Any:
         """Return the rows in the decoder as a pyarrow.RecordBatch and empty it."""
@@ -76,46 +76,6 @@ class ArrowTables(TableFiles):
             self._writer.write_table(import_pyarrow().Table.from_batches(self._batches))
         self._batches = []
         self._row_count = self._size_bytes = 0
-
-
-class ParquetTables(ArrowTables, format="parquet"):
-    """Writes Parquet."""
-
-    suffix = ".parquet"
-    has_types = True
-
-    def _make_writer(self) -> Any:
-        import pyarrow.parquet as pq
-
-        writer = pq.ParquetWriter(self._file, self._schema, use_dictionary=_repeating(self._schema))
-
-        def abandon() -> None:
-            """Prevent the destructor from writing the footer to a closed file."""
-            writer.is_open = False
-
-        self._out.add_cleanup(abandon)
-        return writer
-
-
-class FeatherTables(ArrowTables, format="feather"):
-    """Writes Feather, whose files have only one dictionary for a column, so none are written."""
-
-    suffix = ".feather"
-    has_types = True
-
-    def _make_writer(self) -> Any:
-        pa = import_pyarrow()
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        return pa.ipc.new_file(self._file, self._schema, options=options)
-
-    def _stored_types(self, types: Any) -> Any:
-        is_dictionary = import_pyarrow().types.is_dictionary
-        return types and import_pyarrow().schema(
-            [
-                field.with_type(field.type.value_type) if is_dictionary(field.type) else field
-                for field in types
-            ]
-        )
 
 
 def _repeating(schema: Any) -> list[str]:
