@@ -63,7 +63,7 @@ class Side:
     def of(cls, dataset: Dataset) -> Side:
         """Return a side with the records of a dataset."""
         records = records_of(dataset)
-        if not records.positions.is_ascending:
+        if not records.is_in_file_order:
             raise OptionError(
                 "diff compares datasets in the order of their files",
                 option="dataset",
