@@ -23,10 +23,6 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "cli.execution": ("replaces closed standard streams", {"open", "os.open"}),
     "dataset.frames": ("names a type", {"mmap.mmap"}),
     "engines.processes": ("keeps standard output for results", {"os.dup", "os.fdopen"}),
-    "examining.verification.frame_ranges": (
-        "memory in huge pages, not of a file",
-        {"mmap.MADV_HUGEPAGE", "mmap.mmap"},
-    ),
     "readers.programs": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.remote.fsspec_store": ("calls a file system of fsspec", {".rmdir"}),

@@ -150,8 +150,7 @@ def test_shards_with_different_kinds(write, tmp_path: Path) -> None:
     assert error.defect is D.FEATURE_KIND
     assert error.path == str(tmp_path / "train-00002-of-00006.tfrecord")
     assert (error.feature, error.found) == ("score", "float")
-    for word in ("int64", "train-00000-of-00006.tfrecord", "and 3 other shards"):
-        assert word in error.expected
+    assert error.expected == "int64, as in most other shards"
 
 
 def test_mixed_kinds_in_the_manifest_are_still_a_defect(write, tmp_path: Path) -> None:
@@ -177,19 +176,15 @@ def test_a_shard_with_another_message_type(write, tmp_path: Path) -> None:
     assert report.to_json()["explanations"]["not-an-example"]["advice"]
 
 
-@pytest.mark.parametrize("is_list", [False, True])
-def test_a_record_with_another_message_type(
-    write, tmp_path: Path, is_list: bool, reference: Any
-) -> None:
+def test_a_record_with_another_message_type(write, tmp_path: Path, reference: Any) -> None:
     message = reference.messages().ExampleListWithContext()
     message.examples.add().features.feature["a"].int64_list.value.append(1)
     ranking = message.SerializeToString()
     sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]})
-    usual, odd = (ranking, sequence) if is_list else (sequence, ranking)
-    (error,) = rs.verify(write(tmp_path / "a.tfrecord", [usual] * 3 + [odd]), deep=True).defects
+    path = write(tmp_path / "a.tfrecord", [sequence] * 3 + [ranking])
+    (error,) = rs.verify(path, deep=True).defects
     assert (error.defect, error.record) == (D.NOT_AN_EXAMPLE, 3)
-    types = ("a SequenceExample", "a ranking list (ELWC)")
-    assert (error.found, error.expected) == (types if is_list else types[::-1])
+    assert (error.found, error.expected) == ("a ranking list (ELWC)", "a SequenceExample")
 
 
 def test_against_the_schema_of_a_manifest(tmp_path: Path, numbered: SimpleNamespace) -> None:

@@ -60,6 +60,7 @@ def test_a_flipped_bit_in_any_byte_is_found(
     assert rs.verify(place).is_good
 
 
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
 def test_every_flipped_bit_is_found_without_a_manifest(tiny: Path) -> None:
     good = tiny.read()
     for bit in range(8 * len(good)):

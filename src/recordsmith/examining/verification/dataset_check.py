@@ -1,22 +1,19 @@
 """Verifies a dataset: every checksum, and every shard against the manifest.
 
-Several threads read the shards, and share a large uncompressed one; or an engine, with a task for
-each shard. Damaged data is read again, bypassing the page cache, before it is reported.
-`deep` also checks payloads and images.
+Several threads read the shards, or an engine with a task for each of them. Damaged data is read
+again, past all caches, before it is reported. `deep` also checks payloads and images.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
-from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
-from recordsmith.dataset.locate import Located, Paths, locate
+from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shards_ahead import reading_threads
 from recordsmith.errors import (
@@ -29,25 +26,18 @@ from recordsmith.errors import (
 from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
-from recordsmith.examining.verification.deep_check import (
-    CheckedContents,
-    DeepCheck,
-    ShardContents,
+from recordsmith.examining.verification.payload_check import (
+    MAX_FEATURES,
+    PayloadCheck,
+    PayloadSummary,
     compare_shards,
 )
-from recordsmith.examining.verification.shard_check import (
-    ReadingPlan,
-    add_unreadable,
-    check_shard,
-    plan_of,
-)
-from recordsmith.examining.verification.shard_features import MAX_KINDS_COMPARED
+from recordsmith.examining.verification.shard_check import add_unreadable, check_shard
 from recordsmith.examining.verification.verify_report import (
     MAX_DEFECTS_PER_SHARD,
     ShardFindings,
     VerifyReport,
 )
-from recordsmith.example.schema import MAX_FEATURES
 from recordsmith.stores import PlaceLike
 from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, Work, thread_count
@@ -55,9 +45,7 @@ from recordsmith.work import Progress, Work, thread_count
 Contents: TypeAlias = tuple[Rules | None, bool]
 """The rules of payloads, and whether to decode images."""
 
-_Result: TypeAlias = tuple[ShardFindings, CheckedContents | None, FileAccessError | None]
-
-_AHEAD = 4  # jobs that wait per thread: few, whatever the number of shards
+_Result: TypeAlias = tuple[ShardFindings, PayloadSummary | None, FileAccessError | None]
 
 
 def verify(
@@ -121,13 +109,18 @@ def verify(
             work.total += shard.size_bytes
     report.is_deep = deep
     rules = None if schema is None else schema.rules()
-    if deep or schema is not None:
-        found = _check_contents(located, work, report, rules, engine)
-    elif engine is not None:
-        found, _ = verify_on(engine, located.shards, None, work.advance)
-    else:
-        found = _check_all(located, work)
+    manifest = located.manifest
+    if deep and rules is None and manifest is not None:
+        rules = rules_of_schema(manifest.schema)
+        if not manifest.schema.is_complete:
+            report.unchecked.append(f"schema of the manifest: {manifest.schema.omission}")
+    contents = (rules, deep) if deep or schema is not None else None
+    results = _check_shards(engine, located.shards, contents, work)
     work.finish()
+    found = [findings for findings, _ in results]
+    checked = [(findings, summary) for findings, summary in results if summary is not None]
+    compare_shards(checked, rules)
+    _add_unchecked(report, {findings.path: summary for findings, summary in checked})
     manifest_check.compare(located, found)
     report.add(manifest_check.check_compression(located, found))
     report.add(manifest_check.check_total(located, found))
@@ -154,138 +147,86 @@ def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[
     return [shard.location for shard in dataset.shards], None
 
 
-def _check_contents(
-    located: Located,
-    work: Work,
-    report: VerifyReport,
-    rules: Rules | None,
-    engine: Engine | None,
-) -> list[ShardFindings]:
-    is_of_manifest = rules is None
-    if is_of_manifest and located.manifest is not None:
-        rules = rules_of_schema(located.manifest.schema)
-    if engine is not None:
-        contents = (rules, report.is_deep)
-        found, checked = verify_on(engine, located.shards, contents, work.advance)
-    else:
-        with ThreadPoolExecutor(work.threads) as decoding:
-            pool = decoding if report.is_deep else None
-            deep = DeepCheck(partial(ShardContents, rules, work.advance, pool, work.threads))
-            found, checked = _check_all(located, work, deep), deep.done
-    by_shard = [(shard, checked[shard.path]) for shard in found if shard.path in checked]
-    compare_shards(by_shard, rules)
-    if is_of_manifest and located.manifest is not None and not located.manifest.schema.is_complete:
-        report.unchecked.append(f"schema of the manifest: {located.manifest.schema.omission}")
-    _add_unchecked(report, checked)
-    return found
-
-
-def _add_unchecked(report: VerifyReport, checked: Mapping[str, CheckedContents]) -> None:
+def _add_unchecked(report: VerifyReport, summaries: Mapping[str, PayloadSummary]) -> None:
     """List what was not checked."""
-    for path, contents in checked.items():
-        if contents.is_cut_short:
+    foreign = set()
+    for path, summary in summaries.items():
+        if summary.is_cut_short:
             report.unchecked.append(
                 f"{path} has many bad records: contents were not checked after the first "
                 f"{MAX_DEFECTS_PER_SHARD:,}"
             )
-        if contents.is_full:
+        if summary.wide_count:
+            report.unchecked.append(
+                f"{path} has {summary.wide_count:,} records with more than {MAX_FEATURES:,} "
+                "features, which were not checked"
+            )
+        if summary.has_more:
             report.unchecked.append(
                 f"{path} has more than {MAX_FEATURES:,} different features: the kinds of the "
-                "others were not checked"
+                "others were not compared"
             )
-        elif contents.is_cut and len(checked) > 1:
-            report.unchecked.append(
-                f"{path} has more than {MAX_KINDS_COMPARED:,} different features: "
-                "the kinds of the others were not compared between shards"
-            )
-    foreign = {
-        contents.payload
-        for contents in checked.values()
-        if contents.payload not in (None, *SECTION_FIELDS)
-    }
-    for payload in sorted(filter(None, foreign)):
+        if summary.payload not in (None, *SECTION_FIELDS):
+            foreign.add(PAYLOAD_NAMES[str(summary.payload)][1])
+    for payloads in sorted(foreign):
         report.unchecked.append(
-            f"some payloads are {PAYLOAD_NAMES[payload][1]}, not Examples: their checksums were "
-            "checked, their contents were not"
+            f"some payloads are {payloads}, not Examples: their checksums were checked, their "
+            "contents were not"
         )
 
 
-def _check_all(located: Located, work: Work, deep: DeepCheck | None = None) -> list[ShardFindings]:
-    """Check each shard."""
-    plans: deque[ReadingPlan] = deque()
-
-    def calls() -> Iterator[Callable[[], Any]]:
-        for shard in located.shards:
-            plan = plan_of(shard, work, deep)
-            plans.append(plan)
-            yield from plan.calls
-
-    found = []
-    with closing(work.in_order(_call, calls(), ahead=_AHEAD * work.threads)) as results:
-        for first in results:
-            plan = plans.popleft()
-            parts = chain((first,), islice(results, len(plan.calls) - 1))
-            found.append(plan.finish(parts))
-            deque(parts, maxlen=0)
-    return found
-
-
-def _call(call: Callable[[], Any]) -> Any:
-    return call()
-
-
-def verify_on(
-    engine: Engine,
-    shards: Sequence[Shard],
-    contents: Contents | None,
-    advance: Callable[[int], None],
-) -> tuple[list[ShardFindings], dict[str, CheckedContents]]:
-    """Verify shards; return the findings of each, and the checked contents by path."""
-
-    def tasks() -> Iterator[Task]:
-        for number, shard in enumerate(shards):
-            document = shard_for_task(shard)
-            size = document["size_bytes"] or 0
-            yield Task(_verify_shard, number, str(shard.location), size, (document, contents))
-
-    results: dict[int, _Result] = run_on(engine, tasks(), advance)
-    checked = {}
-    for number, shard in enumerate(shards):
+def _check_shards(
+    engine: Engine | None, shards: Sequence[Shard], contents: Contents | None, work: Work
+) -> list[tuple[ShardFindings, PayloadSummary | None]]:
+    """Check the shards; a shard that cannot be read is a finding."""
+    if engine is None:
+        with ThreadPoolExecutor(work.threads) as decoding:
+            read = partial(_check_shard, contents=contents, work=work, decoding=decoding)
+            results = work.each(read, shards)
+    else:
+        by_number = run_on(engine, _tasks(shards, contents), work.advance)
+        results = [by_number[number] for number in range(len(shards))]
+    for shard, (findings, _, error) in zip(shards, results, strict=True):
         path = str(shard.location)
-        findings, of_shard, error = results[number]
         for defect in (*findings.defects, *findings.notices):
-            if defect.path == findings.path:  # as the worker names it
+            if defect.path == findings.path:  # as a worker names it
                 defect.path = path
         findings.path = path
         if error is not None:
             error.path = error.filename = path
             add_unreadable(findings, error)
-        if of_shard is not None:
-            checked[path] = of_shard
-    return [results[number][0] for number in range(len(shards))], checked
+    return [(findings, summary) for findings, summary, _ in results]
 
 
-def _verify_shard(content: tuple[Mapping[str, Any], Contents | None]) -> _Result:
+def _check_shard(
+    shard: Shard, contents: Contents | None, work: Work, decoding: ThreadPoolExecutor
+) -> _Result:
+    new_check: Callable[[], PayloadCheck] | None = None
+    if contents is not None:
+        rules, decodes_images = contents
+        pool = decoding if decodes_images else None
+        new_check = partial(PayloadCheck, rules, work.advance, pool, work.threads)
+    try:
+        return *check_shard(shard, work.advance, new_check), None
+    except FileAccessError as error:
+        return ShardFindings(str(shard.location)), None, error
+
+
+def _tasks(shards: Sequence[Shard], contents: Contents | None) -> Iterator[Task]:
+    for number, shard in enumerate(shards):
+        document = shard_for_task(shard)
+        size = document["size_bytes"] or 0
+        yield Task(_run_task, number, str(shard.location), size, (document, contents))
+
+
+def _run_task(content: tuple[Mapping[str, Any], Contents | None]) -> _Result:
     document, contents = content
     shard = shard_from_task(document)
-    findings = ShardFindings(str(shard.location))
-    error = None
     with ThreadPoolExecutor(1) as decoding:
-        deep = None
-        if contents is not None:
-            rules, decodes_images = contents
-            pool = decoding if decodes_images else None
-            deep = DeepCheck(partial(ShardContents, rules, _ignore, pool, 1))
-        try:
-            check_shard(shard, findings, _ignore, deep)
-        except FileAccessError as failure:
-            if shard.is_remote and isinstance(failure, ForbiddenFileError):
-                # it says more about the worker than about the shard
-                failure.advise("Workers take credentials and options from their own environment.")
-                raise
-            error = failure
-    return findings, None if deep is None else deep.done.get(findings.path), error
-
-
-def _ignore(_: Any) -> None:
-    """Report no progress: a task is done as a whole."""
+        result = _check_shard(shard, contents, Work(1, None), decoding)
+    error = result[2]
+    if shard.is_remote and isinstance(error, ForbiddenFileError):
+        # it says more about the worker than about the shard
+        error.advise("Workers take credentials and options from their own environment.")
+        raise error
+    return result

@@ -1,171 +1,67 @@
-"""Verifies one shard: with one thread, or a large uncompressed shard in ranges with several.
+"""Verifies one shard: reads it in order, decompressing it, and checks its records.
 
 Reading continues after a damaged payload. It stops at a damaged length, because the start of the
-next record is unknown.
+next record is unknown. If a record is damaged, the file is read a second time, past all caches,
+before it is reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+import io
+from collections.abc import Callable
 from typing import Any
 
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import (
     CorruptDataError,
+    DataError,
     Defect,
     FileAccessError,
     MissingFileError,
     accessing,
 )
-from recordsmith.examining.verification.deep_check import DeepCheck
-from recordsmith.examining.verification.frame_ranges import (
-    BEING_WRITTEN,
-    RangeCheck,
-    RangeFindings,
-    join_ranges,
-    ranges_of,
-)
-from recordsmith.examining.verification.shard_stream import read_stream
+from recordsmith.examining.verification.payload_check import PayloadCheck, PayloadSummary
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.stores import ObjectReader
-from recordsmith.wire import HEAD_BYTES, Compression, combine_crc32c, detect_compression
-from recordsmith.work import Work
+from recordsmith.wire import HEAD_BYTES, crc32c, detect_compression, read_blocks
 
-_SHARED_FROM_BYTES = 128 << 20  # several threads share uncompressed shards of this size
-
-
-@dataclass
-class ReadingPlan:
-    """How to read a shard: calls that may run in parallel, and a function to join their results."""
-
-    calls: list[Callable[[], Any]]
-    finish: Callable[[Iterator[Any]], ShardFindings]
-
-
-def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
-    """Plan how to read a shard: large local ones without compression in ranges, unless payloads are
-    checked. Over a network, one thread keeps up with what is read ahead.
-    """
-    if deep is None and work.threads > 1:
-        size = _size_to_divide(shard)
-        if size is not None:
-            return _plan_of_ranges(shard, size, work)
-    return ReadingPlan([partial(_check_all, shard, work, deep)], next)
-
-
-def _size_to_divide(shard: Shard) -> int | None:
-    """Return the size of a large local shard without compression; None for other shards."""
-    if shard.is_remote:
-        return None
-    with suppress(FileAccessError):  # reported when the shard is read
-        size = shard.size_bytes
-        head = shard.location.read(0, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None
-        if head is not None and detect_compression(head) == "none":
-            return size
-    return None
-
-
-def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
-    ranges = ranges_of(size)
-
-    def check(start: int, stop: int) -> RangeFindings:
-        with shard.open_read() as file:
-            return _range_check(shard, file, size, lambda _: None).range(start, stop)
-
-    def guess(start: int, stop: int) -> RangeFindings | FileAccessError:
-        try:
-            with shard.open_read() as file:
-                checker = _range_check(shard, file, size, work.advance)
-                return checker.range(start, stop, is_guess=start > 0)
-        except FileAccessError as error:
-            return error
-
-    def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
-        findings = ShardFindings(str(shard.location), size, compression="none")
-        try:
-            _take(findings, join_ranges(_raising(parts), ranges, check))
-        except FileAccessError as error:
-            add_unreadable(findings, error)
-        _detect_changes(shard, findings)
-        return findings
-
-    return ReadingPlan([partial(guess, start, stop) for start, stop in ranges], finish)
-
-
-def _range_check(
-    shard: Shard, file: ObjectReader, size: int, advance: Callable[[int], None]
-) -> RangeCheck:
-    return RangeCheck(file, shard.location, size, advance, with_checksum=shard.entry is not None)
-
-
-def _raising(parts: Iterator[RangeFindings | FileAccessError]) -> Iterator[RangeFindings]:
-    for part in parts:
-        if isinstance(part, FileAccessError):
-            raise part
-        yield part
-
-
-def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
-    """Join the findings of the ranges of a shard."""
-    checksum: int | None = 0
-    for part in parts:
-        findings.record_count += part.record_count
-        findings.seen_count += part.seen_count
-        findings.add(part.errors, part.error_count)
-        findings.notice(part.notices)
-        if not part.start:
-            checksum = part.checksum
-        elif checksum is not None:
-            checksum = combine_crc32c(checksum, part.checksum, part.stop - part.start)
-        if part.is_lost:  # the rest was not read
-            checksum = None
-    findings.checksum = checksum
-
-
-def _check_all(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindings:
-    """Check a shard with one thread; a shard that cannot be read is a finding."""
-    findings = ShardFindings(str(shard.location))
-    try:
-        check_shard(shard, findings, work.advance, deep)
-    except FileAccessError as error:
-        add_unreadable(findings, error)
-    return findings
+_WORTH_A_SECOND_LOOK = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC, Defect.BROKEN_COMPRESSION)
+_WRONG_TWICE = "A second read that bypassed the page cache returned the same error."
+_BEING_WRITTEN = "Another program is writing it; verify it again when that program is done."
 
 
 def check_shard(
-    shard: Shard, findings: ShardFindings, advance: Callable[[int], None], deep: DeepCheck | None
-) -> None:
-    """Check a shard with one thread. Compression is detected from the first bytes."""
+    shard: Shard, advance: Callable[[int], None], new_check: Callable[[], PayloadCheck] | None
+) -> tuple[ShardFindings, PayloadSummary | None]:
+    """Check a shard, and its payloads if `new_check` makes a check of them.
+
+    Raises:
+        FileAccessError: the shard cannot be read.
+    """
+    path = str(shard.location)
     with shard.open_read() as file, accessing(shard.location):
-        is_regular = file.seekable()
-        findings.size_bytes = file.size_bytes
-        compression: Compression | None = None
-        if is_regular:
-            compression = detect_compression(file.read_head(HEAD_BYTES))
-        if deep is None and compression == "none":
-            checker = _range_check(shard, file, findings.size_bytes, advance)
-            _take(findings, [checker.range(0, findings.size_bytes)])
-        else:
-            new = None if deep is None else deep.new
-            contents = read_stream(file, findings, advance, new)
-            if deep is not None and contents is not None:
-                deep.done[findings.path] = contents.finish()
-        findings.compression = compression
-    if is_regular:
-        _detect_changes(shard, findings)
+        size = file.size_bytes if file.seekable() else None  # a pipe is read only once
+        head = b"" if size is None else file.read_head(HEAD_BYTES)
+        findings, summary = _read(path, _WatchedFile(file, size, advance), new_check)
+        doubtful = _doubtful(findings)
+        if size is not None and doubtful:
+            again = _UncachedFile(file, size, lambda _: None)
+            findings, summary = _read(path, again, new_check)
+            for error in _doubtful(findings):
+                error.advise(_WRONG_TWICE)
+            if not _doubtful(findings):
+                findings.notice(map(_transient, doubtful))
+    if size is not None:
+        findings.compression = detect_compression(head)
+        _notice_changes(shard, findings, size)
     if findings.size_bytes == 0 and shard.entry is None:
-        findings.notice(
-            [
-                CorruptDataError(
-                    Defect.EMPTY_FILE,
-                    "the file has 0 bytes, which is a valid TFRecord file without records",
-                    remedy="If you expect records, the writer or a copy may have been interrupted.",
-                )
-            ]
+        _notice(
+            findings,
+            Defect.EMPTY_FILE,
+            "the file has 0 bytes, which is a valid TFRecord file without records",
+            "If you expect records, the writer or a copy may have been interrupted.",
         )
+    return findings, summary
 
 
 def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
@@ -176,30 +72,101 @@ def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
     findings.add([CorruptDataError(defect, str(error))])
 
 
-def _detect_changes(shard: Shard, findings: ShardFindings) -> None:
-    """Report a file that grew or was removed while it was being read."""
+def _read(
+    path: str, file: _WatchedFile, new_check: Callable[[], PayloadCheck] | None
+) -> tuple[ShardFindings, PayloadSummary | None]:
+    """Read a shard from its beginning to its end."""
+    findings = ShardFindings(path)
+    check = None if new_check is None else new_check()
+    for block in read_blocks(file, on_defect=lambda error: findings.add([error])):
+        findings.record_count += len(block)
+        if check is not None:
+            check.check_block(block, findings)
+    file.drain()
+    damaged = sum(error.defect is Defect.PAYLOAD_CRC for error in findings.defects)
+    findings.seen_count = findings.record_count + damaged
+    findings.size_bytes, findings.checksum = file.size_bytes, file.crc32c
+    return findings, None if check is None else check.summary
+
+
+def _doubtful(findings: ShardFindings) -> list[DataError]:
+    return [error for error in findings.defects if error.defect in _WORTH_A_SECOND_LOOK]
+
+
+def _transient(error: DataError) -> DataError:
+    """Make the notice for a defect that a second read did not find."""
+    return CorruptDataError(
+        Defect.TRANSIENT_READ,
+        f"{error.defect} in the first read; a second read that bypassed the page cache was right, "
+        "so the file is intact",
+        remedy="If this happens again, test the memory, cables and disk of this machine.",
+        record=error.record,
+        offset=error.offset,
+    )
+
+
+def _notice_changes(shard: Shard, findings: ShardFindings, size: int) -> None:
+    """Report a file that grew, shrank or was removed while it was being read."""
     try:
-        size = shard.size_bytes
+        now = shard.size_bytes
     except FileAccessError:
-        findings.notice(
-            [
-                CorruptDataError(
-                    Defect.CHANGING_SHARD,
-                    "the file was removed while it was being read; the results are for the "
-                    "removed file",
-                )
-            ]
-        )
+        what = "the file was removed while it was being read; the results are for the removed file"
+        _notice(findings, Defect.CHANGING_SHARD, what, "")
         return
-    if size > findings.size_bytes:
-        findings.notice(
-            [
-                CorruptDataError(
-                    Defect.CHANGING_SHARD,
-                    "the file grew while it was being read; only its first "
-                    f"{findings.size_bytes} bytes were checked",
-                    found=f"{size} bytes",
-                    remedy=BEING_WRITTEN,
-                )
-            ]
-        )
+    what = ""
+    if now > size:
+        what = f"the file grew while it was being read; only its first {size} bytes were checked"
+    elif now < size:
+        what = "the file became shorter while it was being read"
+    if what:
+        _notice(findings, Defect.CHANGING_SHARD, what, _BEING_WRITTEN)
+
+
+def _notice(findings: ShardFindings, defect: Defect, problem: str, remedy: str) -> None:
+    findings.notice([CorruptDataError(defect, problem, remedy=remedy)])
+
+
+class _WatchedFile(io.RawIOBase):
+    """A file, limited to a size, that reports progress and computes a checksum. Not owned."""
+
+    def __init__(
+        self, file: ObjectReader, size: int | None, advance: Callable[[int], None]
+    ) -> None:
+        self._file = file
+        self._limit = size
+        self._advance = advance
+        self.size_bytes = 0
+        self.crc32c = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        view = memoryview(target)
+        if self._limit is not None:
+            view = view[: self._limit - self.size_bytes]
+        count = self._read(view)
+        self.crc32c = crc32c(view[:count], self.crc32c)
+        self.size_bytes += count
+        self._advance(count)
+        return count
+
+    def _read(self, view: memoryview) -> int:
+        return self._file.readinto(view) or 0
+
+    def drain(self) -> None:
+        """Read the rest, so that size and checksum cover the whole file."""
+        scratch = bytearray(1 << 20)
+        while self.readinto(scratch):
+            pass
+
+
+class _UncachedFile(_WatchedFile):
+    """Reads a file as the device has it now, where that is possible."""
+
+    def _read(self, view: memoryview) -> int:
+        stop = self.size_bytes + len(view)
+        data = self._file.read_uncached(self.size_bytes, stop)
+        data = self._file.read_at(self.size_bytes, stop) if data is None else data
+        view[: len(data)] = data
+        return len(data)

@@ -51,14 +51,14 @@ class ShardFindings:
         """Whether the shard has no defects."""
         return self.defect_count == 0
 
-    def add(self, errors: Iterable[DataError], count: int | None = None) -> None:
-        """Add defects; `count` is their total number if `errors` does not hold all of them."""
+    def add(self, errors: Iterable[DataError]) -> None:
+        """Add defects."""
         given = list(errors)
         for error in given:
             if error.path is None:
                 error.path = self.path
         self.defects += given[: max(0, MAX_DEFECTS_PER_SHARD - len(self.defects))]
-        self.defect_count += len(given) if count is None else count
+        self.defect_count += len(given)
 
     def notice(self, errors: Iterable[DataError]) -> None:
         """Add notices."""
