@@ -193,14 +193,6 @@ class _Job:
             if manifest is not None and folder.store.can_rename:
                 publish_note_location(folder).delete()
         manifest = self._checked(manifest)
-        if any(content.get("file_template") for content in manifest.formats.values()):
-            raise OptionError(
-                f"{folder} has documents of TensorFlow Datasets, which append does not update",
-                option="out",
-                value=str(folder),
-                remedy="Reshard it together with the new records, and export the result with "
-                f"{option('format', 'tfds')}.",
-            )
         for step in _append_history(manifest):
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.from_manifest(folder, manifest, step)
@@ -433,7 +425,7 @@ def _merge_manifest(
             "fingerprint": step["fingerprint"],
             "appended": [*_append_history(manifest), step],
         },
-        formats=manifest.carried_formats,
+        formats=manifest.formats,
     )
 
 
