@@ -25,7 +25,6 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "engines.processes": ("keeps standard output for results", {"os.dup", "os.fdopen"}),
     "readers.programs": ("finds what the generated program finds", {"glob.glob"}),
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
-    "stores.remote.fsspec_store": ("calls a file system of fsspec", {".rmdir"}),
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),
     "torch.workers": (

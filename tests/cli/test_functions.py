@@ -21,7 +21,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "--keys image/encoded=image,image/height= "
             "--lint off --compression gzip --check-images --like old --skip-errors --overwrite "
             "--threads 2 --store jpeg --quality 80 --recompress "
-            "--background '#ffffff' --shorter-side 4 --upright --baseline --max-pixels 99"
+            "--background '#ffffff' --shorter-side 4 --upright --tiles --max-pixels 99"
         ),
         {
             "splits": {"a": 0.5, "b": 0.5},
@@ -47,7 +47,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
                 background=(255, 255, 255),
                 shorter_side=4,
                 orientation="apply",
-                baseline=True,
+                tiles=True,
                 max_pixels=99,
             ),
         },

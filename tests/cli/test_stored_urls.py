@@ -102,7 +102,6 @@ LAYOUTS: dict[str, list[Callable[[Path, str], None]]] = {
         text("annotations.json", coco(file_name="gone.jpg", coco_url="{url}", flickr_url="{url}")),
         image("ok.jpg"),
     ],
-    "pairs": [text("pairs.txt", "{url} {url}\n"), image("images/a.jpg"), image("masks/b.png")],
     "yolo": [
         text("data.yaml", "path: {url}\ntrain: {url}\nval: {url}\nnc: 1\nnames: ['a']\n"),
         text("labels/a.txt", "0 .5 .5 .1 .1\n"),

@@ -499,40 +499,40 @@ GOOD_FEATURE = {"kind": "int64", "min_length": 1, "max_length": 1, "present": 1}
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"kind": "int32"}, "kind is 'int32'; expected bytes, float, int64"),
-        ({"kind": ["int64"]}, "kind is"),
-        ({"shape": [-1]}, "shape is"),
-        ({"shape": ["a"]}, "shape is"),
-        ({"shape": 5}, "shape is 5"),
-        ({"present": -1}, "present is -1"),
-        ({"present": True}, "present is True"),
-        ({"present": 2**63}, "present is"),
-        ({"min_length": "1"}, "min_length is '1'"),
-        ({"max_length": None}, "max_length is None"),
-        ({"value_bytes": 0.5}, "value_bytes is 0.5"),
-        ({"content": "video"}, "content is 'video'"),
-        ({"min_steps": []}, "min_steps is"),
+        ({"kind": "int32"}, "int32.*kind"),
+        ({"kind": ["int64"]}, "kind"),
+        ({"shape": [-1]}, "shape"),
+        ({"shape": ["a"]}, "shape"),
+        ({"shape": 5}, "shape"),
+        ({"present": -1}, "present"),
+        ({"present": True}, "present"),
+        ({"present": 2**63}, "present"),
+        ({"min_length": "1"}, "min_length"),
+        ({"max_length": None}, "max_length"),
+        ({"value_bytes": 0.5}, "value_bytes"),
+        ({"content": "video"}, "video.*content"),
+        ({"min_steps": []}, "min_steps"),
     ],
 )
 def test_invalid_features_in_json_are_refused(changed: dict[str, Any], words: str) -> None:
     document: Any = {"payload": "Example", "records": 1, "features": {"a": GOOD_FEATURE | changed}}
-    with pytest.raises(ValueError, match=rf"features: 'a': {words}"):
+    with pytest.raises(ValueError, match=rf"features: 'a': .*{words}"):
         Schema.from_json(document)
 
 
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (5, "not an object"),
-        ([], "not an object"),
-        ({"records": 1}, "payload is missing"),
-        ({"payload": "Example"}, "records is missing"),
-        ({"payload": "Parquet", "records": 1}, "payload is 'Parquet'"),
-        ({"payload": [], "records": 1}, "payload is"),
-        ({"payload": "Example", "records": -1}, "records is -1"),
-        ({"payload": "Example", "records": 1, "features": []}, "features is"),
-        ({"payload": "Example", "records": 1, "features": {"a": 5}}, "features: 'a': 5"),
-        ({"payload": "Example", "records": 1, "features": {"a": {}}}, "kind is missing"),
+        (5, "object"),
+        ([], "object"),
+        ({"records": 1}, "payload"),
+        ({"payload": "Example"}, "records"),
+        ({"payload": "Parquet", "records": 1}, "Parquet.*payload"),
+        ({"payload": [], "records": 1}, "payload"),
+        ({"payload": "Example", "records": -1}, "records"),
+        ({"payload": "Example", "records": 1, "features": []}, "features"),
+        ({"payload": "Example", "records": 1, "features": {"a": 5}}, "features: 'a': .*object"),
+        ({"payload": "Example", "records": 1, "features": {"a": {}}}, "features: 'a': .*kind"),
     ],
 )
 def test_invalid_json_is_refused(document: Any, words: str) -> None:

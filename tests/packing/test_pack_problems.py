@@ -62,7 +62,7 @@ def test_skip_errors_reports_bad_images_and_packs_the_rest(
 @pytest.mark.parametrize("bad_count", [MAX_PROBLEMS, 1000])
 def test_first_bad_rows_are_listed_and_all_are_counted(tmp_path: Path, bad_count: int) -> None:
     table = tmp_path / "a.csv"
-    table.write_text("a,b\n" + "1,2\n" * 30 + "1\n" * bad_count)
+    table.write_text("a,b\n" + "1,2\n" * 30 + "1,1e39\n" * bad_count)
     first = [f"{table}, line {line}" for line in range(32, 32 + MAX_PROBLEMS)]
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(rs.Table(table), tmp_path / "out", shards=3)

@@ -22,7 +22,6 @@ import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
 from recordsmith.sources.tables import arrow_rows
-from recordsmith.sources.tables.precision import LOST_DIGITS
 
 from ..raising import raises
 from ..reading import read_sample
@@ -153,22 +152,6 @@ def test_values_that_cannot_be_stored(tmp_path: Path) -> None:
     for number, sample in enumerate(source.list_samples().samples):
         with raises(rs.SourceError, sample=f"{path}, row {number}", match="32-bit float"):
             read_sample(source, sample)
-
-
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([decimal.Decimal(16777217), decimal.Decimal("0.5")], pa.decimal128(20, 1)),
-        ([decimal.Decimal(9007199254740993), decimal.Decimal(1)], pa.decimal128(20, 0)),
-        ([2**64 - 1, 1], pa.uint64()),
-        ([2**24 + 1, 1], pa.uint32()),
-        ([[16777217.0], [1.0]], pa.list_(pa.float64())),
-    ],
-)
-def test_lost_digits_of_every_type_are_noticed(tmp_path: Path, values: Any, kind: Any) -> None:
-    path = _write(tmp_path / "t.parquet", {"x": pa.array(values, kind)})
-    notices = Table(path, kinds={"x": "float"}).list_samples().notices
-    assert [notice for notice in notices if LOST_DIGITS in notice]
 
 
 def test_declared_kinds(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ from .tfds_folder import (
     write_by_hand,
 )
 
-PAIRS = [("images/a.jpg", "masks/a.png")]
 BOX = ("cat", 1, 2, 30, 18)
 CAT = {"category_id": 1, "bbox": [1, 2, 10, 8]}
 CSV = "image,x,y\n" + "".join(f"images/{n}.jpg,{n},text {n}\n" for n in range(4))
@@ -49,7 +48,6 @@ def _pairs(root: Path, images: ModuleType) -> None:
         mask = images.encode(images.noise(40, 20, "L"), "PNG")
         (root / "masks").mkdir(exist_ok=True)
         (root / "masks" / f"{name}.png").write_bytes(mask)
-    write(root / "lists" / "pairs.txt", "images/a.jpg masks/a.png\n/x/images/c.jpg masks/c.png\n")
 
 
 def _voc(root: Path, images: ModuleType) -> None:
@@ -176,8 +174,6 @@ CASES: dict[str, tuple[Callable[[Path, ModuleType], None], Callable[[Any], Sourc
     "files": (_class_folders, lambda root: rs.ImageFiles(root, class_pattern="^[a-z]+")),
     "pairs": (_pairs, rs.ImagePairs),
     "folders of pairs": (_pairs, lambda root: rs.ImagePairs(root, images="images", masks="masks")),
-    "list of pairs": (_pairs, lambda root: rs.ImagePairs(root, pairs="lists/pairs.txt")),
-    "given pairs": (_pairs, lambda root: rs.ImagePairs(root, pairs=PAIRS)),
     "voc": (_voc, rs.Voc),
     "coco": (_coco, lambda root: rs.Coco(root, object_masks=None)),
     "coco file": (_coco, lambda root: rs.Coco(as_folder(root) / "annotations/all.json")),

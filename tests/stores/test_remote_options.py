@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import pickle
 from typing import Any, TypeAlias
 
 import pytest
 
 import recordsmith as rs
+from recordsmith.stores.remote import FsspecStore
 from recordsmith.stores.remote.store_options import options_for, read_settings
 
 from ..raising import raises
@@ -189,7 +189,7 @@ def test_errors_of_file_systems_have_their_cause(error: Exception, number: int) 
                 raise OSError(number, "5EC12E7") from cause
 
     with raises(rs.FileAccessError, errno=number, match=type(error).__name__) as caught:
-        rs.remote("/x", filesystem=Files()).read()
+        FsspecStore(Files()).read("x")
     assert "5EC12E7" not in str(caught.value)
 
 
@@ -219,41 +219,13 @@ def test_secrets_are_not_shown(bucket: Bucket) -> None:
     assert not [text for text in shown if SECRETS["secret_access_key"] in text]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
-def test_a_file_system_is_opened_again_in_a_forked_process() -> None:
-    memory = pytest.importorskip("fsspec.implementations.memory")
-
-    class Files(memory.MemoryFileSystem):  # type: ignore[misc, name-defined]
-        cachable = False
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            self.process = os.getpid()
-
-        def cat_file(self, *arguments: Any, **options: Any) -> bytes:
-            assert self.process == os.getpid()
-            return super().cat_file(*arguments, **options)  # type: ignore[no-any-return]
-
-    place = rs.remote("/folder/key", filesystem=Files())
-    place.put(b"data")
-    assert place.read() == b"data"
-    child = os.fork()
-    if not child:
-        try:
-            assert place.read() == b"data"
-            os._exit(0)
-        finally:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-
-
 def test_a_pickled_file_system_has_only_the_options_that_were_passed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = {"memory://folder": {"skip_instance_cache": True, "password": "secret-of-process"}}
     monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
     place = rs.remote("memory://folder/a", store_options={"name": "passed"})
-    (place / "b").put(b"data")
+    place.store._files.pipe_file("/folder/a/b", b"data")  # type: ignore[attr-defined]
     pickled = pickle.dumps(place)
     assert b"secret-of-process" not in pickled
     assert b"passed" in pickled

@@ -38,7 +38,6 @@ def make_variants(qualities: Iterable[int], shorter_sides: Iterable[int]) -> lis
         Variant(RAW, "raw pixels", ImageOptions("raw")),
         Variant(FLOATS, "raw, PNG as float32", None),
         Variant("png", "PNG", ImageOptions("png")),
-        Variant("shrunk", "shrunk, lossless", ImageOptions(shrink=True)),
         Variant("tiles", "tiles, lossless", ImageOptions(tiles=True)),
     ]
     checked = _distinct("qualities", qualities, 100)

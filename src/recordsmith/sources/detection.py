@@ -75,7 +75,6 @@ class SourceOptions(TypedDict, total=False):
         mask_names: pairs: names of masks, such as *_gtFine_labelIds; None to detect them.
         split_lists: pairs: folder with a list of names for each split, such as train.txt; None to
             detect it.
-        pairs: pairs: file with an image and its mask on each line.
         colours: pairs: colours of masks: voc, grey (brightness is the class number), or a file with
             red, green, blue and name of each class; None for pixels that are class numbers.
         class_pattern: files, pairs: regular expression that finds the class in each path.
@@ -105,7 +104,6 @@ class SourceOptions(TypedDict, total=False):
     image_names: str
     mask_names: str
     split_lists: PlaceLike
-    pairs: PlaceLike
     colours: PlaceLike
     class_pattern: str
     labels: PlaceLike
@@ -365,7 +363,7 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
     if format is not None:
         _check_format(format, given)
         is_pattern = "*" in root.name or "{" in root.name
-        if given.keys() & {"masks", "pairs"} or is_pattern or not root.is_folder():
+        if "masks" in given or is_pattern or not root.is_folder():
             return Detection(root, (), {}, format, given)  # nothing is left to detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
         return Detection(root, (_read_file(root),), {}, format, given)
@@ -400,7 +398,7 @@ def _find_datasets(tree: FileTree, candidates: Sequence[LayoutCandidate]) -> dic
     used = {
         part.partition("/")[0]
         for candidate in strongest
-        for name in ("images", "masks", "table", "pairs")
+        for name in ("images", "masks", "table")
         for part in str(candidate.options.get(name, "")).split(",")
     }
     names = [

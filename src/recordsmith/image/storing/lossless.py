@@ -1,39 +1,31 @@
-"""Rewrite image files losslessly, to be smaller or faster to decode. The packages are extras.
+"""Divide JPEGs into tiles losslessly, so that crops decode faster.
 
-oxipng recompresses PNG and keeps colour type and bit depth. mozjpeg makes JPEG progressive; jpeglib
-converts progressive to baseline by moving the coefficients. All metadata segments of a JPEG are
-copied byte for byte from the original; an image that cannot be rewritten so is left unchanged.
+All metadata segments are copied byte for byte; an image that cannot be rewritten so is left
+unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, MissingExtraError
+from recordsmith.errors import CorruptDataError
 from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
 from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.image.formats.jpeg import (
     APP0,
     APP15,
     COMMENT,
-    PROGRESSIVE_HUFFMAN,
     SCAN,
     Segment,
     all_segments,
     read_frame,
-    segments,
 )
 from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.image_options import MAX_PIXELS
-from recordsmith.stores.local.scratch import convert_by_files
 
 BASELINE = frozenset((0xC0, 0xC1))
 """Markers of frame headers: baseline and extended sequential, Huffman-coded."""
 
-_RESTART_INTERVAL = 0xDD  # the marker that defines it
 TILING_PROBLEMS = {
     tiling.UNSUPPORTED: "it is not a baseline JPEG with one scan",
     tiling.DAMAGED: "it is damaged",
@@ -49,7 +41,7 @@ class NotLosslessError(Exception):
 def check_is_plain(data: bytes) -> None:
     """Check that a JPEG is of a kind that can be rewritten correctly."""
     frame = read_frame(data)
-    if frame is None or frame.marker not in BASELINE | {PROGRESSIVE_HUFFMAN}:
+    if frame is None or frame.marker not in BASELINE:
         raise NotLosslessError("it is not Huffman-coded")
     if frame.precision != 8 or frame.component_count not in (1, 3, 4):
         raise NotLosslessError("it does not have 1, 3 or 4 channels of 8 bits")
@@ -93,117 +85,6 @@ def _first_scan(parts: list[Segment]) -> int:
 def is_metadata(segment: Segment) -> bool:
     """Whether a segment holds metadata: APP0 to APP15, or a comment."""
     return APP0 <= segment.marker <= APP15 or segment.marker == COMMENT
-
-
-_PNG_LEVEL = 2
-
-
-def shrink_png(data: bytes) -> bytes:
-    """Recompress a PNG. Returns `data` itself if that gains nothing."""
-    try:
-        import oxipng
-    except ImportError:
-        raise MissingExtraError("shrink", "pyoxipng") from None
-    try:
-        smaller = oxipng.optimize_from_memory(
-            data,
-            level=_PNG_LEVEL,
-            strip=oxipng.StripChunks.none(),
-            bit_depth_reduction=False,
-            color_type_reduction=False,
-            palette_reduction=False,
-            grayscale_reduction=False,
-        )
-    except oxipng.PngError as error:
-        raise NotLosslessError(str(error)) from None
-    return smaller if len(smaller) < len(data) else data
-
-
-def shrink_jpeg(data: bytes) -> bytes:
-    """Recompress a JPEG as progressive, without restart intervals.
-
-    Returns `data` itself if that gains nothing.
-    """
-    try:
-        import mozjpeg_lossless_optimization
-    except ImportError:
-        raise MissingExtraError("shrink", "mozjpeg-lossless-optimization") from None
-    check_is_plain(data)
-    try:
-        coded = mozjpeg_lossless_optimization.optimize(data)
-    except ValueError as error:
-        raise NotLosslessError(str(error)) from None
-    smaller = _copy_metadata(data, coded)
-    return smaller if len(smaller) < len(data) else data
-
-
-def to_baseline(data: bytes) -> bytes:
-    """Convert a JPEG to baseline with optimal Huffman tables. Keeps its restart interval.
-
-    Both images are decoded to verify that the pixels are the same.
-    """
-    try:
-        import jpeglib
-    except ImportError:
-        raise MissingExtraError("shrink", "jpeglib") from None
-    check_is_plain(data)
-    coded = _coded_pixels(data)
-    rewritten = keep_interval(data, _copy_metadata(data, _recode(jpeglib, coded)))
-    check_same_pixels(data, rewritten)
-    return rewritten
-
-
-def _coded_pixels(data: bytes) -> bytes:
-    """A JPEG without metadata."""
-    return data[:2] + _select(data, lambda segment: not is_metadata(segment)) + scans(data)
-
-
-def _copy_metadata(data: bytes, coded: bytes) -> bytes:
-    """The coded pixels of one JPEG with the metadata of another."""
-    without_metadata = _select(coded, lambda segment: not is_metadata(segment))
-    return data[:2] + _select(data, is_metadata) + without_metadata + scans(coded)
-
-
-def _select(data: bytes, wanted: Callable[[Segment], bool]) -> bytes:
-    return b"".join(data[part.start : part.stop] for part in segments(data) if wanted(part))
-
-
-def _recode(jpeglib: Any, coded: bytes) -> bytes:
-    """Rewrite through temporary files, which jpeglib requires; thread-safe without metadata."""
-
-    def rewrite(source: str, target: str) -> None:
-        try:
-            image = jpeglib.read_dct(source)
-            image.load()
-            image.qt = -1  # keep the quantization tables and component names of the file
-            image.write_dct(target, flags=["+OPTIMIZE_CODING"])
-        except (OSError, ValueError, KeyError) as error:
-            raise NotLosslessError(str(error)) from None
-
-    rewritten = convert_by_files(coded, rewrite)
-    frame = read_frame(rewritten)
-    if frame is None or frame.marker not in BASELINE or all_segments(rewritten)[1] is None:
-        raise NotLosslessError("jpeglib did not write an image")
-    return rewritten
-
-
-def restart_interval(data: bytes) -> int:
-    """The restart interval of the first scan of a JPEG; 0 for none."""
-    found = 0
-    for marker, start, stop in segments(data):
-        if marker == _RESTART_INTERVAL and stop - start == 6:
-            found = int.from_bytes(data[start + 4 : stop], "big")
-    return found
-
-
-def keep_interval(data: bytes, rewritten: bytes) -> bytes:
-    """Give a rewritten JPEG the restart interval of the original."""
-    interval = restart_interval(data)
-    if not interval:
-        return rewritten
-    code, file = tiling.with_interval(rewritten, interval)
-    check_tiling(code)
-    return file
 
 
 def check_tiling(code: int) -> None:

@@ -1,7 +1,6 @@
 """Where images and their masks are: in two folders, or in one, whose files have the same names.
 
-Names of files show which folders belong together, pixels show which of them has masks. The names of
-folders are a hint where both look alike or cannot be read.
+Names of folders and files show which are masks; where they do not, a look at some pixels does.
 """
 
 from __future__ import annotations
@@ -10,35 +9,31 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations, islice, takewhile
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError, option
-from recordsmith.image import Colour
-from recordsmith.sources.files.file_tree import FileTree, sampling_key
+from recordsmith.errors import RecordsmithError, SourceError, option
+from recordsmith.image import Colour, read_by_pillow
+from recordsmith.image.masks.colours import distinct_colours
+from recordsmith.sources.files.file_tree import HIGHEST_KEY, FileTree, FolderScan, sampling_key
 from recordsmith.sources.files.images import is_image_word, is_mask_word
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
-from recordsmith.sources.pairs.mask_evidence import Content, MaskEvidence, joint_content, preset_of
-from recordsmith.sources.pairs.masks import parse_colour_table
-from recordsmith.sources.pairs.names import (
-    PLAIN,
-    NamedFolder,
-    NamePattern,
-    SharedNames,
-    is_usual,
-    share_names,
-    share_names_within,
-)
+from recordsmith.sources.pairs.masks import PRESETS, parse_colour_table
+from recordsmith.sources.pairs.names import PLAIN, NamePattern, is_usual
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.splits import is_like_split, split_lists
+from recordsmith.sources.splits import is_like_split
+from recordsmith.stores import Location
 
 _MASK_WORDS_TEXT = (
     "mask masks label labels labeled labelled gt gts groundtruth truth seg segs segmentation "
     "segmentations segmentationclass segmentationclassaug annot annots annotation annotations "
     "target targets trimap trimaps manual manual1 semantic labelids labeltrainids gtfine "
-    "gtcoarse parsing matte mattes silhouette"
+    "gtcoarse parsing matte mattes silhouette l"
 )
 _MASK_WORDS = frozenset(_MASK_WORDS_TEXT.split())
 _OTHER_WORDS_TEXT = (
@@ -48,15 +43,32 @@ _OTHER_WORDS_TEXT = (
     "thumbnail thumbnails"
 )
 _OTHER_WORDS = frozenset(_OTHER_WORDS_TEXT.split())
+_IMAGE_WORDS_TEXT = "image img photo rgb input sat leftimg8bit training test"
+_WORDS = "|".join(sorted(_MASK_WORDS | _OTHER_WORDS | {*_IMAGE_WORDS_TEXT.split()}, key=len)[::-1])
+_AFFIXES = re.compile(
+    rf"(?P<head>(?:(?:{_WORDS})(?:[_\-. ]|(?=\d)))*)(?P<core>.*?)"
+    rf"(?P<tail>(?:(?:[_\-. ]|(?<=\d))(?:{_WORDS}))*)",
+    re.IGNORECASE,
+)
 _MAX_COMPARED = 24  # folders of which any two are compared
 _MAX_SIBLINGS = 8
 _MAX_WITHIN = 64  # folders whose names are compared with each other
 _MAX_DEPTH = 16
-_MAX_OPENED = 12  # pairs of folders whose files are opened
+_MAX_MATCHES = 12  # pairs of folders of which files are opened
+_MAX_OPENED = 48
 _OPENED_FILES = 3  # of each folder
-_MAX_POSSIBLE = 2
+_LEAST_SHARED = 0.5
+_MAX_BYTES = 1 << 25
+_MAX_PIXELS = 1 << 26
+_PIXELS_COUNTED = 1 << 20
+_FEW_PIXELS = 64
+_FEW_VALUES = 64
+_COMMON_VALUES, _COMMON_SHARE = 16, 0.9
 _MAX_TABLES = 200
 _TABLE_WORDS = ("color", "colour", "class", "label", "palette", "map")
+
+_Names: TypeAlias = Mapping[str, str]
+"""Names of files by the part that images and masks share."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class _Side:
     folder: str
     names: NamePattern
 
-    @property
+    @cached_property
     def words(self) -> set[str]:
         """The words in the last folder and around the shared part of names."""
         last = "" if self.folder == "." else self.folder.rpartition("/")[2]
@@ -82,12 +94,6 @@ class _Side:
         return not self.words.isdisjoint(_MASK_WORDS)
 
     @property
-    def is_surely_mask(self) -> bool:
-        """Whether the folder is named like masks and nothing else."""
-        last = self.folder.rpartition("/")[2].lower()
-        return "mask" in last or is_mask_word(last)
-
-    @property
     def is_image(self) -> bool:
         return any(map(is_image_word, self.words))
 
@@ -97,73 +103,81 @@ class _Side:
 
 
 @dataclass
-class _Match:
-    """Two sides whose names fit; which of them has masks is still open.
+class _Pair:
+    """Images and masks, or two sides of which it is open.
 
     distance: how many folders of their paths differ.
     folders: those with these files.
     files: the paths of some files of each side, in the same order.
-    """
-
-    sides: tuple[_Side, _Side]
-    distance: int = 0
-    weight: int = 0
-    folders: set[str] = field(default_factory=set)
-    files: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
-
-    def add(self, left: NamedFolder, right: NamedFolder, shared: SharedNames) -> None:
-        """Add the files of two folders."""
-        self.weight += len(shared.parts)
-        self.folders |= {left.path, right.path}
-        step = max(1, len(shared.parts) // _OPENED_FILES)
-        for part in shared.parts[::step][: max(0, _OPENED_FILES - len(self.files[0]))]:
-            self.files[0].append(_inside(left.path, left.names(shared.left)[part]))
-            self.files[1].append(_inside(right.path, right.names(shared.right)[part]))
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """Images and masks.
-
-    is_sure: whether pixels or names show which are which.
-    has_sizes: whether masks are as large as their images, as far as is known.
+    content: what the masks look like, see `_look`.
     """
 
     images: _Side
     masks: _Side
-    match: _Match
-    content: Content = "unknown"
-    is_sure: bool = True
+    distance: int = 0
+    weight: int = 0
+    folders: set[str] = field(default_factory=set)
+    files: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
+    content: str = "unknown"
     colours: frozenset[Colour] = frozenset()
-    has_sizes: bool = True
+
+    def add(self, left: _Folder, right: _Folder, names: tuple[_Names, _Names]) -> None:
+        """Add the files of two folders."""
+        shared = sorted(names[0].keys() & names[1].keys())
+        self.weight += len(shared)
+        self.folders |= {left.path, right.path}
+        step = max(1, len(shared) // _OPENED_FILES)
+        for part in shared[::step][: max(0, _OPENED_FILES - len(self.files[0]))]:
+            self.files[0].append(_inside(left.path, names[0][part]))
+            self.files[1].append(_inside(right.path, names[1][part]))
 
     @property
     def score(self) -> int:
         """How well the names fit, to choose between several folders with the same names."""
-        return (
-            2 * self.masks.is_mask
-            - 2 * self.masks.is_other
-            + self.images.is_image
-            - self.images.is_other
-            + (self.content == "numbers")
-        )
+        of_masks = 2 * self.masks.is_mask - 2 * self.masks.is_other
+        of_images = self.images.is_image - self.images.is_other
+        return of_masks + of_images + (self.content == "numbers")
+
+
+class _Folder:
+    """A folder with images: their names by the stem, and by what is left without known words."""
+
+    def __init__(self, scan: FolderScan) -> None:
+        self.path, self.highest_key = scan.path, scan.highest_key
+        self.plain: dict[str, str] = {}
+        self.by_pattern: defaultdict[NamePattern, dict[str, str]] = defaultdict(dict)
+        for name in scan.images:
+            stem = os.path.splitext(name)[0]
+            self.plain[stem] = name
+            match = _AFFIXES.fullmatch(stem)
+            head, core, tail = match.group("head", "core", "tail") if match else ("", stem, "")
+            pattern = NamePattern(head, tail) if core else PLAIN
+            self.by_pattern[pattern][core or stem] = name
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Yield how a folder can be read as images and masks."""
-    folders = [NamedFolder(scan) for scan in tree.folders.values() if scan.images]
-    matches = [*_matches_of_two(folders), *_matches_within(folders)]
-    matches.sort(key=lambda match: -match.weight)
-    evidence = MaskEvidence(tree.root)
-    pairs: list[_Pair] = []
+    folders = [_Folder(scan) for scan in tree.folders.values() if scan.images]
+    matches = sorted(_matches(folders), key=lambda match: -match.weight)
+    looks: dict[str, tuple[str, frozenset[Colour]]] = {}
+    pairs = []
     for number, match in enumerate(matches):
-        left, right = match.sides
-        if number < _MAX_OPENED or left.is_mask != right.is_mask:
-            pairs += _decide(match, evidence)
-    for pair in _clearest([pair for pair in pairs if pair.is_sure]) or _named_alone(tree):
-        yield _candidate(tree, pair, Confidence.ANNOTATED)
-    for pair in [pair for pair in pairs if not pair.is_sure][:_MAX_POSSIBLE]:
-        yield _candidate(tree, pair, Confidence.POSSIBLE)
+        sides = match.images, match.masks
+        if number < _MAX_MATCHES or sides[0].is_mask != sides[1].is_mask:
+            contents, colours = zip(
+                *(_joint_look(tree.root, files, looks) for files in match.files), strict=True
+            )
+            is_flat = [content in ("numbers", "colours") for content in contents]
+            for masks in (0, 1):
+                is_named = sides[masks].is_mask and not sides[1 - masks].is_mask
+                is_shown = is_flat[masks] and contents[1 - masks] == "photo"
+                if is_named or is_shown:
+                    match.images, match.masks = sides[1 - masks], sides[masks]
+                    match.content, match.colours = contents[masks], colours[masks]
+                    pairs.append(match)
+                    break
+    for pair in _clearest(pairs) or _named_alone(tree):
+        yield _candidate(tree, pair)
 
 
 def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
@@ -171,8 +185,7 @@ def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
 
     An error if there is none, or several; its message has what was found.
     """
-    candidates = list(find_candidates(tree))
-    if candidates:
+    if candidates := list(find_candidates(tree)):
         return choose_candidate(tree.root, candidates, given)
     entries = [*tree.tops, *tree.folders[""].names]
     found = f"found {join_names(entries)}" if entries else "the folder is empty"
@@ -180,59 +193,83 @@ def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
         f"no masks to pack: {found}; expected two folders with the same file names, such as images "
         "and masks, or x_mask.png next to x.jpg",
         path=tree.root,
-        remedy=f"Name the folders with {option('images')} and {option('masks')}, or list the pairs "
-        f"with {option('pairs')}.",
+        remedy=f"Name the folders with {option('images')} and {option('masks')}.",
     )
 
 
 # -- which folders belong together -----------------------------------------------------------------
 
 
-def _matches_of_two(folders: list[NamedFolder]) -> Iterator[_Match]:
-    """Yield pairs of folders whose files have the same names."""
-    members: defaultdict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+def _matches(folders: list[_Folder]) -> list[_Pair]:
+    """Two sides whose files have the same names, in two folders or in one."""
+    members: defaultdict[Any, list[tuple[Any, ...]]] = defaultdict(list)
     for left, right in _neighbours(folders):
-        parts = _split_paths(left.path, right.path)
-        if parts is None:
-            continue
-        above, left_rest, right_rest = parts
-        for shared in share_names(left, right):
-            patterns: tuple[NamePattern, NamePattern] = shared.left, shared.right
-            if is_usual(shared.left, shared.right) or is_usual(shared.right, shared.left):
-                patterns = PLAIN, PLAIN
-            members[left_rest, right_rest, len(above), patterns].append(
-                (above, left, right, shared)
-            )
-    for (left_rest, right_rest, _, patterns), group in members.items():
-        head = _common_pattern([above for above, *_ in group])
-        left_side = _Side("/".join((*head, *left_rest)) or ".", patterns[0])
-        right_side = _Side("/".join((*head, *right_rest)) or ".", patterns[1])
-        match = _Match((left_side, right_side), len(left_rest) + len(right_rest))
-        for _, left, right, shared in group:
-            match.add(left, right, shared)
-        yield match
-
-
-def _matches_within(folders: list[NamedFolder]) -> Iterator[_Match]:
-    """Yield folders in which files have the same names but for an ending."""
-    members: defaultdict[Any, list[tuple[NamedFolder, SharedNames]]] = defaultdict(list)
+        paths = _split_paths(left.path, right.path)
+        if paths is not None:
+            for patterns, names in _shared_names(left, right):
+                members[paths[1:], len(paths[0]), patterns].append((paths[0], left, right, names))
     for folder in folders[:: max(1, -(-len(folders) // _MAX_WITHIN))]:
-        for shared in share_names_within(folder):
-            members[shared.left, shared.right].append((folder, shared))
-    for (left, right), group in members.items():
-        top = "/".join(_common_start([_split(folder.path) for folder, _ in group])) or "."
-        match = _Match((_Side(top, left), _Side(top, right)))
-        for folder, shared in group:
-            match.add(folder, folder, shared)
-        yield match
+        for one, other in combinations(folder.by_pattern, 2):
+            names = folder.by_pattern[one], folder.by_pattern[other]
+            if _share(folder, folder, *names):
+                patterns = _simplified(one, other)
+                members[patterns].append((_split(folder.path), folder, folder, names))
+    matches = []
+    for key, group in members.items():
+        aboves = [above for above, *_ in group]
+        if len(key) == 3:
+            (left_rest, right_rest), _, patterns = key
+            head = _common_pattern(aboves)
+        else:
+            left_rest, right_rest, patterns = (), (), key
+            head = _common_start(aboves)
+        tops = ("/".join((*head, *rest)) or "." for rest in (left_rest, right_rest))
+        sides = map(_Side, tops, patterns)
+        match = _Pair(*sides, distance=len(left_rest) + len(right_rest))
+        for _, left, right, names in group:
+            match.add(left, right, names)
+        matches.append(match)
+    return matches
 
 
-def _neighbours(folders: list[NamedFolder]) -> Iterator[tuple[NamedFolder, NamedFolder]]:
+def _shared_names(left: _Folder, right: _Folder) -> Iterator[tuple[Any, tuple[_Names, _Names]]]:
+    """How the names of two folders fit: one way if they are alike, else one for each pattern."""
+    if _share(left, right, left.plain, right.plain):
+        yield (PLAIN, PLAIN), (left.plain, right.plain)
+        return
+    for one, of_left in left.by_pattern.items():
+        for other, of_right in right.by_pattern.items():
+            if _share(left, right, of_left, of_right):
+                patterns = _simplified(one, other)
+                is_known = is_usual(*patterns) or is_usual(*patterns[::-1])
+                yield (PLAIN, PLAIN) if is_known else patterns, (of_left, of_right)
+
+
+def _simplified(one: NamePattern, other: NamePattern) -> tuple[NamePattern, NamePattern]:
+    """Patterns without a start that both have, which is shared as well."""
+    if one.head == other.head:
+        return one._replace(head=""), other._replace(head="")
+    return one, other
+
+
+def _share(left: _Folder, right: _Folder, of_left: _Names, of_right: _Names) -> bool:
+    """Whether half of the names of one folder, or of what is known of it, are in the other."""
+    highest = min(left.highest_key, right.highest_key)
+    if highest < HIGHEST_KEY:  # samples: compare what is in both if it is in both folders
+        of_left, of_right = (
+            {part: name for part, name in names.items() if sampling_key(name) < highest}
+            for names in (of_left, of_right)
+        )
+    shared = len(of_left.keys() & of_right.keys())
+    return shared > 0 and shared >= _LEAST_SHARED * min(len(of_left), len(of_right))
+
+
+def _neighbours(folders: list[_Folder]) -> Iterator[tuple[_Folder, _Folder]]:
     """Yield folders to compare: all of few; of many those that differ in one name."""
     if len(folders) <= _MAX_COMPARED:
         yield from combinations(folders, 2)
         return
-    groups: defaultdict[tuple[str, ...], list[NamedFolder]] = defaultdict(list)
+    groups: defaultdict[tuple[str, ...], list[_Folder]] = defaultdict(list)
     for folder in folders:
         parts = folder.path.split("/")
         for place in range(min(len(parts), _MAX_DEPTH)):
@@ -274,10 +311,6 @@ def _with_star(left: str, right: str) -> tuple[tuple[str], tuple[str]] | None:
             rests = left[end:], right[end:]
             if all(map(_follows_split, rests)):
                 return (f"*{rests[0]}",), (f"*{rests[1]}",)
-        if left[-end:] == right[-end:] and is_split_name(left[-end:]):
-            rests = left[:-end], right[:-end]
-            if all(not rest or rest[-1] in "_-. " or left[-end].isupper() for rest in rests):
-                return (f"{rests[0]}*",), (f"{rests[1]}*",)
     return None
 
 
@@ -310,35 +343,59 @@ def _inside(folder: str, name: str) -> str:
 # -- which of them are masks -----------------------------------------------------------------------
 
 
-def _decide(match: _Match, evidence: MaskEvidence) -> Iterator[_Pair]:
-    """Yield the pair of a match if names or pixels decide which side has masks, else both ways."""
-    files = tuple([evidence.of(path) for path in paths] for paths in match.files)
-    sizes = [
-        left.size == right.size
-        for left, right in zip(*files, strict=True)
-        if left.size and right.size
-    ]
-    contents = tuple(map(joint_content, files))
-    pairs = []
-    for images, masks in ((0, 1), (1, 0)):
-        image_side, mask_side = match.sides[images], match.sides[masks]
-        is_shown = contents[images] == "photo" and contents[masks] not in ("photo", "unknown")
-        is_named = mask_side.is_mask and not image_side.is_mask
-        colours = frozenset[Colour]().union(*(file.colours for file in files[masks]))
-        fits = not sizes or any(sizes)
-        content = contents[masks]
-        is_sure = is_shown or is_named
-        pairs.append(_Pair(image_side, mask_side, match, content, is_sure, colours, fits))
-    sure = [pair for pair in pairs if pair.is_sure]
-    yield from sure or [replace(pair, has_sizes=True) for pair in pairs]
+def _joint_look(
+    root: Location, paths: Sequence[str], known: dict[str, tuple[str, frozenset[Colour]]]
+) -> tuple[str, frozenset[Colour]]:
+    """What the files of one side look like: photos if one of them is."""
+    for path in paths:
+        if path not in known:
+            known[path] = _look(root / path) if len(known) < _MAX_OPENED else ("unknown", _NONE)
+    contents = {known[path][0] for path in paths}
+    content = next((c for c in ("photo", "colours", "numbers") if c in contents), "unknown")
+    return content, _NONE.union(*(known[path][1] for path in paths))
+
+
+_NONE: frozenset[Colour] = frozenset()
+
+
+def _look(location: Location) -> tuple[str, frozenset[Colour]]:
+    """What a file looks like: a photo, numbers (few values in one channel), or few exact colours.
+
+    "unknown" if it cannot be read, is too small or too large, or has a single colour.
+    """
+    try:
+        if location.info().size_bytes > _MAX_BYTES:
+            return "unknown", _NONE
+        with read_by_pillow(location.read(), "image") as image:
+            if image.width * image.height > _MAX_PIXELS:
+                return "unknown", _NONE
+            if image.format == "JPEG":
+                image.draft("RGB", (1024, 1024))
+            has_numbers = image.mode in ("1", "L", "P", "I", "I;16", "I;16B", "F")
+            pixels = np.array(image if has_numbers else image.convert("RGB"))
+    except RecordsmithError:
+        return "unknown", _NONE
+    step = max(1, int((pixels.shape[0] * pixels.shape[1] / _PIXELS_COUNTED) ** 0.5))
+    pixels = pixels[::step, ::step]
+    pixel_count = pixels.shape[0] * pixels.shape[1]
+    few = min(_FEW_VALUES, max(2, pixel_count // 8))
+    many = "photo" if pixel_count >= _FEW_PIXELS else "unknown"
+    if pixels.ndim == 2:
+        counts = np.sort(np.unique(pixels, return_counts=True)[1])
+        is_smoothed = counts[-_COMMON_VALUES:].sum() >= _COMMON_SHARE * pixel_count
+        is_flat = pixels.dtype.kind != "f" and (len(counts) <= few or is_smoothed)
+        return "numbers" if is_flat else many, _NONE
+    colours = frozenset(distinct_colours(pixels))
+    if 1 < len(colours) <= few:
+        return "colours", colours
+    return many if len(colours) > 1 else "unknown", _NONE
 
 
 def _clearest(pairs: list[_Pair]) -> list[_Pair]:
     """Without those that share a folder with a pair that is nearer or whose names fit better."""
 
     def is_clearer(other: _Pair, pair: _Pair) -> bool:
-        is_nearer = other.match.distance < pair.match.distance
-        if is_nearer and not other.match.folders.isdisjoint(pair.match.folders):
+        if other.distance < pair.distance and not other.folders.isdisjoint(pair.folders):
             return True
         shares = not {other.images, other.masks}.isdisjoint((pair.images, pair.masks))
         return shares and other.score > pair.score
@@ -349,22 +406,20 @@ def _clearest(pairs: list[_Pair]) -> list[_Pair]:
 def _named_alone(tree: FileTree) -> list[_Pair]:
     """Folders named like those of images and masks, whose files have no names in common."""
     pairs = []
-    for path, folder in tree.folders.items():
+    for path in tree.folders:
         below = [_inside(path, name) for name in tree.inside(path)]
         sides = [_Side(inner, PLAIN) for inner in below if tree.image_counts[inner]]
         images = [side for side in sides if side.is_image and not side.is_mask]
         masks = [side for side in sides if side.is_mask and not side.is_image]
-        if not images and len(masks) == 1 and folder.image_count:
-            images = [_Side(path or ".", PLAIN)]
         if len(images) == len(masks) == 1:
-            pairs.append(_Pair(images[0], masks[0], _Match((images[0], masks[0]))))
+            pairs.append(_Pair(images[0], masks[0]))
     return pairs if len(pairs) == 1 else []
 
 
 # -- candidates ------------------------------------------------------------------------------------
 
 
-def _candidate(tree: FileTree, pair: _Pair, confidence: Confidence) -> LayoutCandidate:
+def _candidate(tree: FileTree, pair: _Pair) -> LayoutCandidate:
     images, masks = pair.images, pair.masks
     options: dict[str, Any] = {"images": images.folder, "masks": masks.folder}
     if images.folder == masks.folder or not is_usual(images.names, masks.names):
@@ -372,74 +427,48 @@ def _candidate(tree: FileTree, pair: _Pair, confidence: Confidence) -> LayoutCan
             options["image_names"] = str(images.names)
         options["mask_names"] = str(masks.names)
     what = _describe(images, masks, options)
-    problem = _problem(pair)
     files: tuple[str, ...] = ()
+    problem = remedy = ""
+    needs: tuple[str, ...] = ()
+    is_sure = images.is_image and (is_mask_word(masks.folder.rpartition("/")[2]))
     if pair.content == "colours" and (colours := _colour_table(tree, pair.colours)) is not None:
-        problem = _Problem()
-        options["colours"] = colours
-        files = (colours,)
+        options["colours"], files = colours, (colours,)
         presets = {"grey": ", gray levels in RGB", "voc": ", in VOC's colours"}
         what += presets.get(colours, f", in the colours of {colours}")
-    if (lists := _folder_of_lists(tree, images, masks)) is not None:
-        options["split_lists"] = lists
+    elif pair.content == "colours":
+        shown = join_names(map(str, sorted(pair.colours)))
+        problem = f"the masks in {masks.folder} have colours, not class numbers"
+        remedy = (
+            f"Map each colour ({shown}) to its class number with {option('colours')}: a file with "
+            "red, green, blue and name of each class on a line, or in Python a dict."
+        )
+        needs = ("colours",)
+    elif pair.content == "photo" and not is_sure:
+        problem = f"the files in {masks.folder} look like photos, not like masks"
+        remedy = (
+            f"If they are masks, pass {option('images', images.folder)} and "
+            f"{option('masks', masks.folder)}."
+        )
+        needs = ("masks", "format")
     return LayoutCandidate(
         "pairs",
         what,
-        confidence,
+        Confidence.ANNOTATED,
         options,
         noun="pairs",
         left_out=_names_of_groups(pair),
         files=files,
-        problem=problem.text,
-        remedy=problem.remedy,
-        needs=problem.needs,
+        problem=problem,
+        remedy=remedy,
+        needs=needs,
     )
-
-
-class _Problem(NamedTuple):
-    """Why masks cannot be packed as they are, what to do, and the options that solve it."""
-
-    text: str = ""
-    remedy: str = ""
-    needs: tuple[str, ...] = ()
-
-
-def _problem(pair: _Pair) -> _Problem:
-    images, masks = pair.images, pair.masks
-    if pair.content == "colours":
-        shown = join_names(map(str, sorted(pair.colours)))
-        return _Problem(
-            f"the masks in {masks.folder} have colours, not class numbers",
-            f"Map each colour ({shown}) to its class number with {option('colours')}: a file with "
-            "red, green, blue and name of each class on a line, or in Python a dict.",
-            ("colours",),
-        )
-    if not pair.has_sizes and not (images.is_image and masks.is_mask):
-        return _Problem(
-            f"the files in {masks.folder} have other sizes than those in {images.folder}",
-            f"If they are classes, pass {option('format', 'folder')}. If they are masks, resize "
-            "them with nearest-neighbour interpolation.",
-        )
-    if pair.content == "photo" and not (images.is_image and masks.is_surely_mask):
-        return _Problem(
-            f"the files in {masks.folder} look like photos, not like masks",
-            f"If they are masks, pass {option('images', images.folder)} and "
-            f"{option('masks', masks.folder)}.",
-            ("masks", "format"),
-        )
-    if pair.content == "lossy":
-        return _Problem(
-            f"the masks in {masks.folder} are JPEGs, whose compression changes class numbers",
-            "Export them as PNG from the annotation tool.",
-        )
-    return _Problem()
 
 
 def _names_of_groups(pair: _Pair) -> tuple[str, ...]:
     """The folders above or below the images whose names may be those of classes, not of splits."""
     parts = pair.images.folder.split("/") if pair.images.folder != "." else []
     depth = parts.index("*") if "*" in parts else len(parts)
-    paths = [_split(path) for path in pair.match.folders]
+    paths = [_split(path) for path in pair.folders]
     names = {path[depth] for path in paths if path[:depth] == parts[:depth] and len(path) > depth}
     if len(names) < 2 or any(map(is_like_split, names)):
         return ()
@@ -466,22 +495,4 @@ def _colour_table(tree: FileTree, colours: frozenset[Colour]) -> str | None:
             table = parse_colour_table(tree.head(path).decode("utf-8-sig", "replace"))
             if len(table) > 1 and colours <= {colour for colour, _ in table}:
                 return path
-    return preset_of(colours)
-
-
-def _folder_of_lists(tree: FileTree, images: _Side, masks: _Side) -> str | None:
-    """The folder with lists of the images of each split, next to the images or the masks."""
-    scan = tree.folders.get(images.folder)
-    if images.folder == masks.folder or scan is None or not scan.images:
-        return None
-    known = {os.path.splitext(name)[0] for name in scan.images}
-    for folder in dict.fromkeys(side.folder.rpartition("/")[0] for side in (masks, images)):
-        above = tree.folders.get(folder)
-        files = split_lists(above.names if above else ()).values()
-        heads = [tree.head(_inside(folder, name)).decode("utf-8", "replace") for name in files]
-        lines = [line.split() for head in heads for line in head.splitlines()[:200]]
-        names = [os.path.splitext(line[0])[0] for line in lines if line]
-        sampled = [name for name in names if sampling_key(name) < scan.highest_key]
-        if sampled and sum(name in known for name in sampled) >= 0.5 * len(sampled):
-            return folder or "."
-    return None
+    return next((name for name, table in PRESETS.items() if colours <= table().keys()), None)

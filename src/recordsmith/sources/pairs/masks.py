@@ -43,7 +43,7 @@ from recordsmith.words import count
 Colours: TypeAlias = Mapping[Colour, int]
 ColoursOption: TypeAlias = Colours | Literal["voc", "grey"]
 
-PRESETS = {"voc": voc_colours, "grey": grey_colours}
+PRESETS = {"grey": grey_colours, "voc": voc_colours}
 _SHOWN = 4
 _NUMBERS_ALREADY = f"If the pixels are class numbers already, leave out {option('colours')}."
 _TURNED = Flaw(
@@ -55,20 +55,13 @@ _TO_NUMBERS = "masks were converted from colours to class numbers"
 _NO_ALPHA = "masks lost their alpha channel"
 
 
-def read_mask(
-    location: Location, image: Mapping[str, Any], colours: Colours | None, note: Note
-) -> dict[str, Any]:
-    """Read the features of a mask file, which must fit the features of its image.
-
-    `colours` has the class number of each colour of color-coded masks.
-    """
-    return mask_features(str(location), location.read(), image, colours, note)
-
-
 def mask_features(
     name: str, data: bytes, image: Mapping[str, Any], colours: Colours | None, note: Note
 ) -> dict[str, Any]:
-    """The features of a mask from its encoded bytes; `name` is for messages, others as above."""
+    """The features of a mask from its encoded bytes, which must fit the features of its image.
+
+    `name` is for messages; `colours` has the class number of each colour of color-coded masks.
+    """
     with located(name):
         info = probe_mask(data)
     _check_size(name, info, image, note)
