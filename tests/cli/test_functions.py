@@ -19,7 +19,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "--splits a=50%,b=0.5 --resplit x,y --shards a=2,b=1 --shard-size 1kB --seed 7 "
             "--stratify --in-order --shard-names {split}_{shard} "
             "--keys image/encoded=image,image/height= "
-            "--lint off --compression gzip --check-images --like old --skip-errors --overwrite "
+            "--compression gzip --check-images --like old --skip-errors --overwrite "
             "--threads 2 --store jpeg --quality 80 --recompress "
             "--background '#ffffff' --shorter-side 4 --upright --tiles --max-pixels 99"
         ),
@@ -33,7 +33,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "shuffle": False,
             "shard_names": "{split}_{shard}",
             "keys": {"image/encoded": "image", "image/height": None},
-            "lint": "off",
             "compression": "gzip",
             "check_images": True,
             "like": "old",

@@ -361,8 +361,7 @@ def test_a_stream_with_the_paths_of_images(tmp_path: Path, images: ModuleType) -
     (tmp_path / "a.png").write_bytes(images.encode(images.noise(4, 3), "PNG"))
     stream = pa.table({"file": ["a.png"], "x": [1]}).to_reader()
     source = Table(stream, image_column="file", images=tmp_path)
-    plan = rs.plan(source, tmp_path / "out")
-    assert rs.finish(plan, map(rs.run, plan.tasks())).sample_count == 1
+    assert rs.pack(source, tmp_path / "out").sample_count == 1
 
 
 class _Closed:

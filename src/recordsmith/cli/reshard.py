@@ -1,4 +1,4 @@
-"""`recordsmith reshard`, `edit`, `salvage` and `upgrade`: rewrite or repair a dataset."""
+"""`recordsmith reshard`, `edit` and `salvage`: rewrite or repair a dataset."""
 
 from __future__ import annotations
 
@@ -178,20 +178,3 @@ def _print_shard(shard: SalvagedShard) -> None:
         number=shard.repair_count,
         indent="    ",
     )
-
-
-def upgrade(
-    folder: str,
-) -> None:
-    """Reads and changes only `dataset.json`, no shards.
-
-    Example: `recordsmith upgrade out`
-
-    Args:
-        folder: the folder of the dataset.
-    """
-    from recordsmith.dataset import upgrade_manifest
-
-    is_upgraded = upgrade_manifest(folder)
-    done = "converted the manifest" if is_upgraded else "nothing to do: the manifest is up to date"
-    print(f"{console.printable(folder)}: {done}")

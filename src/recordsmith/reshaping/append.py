@@ -37,7 +37,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, as_places, locate
-from recordsmith.errors import OptionError, RecordsmithError, option
+from recordsmith.errors import OptionError, RecordsmithError
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
 from recordsmith.reshaping.append_checks import (
@@ -198,14 +198,6 @@ class _Job:
             if manifest is not None and folder.store.can_rename:
                 publish_note_location(folder).delete()
         manifest = self._checked(manifest)
-        if any(content.get("file_template") for content in manifest.formats.values()):
-            raise OptionError(
-                f"{folder} has documents of TensorFlow Datasets, which append does not update",
-                option="out",
-                value=str(folder),
-                remedy="Reshard it together with the new records, and export the result with "
-                f"{option('format', 'tfds')}.",
-            )
         for step in append_history(manifest):
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.from_manifest(folder, manifest, step)

@@ -180,7 +180,7 @@ def merge_manifest(
             "fingerprint": step["fingerprint"],
             "appended": [*append_history(manifest), step],
         },
-        formats=manifest.carried_formats,
+        formats=manifest.formats,
     )
 
 

@@ -57,11 +57,11 @@ class ShardCopies:
         """Write shards under temporary names; return a result per shard, in order."""
 
         def complete(shard: ReshardedShard) -> ShardResult:
-            def write(writer: ShardWriter) -> tuple[ShardResult, str]:
+            def write(writer: ShardWriter) -> ShardResult:
                 result = self._write(shard, writer, work)
                 if checks_inputs:
                     self.records.check_unchanged()
-                return result, self.versions
+                return result
 
             result, is_new = complete_shard(
                 self.folder,

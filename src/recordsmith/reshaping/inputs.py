@@ -233,7 +233,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
         tuple(_history(manifest for manifest in manifests if manifest is not None)),
         tuple(notices),
         _common(None if manifest is None else manifest.arrow_schema for manifest in manifests),
-        _common(None if manifest is None else manifest.carried_formats for manifest in manifests),
+        _common(None if manifest is None else manifest.formats for manifest in manifests),
     )
 
 

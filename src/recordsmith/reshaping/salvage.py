@@ -286,7 +286,7 @@ class _Salvage:
                 "previous": None if old is None else dict(old.provenance),
             },
             arrow_schema=None if old is None else old.arrow_schema,
-            formats=None if old is None else old.carried_formats,
+            formats=None if old is None else old.formats,
         )
 
     def _failure(self) -> DataError | SourceError:
