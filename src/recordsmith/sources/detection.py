@@ -25,8 +25,7 @@ from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
-from recordsmith.sources.boxes import detection as boxes
-from recordsmith.sources.boxes.source import SOURCES as BOX_SOURCES
+from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
@@ -131,7 +130,7 @@ _SOURCES: Mapping[str, Callable[..., Source]] = {
     "folder": ImageFolder,
     "files": ImageFiles,
     "pairs": ImagePairs,
-    **BOX_SOURCES,
+    **boxes.SOURCES,
     "table": Table,
     "arrays": Arrays,
     "shards": Shards,
