@@ -99,34 +99,34 @@ def test_all_options_of_sources_are_accepted(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def misspelt(tmp_path: Path) -> Path:
+def plural(tmp_path: Path) -> Path:
     fruit_folders(tmp_path / "fruit")
-    save(tmp_path / "fruit/train/bananna/0.jpg", photo(1))
-    save(tmp_path / "fruit/val/bananna/0.jpg", photo(2))
+    save(tmp_path / "fruit/train/bananas/0.jpg", photo(1))
+    save(tmp_path / "fruit/val/bananas/0.jpg", photo(2))
     return tmp_path / "fruit"
 
 
-def test_pack_prints_findings_first(misspelt: Path, tmp_path: Path) -> None:
-    done = run("pack", misspelt, tmp_path / "out")
+def test_pack_prints_findings_first(plural: Path, tmp_path: Path) -> None:
+    done = run("pack", plural, tmp_path / "out")
     assert done.exit_code == 0
-    assert "bananna" in done.stderr
+    assert "bananas" in done.stderr
     assert "similar-class-names" in done.stderr
-    without = run("pack", misspelt, tmp_path / "other", "--lint", "off")
+    without = run("pack", plural, tmp_path / "other", "--lint", "off")
     assert "similar-class-names" not in without.stderr
-    document = json.loads(run("pack", misspelt, tmp_path / "third", "--json").stdout)
+    document = json.loads(run("pack", plural, tmp_path / "third", "--json").stdout)
     assert document["lint"]["warning_count"] == 1
 
 
-def test_strict_pack_exits_with_1(misspelt: Path, tmp_path: Path) -> None:
-    done = run("pack", misspelt, tmp_path / "out", "--lint", "strict")
+def test_strict_pack_exits_with_1(plural: Path, tmp_path: Path) -> None:
+    done = run("pack", plural, tmp_path / "out", "--lint", "strict")
     assert done.exit_code == 1
-    assert "bananna" in done.stderr
+    assert "bananas" in done.stderr
     assert not (tmp_path / "out").exists()
-    assert run("pack", misspelt, tmp_path / "out", "--lint", "loud").exit_code == 2
+    assert run("pack", plural, tmp_path / "out", "--lint", "loud").exit_code == 2
 
 
-def test_a_plan_is_not_linted(misspelt: Path, tmp_path: Path) -> None:
+def test_a_plan_is_not_linted(plural: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.jsonl"
-    assert run("pack", misspelt, tmp_path / "out", "--write-plan", plan).exit_code == 0
+    assert run("pack", plural, tmp_path / "out", "--write-plan", plan).exit_code == 0
     assert run("run", plan).exit_code == 0
     assert run("finish", plan).exit_code == 0

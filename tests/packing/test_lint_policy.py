@@ -16,9 +16,9 @@ from ..raising import raises
 
 @pytest.fixture
 def spoiled(tmp_path: Path) -> rs.ImageFolder:
-    """Class folders with a misspelt class, which one split lacks."""
+    """Class folders with a class in the plural, which one split lacks."""
     source = fruit_folders(tmp_path / "fruit")
-    save(tmp_path / "fruit/train/bananna/0.jpg", photo(1))
+    save(tmp_path / "fruit/train/bananas/0.jpg", photo(1))
     return source
 
 
@@ -39,7 +39,7 @@ def test_without_checks_there_is_no_report(spoiled: rs.ImageFolder, tmp_path: Pa
 def test_strict_packs_nothing(spoiled: rs.ImageFolder, tmp_path: Path) -> None:
     with raises(rs.SourceError, problem_count=2) as caught:
         rs.pack(spoiled, tmp_path / "out", lint="strict")
-    assert "bananna" in caught.value.problems[0]
+    assert "bananas" in caught.value.problems[0]
     assert not (tmp_path / "out").exists()
 
 

@@ -182,8 +182,9 @@ def test_a_repeated_list_is_not_a_split(tmp_path: Path) -> None:
     listing = Yolo(root).list_samples()
     assert listing.splits == ()
     assert len(listing.samples) == 2
-    (notice,) = listing.notices
+    notice, left = listing.notices
     assert notice.startswith("data/obj.data: valid skipped")
+    assert left.endswith("skipped: data/img/c.jpg and data/img/d.jpg")
 
 
 def test_list_that_names_missing_images(tmp_path: Path) -> None:
@@ -474,7 +475,7 @@ def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
     write(root / "data" / "test.txt", "data/img/a.jpg\ndata/img/c.jpg\ndata/img/c.jpg\n")
     source = Yolo(root)
     assert _names(source)["data/img/a.jpg"] == "train"
-    (notice,) = source.list_samples().notices
+    notice, _ = source.list_samples().notices
     assert notice.startswith("2 repeated")
     assert re.search(r"img/a\.jpg in .*train.* valid", notice)
     assert re.search(r"img/c\.jpg twice .*valid", notice)

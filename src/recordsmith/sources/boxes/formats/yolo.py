@@ -179,7 +179,9 @@ class Yolo(
         if not samples.entries:
             if config is None:
                 raise no_files(index.root, self.box_format.expected, index)
-            problem = join_problems(samples.notices()) or "its folders and lists contain no images"
+            problem = (
+                join_problems(samples.path_notices) or "its folders and lists contain no images"
+            )
             raise SourceError(f"nothing to pack: {problem}", path=config.name)
         return ListedImages(
             samples.entries,
@@ -215,6 +217,7 @@ class _Samples:
 
     entries: by image path, or by list and line if the image is missing.
     splits: by sample name, if there are several.
+    path_notices: on paths in the description.
     """
 
     def __init__(self, index: FileIndex, config: DataFile | None, versions: list[int]) -> None:
@@ -225,7 +228,7 @@ class _Samples:
         self._folders = {"."}
         for path in index.paths:
             self._folders.update(_folders_above(path))
-        self._notices: list[str] = []
+        self.path_notices: list[str] = []
         self._twice: list[str] = []
         if config is not None:
             self._add_splits(config)
@@ -249,12 +252,15 @@ class _Samples:
             and posixpath.dirname(path) in folders
             and not _is_names_file(path)
         ]
+        others = [path for path in self._index.paths if path not in self.entries]
+        left = [path for path in others if has_image_name(path)]
         what = "without a label file packed without boxes"
         of_bare, of_unused = Check.IMAGE_WITHOUT_ANNOTATION, Check.ANNOTATION_WITHOUT_IMAGE
         return [
-            *self._notices,
+            *self.path_notices,
             *count_notice(self._twice, "repeated image", "packed once, in the first split"),
             *count_notice(bare, "image", what, check=of_bare),
+            *count_notice(left, "image", "missing from the description skipped"),
             *count_notice(unused, "label file", "without an image skipped", check=of_unused),
         ]
 
@@ -265,7 +271,7 @@ class _Samples:
             paths = [path for path in found if path is not None]
             earlier = seen.setdefault(tuple(paths), split)
             if paths and earlier != split:
-                self._notices.append(
+                self.path_notices.append(
                     f"{config.name}: {split} skipped, because it is the same as {earlier}"
                 )
                 continue
@@ -287,10 +293,10 @@ class _Samples:
             for path in paths:
                 if path in self._folders or path in self._index:
                     notice = f"{config.name}: {value} not found, used {path}"
-                    if name not in names and notice not in self._notices:
-                        self._notices.append(notice)
+                    if name not in names and notice not in self.path_notices:
+                        self.path_notices.append(notice)
                     return path
-        self._notices.append(f"{config.name}: {split} path {value} not found")
+        self.path_notices.append(f"{config.name}: {split} path {value} not found")
         return None
 
     def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
