@@ -68,10 +68,6 @@ def test_first_bad_rows_are_listed_and_all_are_counted(tmp_path: Path, bad_count
         rs.pack(rs.Table(table), tmp_path / "out", shards=3)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == first
     assert caught.value.problem_count == bad_count
-    plan = rs.plan(rs.Table(table), tmp_path / "out", shards=3)
-    results = [*map(rs.run, plan.tasks())]
-    for task, result in zip(plan.shards, results, strict=True):
-        assert len(result.skipped) == min(MAX_PROBLEMS, task.sample_count - result.record_count)
     for is_new in (True, False):  # the first from the notes of shards, the second from the manifest
         report = rs.pack(rs.Table(table), tmp_path / "out", shards=3, skip_errors=True)
         assert (report.is_new, report.sample_count) == (is_new, 30)

@@ -249,8 +249,7 @@ def test_a_stream_is_read_once(tmp_path: Path) -> None:
     source = rs.Table(_table().to_reader())
     first = source.list_samples()
     assert source.list_samples() is first
-    plan = rs.plan(source, tmp_path / "out", shards=2)
-    assert rs.finish(plan, map(rs.run, plan.tasks())).sample_count == _COUNT
+    assert rs.pack(source, tmp_path / "out", shards=2).sample_count == _COUNT
 
 
 def _images(images: ModuleType, count: int) -> list[dict[str, Any]]:
