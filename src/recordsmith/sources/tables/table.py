@@ -39,7 +39,7 @@ from recordsmith.sources.files.paths import (
     relative_place,
 )
 from recordsmith.sources.numbered import References, RowNames, SampleTable
-from recordsmith.sources.problems import join_names
+from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
@@ -237,6 +237,12 @@ class Table:
             versions = images.versions(version)
             references = images.references(row_names)
             notices += images.notices()
+            others = [
+                name
+                for name in rows.kinds
+                if name.endswith("_file_name") and name != self._image_column
+            ]
+            notices += count_notice(others, "column", "with names of images stored as text")
         hidden = (self._image_column, self._label, IMAGE, FILENAME) if has_images else ()
         reader = TableReader(
             root,
