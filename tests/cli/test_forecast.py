@@ -83,6 +83,4 @@ def test_without_images_the_size_is_printed(run, tmp_path: Path) -> None:
 def test_an_empty_list_leaves_variants_out(run, images: Path) -> None:
     options = ("--qualities", "", "--shorter-sides", "", "--json")
     document = run("forecast", images, *options).document
-    assert [each["name"] for each in document["variants"]] == [
-        *("original", "raw", "png", "tiles")
-    ]
+    assert [each["name"] for each in document["variants"]] == [*("original", "raw", "png", "tiles")]
