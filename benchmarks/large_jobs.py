@@ -2,7 +2,6 @@
 and packs by an engine.
 
     python benchmarks/large_jobs.py plan --samples 10000000
-    python benchmarks/large_jobs.py finish --shards 100000
     python benchmarks/large_jobs.py engine --engine processes:4
     python benchmarks/large_jobs.py start --engine ray
 
@@ -16,6 +15,7 @@ import argparse
 import itertools
 import json
 import multiprocessing
+import pickle
 import resource
 import shutil
 import statistics
@@ -26,13 +26,15 @@ from pathlib import Path
 from typing import Any
 
 import recordsmith as rs
+from recordsmith.packing import Recipe, make_plan
+from recordsmith.packing.pack_task import make_tasks, portable_reader
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.sources.numbered import RelistedSamples
 from recordsmith.stores import as_folder
+from recordsmith.tasks import Task
 
 SAMPLES_OF_A_SHARD = 1000
-SAMPLES_OF_A_TINY_SHARD = 4
 
 
 class MadeUpImages:
@@ -87,92 +89,36 @@ def list_only(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return clock.steps
 
 
+def tasks_of(source: Any, out: Path, **options: Any) -> Iterator[Task]:
+    """Plan a job, and return its tasks."""
+    recipe, listing = Recipe(**options), source.list_samples()
+    made = make_plan(listing, recipe, source.describe())
+    reader = portable_reader(listing)
+    assert reader is not None
+    return make_tasks(as_folder(out), recipe, listing, made, reader, trusting=True)
+
+
 def plan(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Plan a listing, and make its tasks as JSON, or some of them."""
+    """Plan a listing, and make its tasks, or some of them."""
     shards = max(1, arguments.samples // SAMPLES_OF_A_SHARD)
     if arguments.shards:
         shards = arguments.shards
     options = {"splits": {"train": 0.9, "test": 0.1}} if arguments.splits else {}
     clock = Clock()
-    made = rs.plan(
-        MadeUpImages(arguments.samples, folder),
-        folder / "out",
-        shards=None if arguments.splits else shards,
-        **options,
-    )
+    source = MadeUpImages(arguments.samples, folder)
+    tasks = tasks_of(source, folder / "out", shards=None if arguments.splits else shards, **options)
     clock.note("plan")
-    task_bytes = 0
-    count = 0
-    for task in itertools.islice(made.tasks(), arguments.tasks):
-        task_bytes += len(json.dumps(task.to_json()))
+    task_bytes = count = 0
+    for task in itertools.islice(tasks, arguments.tasks):
+        task_bytes += len(pickle.dumps(task))
         count += 1
     clock.note("tasks")
     return {
         "samples": arguments.samples,
-        "shards": len(made.shards),
         "task_count": count,
         "task_bytes": task_bytes,
         **clock.steps,
     }
-
-
-def finish(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Finish a dataset whose shards are copies of one."""
-    count = arguments.shards
-    out = folder / "out"
-    made = rs.plan(MadeUpImages(SAMPLES_OF_A_TINY_SHARD * count, folder, 10), out, shards=count)
-    document = _one_result(folder)
-    internal = out / ".recordsmith"
-    internal.mkdir(parents=True)
-    done = document | {"version": 1, "object_version": None, "versions_hash": None}
-    for shard in made.shards:
-        for suffix in ("", ".index"):
-            data = (folder / f"one{suffix}").read_bytes()
-            (internal / f"{shard.file}{suffix}.partial").write_bytes(data)
-        note = done | {"file": shard.file, "plan": made.fingerprint}
-        (internal / f"{shard.file}.done").write_text(json.dumps(note))
-    lines = folder / "results.jsonl"
-    with lines.open("w") as file:
-        for shard in made.shards:
-            line = document | {"file": shard.file, "plan": made.fingerprint}
-            file.write(json.dumps(line) + "\n")
-    made.save(folder / "plan.jsonl")
-    plan_bytes = (folder / "plan.jsonl").stat().st_size
-    return in_new_process(_finish_only, folder) | {
-        "shards": count,
-        "plan_mb": round(plan_bytes / 1e6),
-        "results_mb": round(lines.stat().st_size / 1e6),
-        "manifest_mb": round((out / "dataset.json").stat().st_size / 1e6),
-    }
-
-
-def _one_result(folder: Path) -> dict[str, Any]:
-    """Write a shard; return its result."""
-    import numpy as np
-    from PIL import Image
-
-    images = folder / "images" / "class0000"
-    images.mkdir(parents=True)
-    for number in range(SAMPLES_OF_A_TINY_SHARD):
-        pixels = np.full((8, 8, 3), number, np.uint8)
-        Image.fromarray(pixels).save(images / f"{number}.jpg")
-    small = rs.plan(rs.ImageFolder(images.parent), folder / "small", shards=1)
-    (result,) = map(rs.run, small.tasks())
-    for suffix in ("", ".index"):
-        partial = folder / "small" / ".recordsmith" / f"{result.file}{suffix}.partial"
-        partial.rename(folder / f"one{suffix}")
-    return result.to_json()
-
-
-def _finish_only(folder: Path) -> dict[str, Any]:
-    from recordsmith.packing.pack_plan import read_results
-
-    clock = Clock()
-    made = rs.PackPlan.load(folder / "plan.jsonl")
-    clock.note("load")
-    rs.finish(made, read_results([folder / "results.jsonl"]))
-    clock.note("finish")
-    return clock.steps
 
 
 def engine(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -202,9 +148,9 @@ def engine(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     with context.Pool(arguments.processes) as pool:
         for number in range(arguments.rounds + 1):
             begun = time.perf_counter()
-            made = rs.plan(rs.ImageFolder(images.parent), folder / f"alone-{number}", **job)
+            made = tasks_of(rs.ImageFolder(images.parent), folder / f"alone-{number}", **job)
             planning = time.perf_counter() - begun
-            alone = sum(pool.imap_unordered(_seconds_of, made.tasks())) / arguments.processes
+            alone = sum(pool.imap_unordered(_seconds_of, made)) / arguments.processes
             begun = time.perf_counter()
             rs.pack(rs.ImageFolder(images.parent), folder / f"out-{number}", engine=run_on, **job)
             rounds.append((time.perf_counter() - begun, planning, alone))
@@ -224,7 +170,7 @@ def engine(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def _seconds_of(task: Any) -> float:
     begun = time.perf_counter()
-    rs.run(task)
+    task.function(task.content)
     return time.perf_counter() - begun
 
 
@@ -267,7 +213,7 @@ def in_new_process(job: Callable[..., dict[str, Any]], *arguments: Any) -> dict[
     return found
 
 
-JOBS = {job.__name__: job for job in (list_only, plan, finish, engine, start)}
+JOBS = {job.__name__: job for job in (list_only, plan, engine, start)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
@@ -284,7 +230,7 @@ if __name__ == "__main__":
     scratch = Path(tempfile.mkdtemp(prefix="large-jobs-"))
     try:
         job = JOBS[chosen.job]
-        is_here = job in (finish, engine, start)  # these start processes themselves
+        is_here = job in (engine, start)  # these start processes themselves
         figures = job(chosen, scratch) if is_here else in_new_process(job, chosen, scratch)
         print(json.dumps({"job": chosen.job, **figures}), flush=True)
     finally:

@@ -187,6 +187,8 @@ def test_the_page_about_tfds_runs(flowers: Path, capsys: pytest.CaptureFixture[s
     ]
     write_by_hand(Path("bridge/0.1.0"), {"steps": steps_feature(step)}, records)
     text = page("docs/tfds.md")
+    if find_spec("array_record") is None:
+        text = text[: text.index("## ArrayRecord")]
     run_commands(text)
     capsys.readouterr()
     run_python(text, "tfds.md", lambda: capsys.readouterr().out)
@@ -334,12 +336,12 @@ def test_every_defect_and_command_is_documented() -> None:
         "pack", "detect", "inspect", "stats",
         "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "cache", "demo",
-        "upgrade", "query", "lint", "forecast", "run", "finish",
+        "query", "lint", "forecast",
     }  # fmt: skip
     index = page("docs/README.md")
     for name in names:
         assert f"`recordsmith {name}" in index
-        assert name in ("demo", "upgrade") or f"recordsmith {name}" in documented
+        assert name == "demo" or f"recordsmith {name}" in documented
 
 
 def test_the_page_about_lint_lists_every_check_with_its_severity() -> None:

@@ -21,10 +21,7 @@ IN_A_DATASET = [
     *(f".recordsmith/{name}.partial" for name in ("dataset.json", "labels.txt", LABEL_MAP_NAME)),
     *(f".recordsmith/{shard}.partial" for shard in SHARDS),
     *(f".recordsmith/{SHARDS[0]}{suffix}" for suffix in (".done", ".index", ".index.partial")),
-    *(
-        f".recordsmith/{name}"
-        for name in (".unpacked-0.partial", "lock", "publishing.json", "salvage.json")
-    ),
+    *(f".recordsmith/{name}" for name in (".unpacked-0.partial", "lock", "publishing.json")),
     *("labels.txt", LABEL_MAP_NAME, SHARDS[1], ".recordsmith"),
 ]
 IN_AN_EXPORT = [
@@ -36,12 +33,6 @@ IN_AN_EXPORT = [
 BY_INDEX = ["a.tfrecord.idx", ".recordsmith/a.tfrecord.index", ".recordsmith"]
 
 TOKEN = "0" * 32
-ROWS = ".recordsmith/rows-c5ba1b3dfdd89f196c39128857c4b055-7c3094e7.partial"  # of the rows below
-
-
-def _run_and_finish(source: Any, root: Path) -> None:
-    plan = rs.plan(source, root / "out", shards=1)
-    rs.finish(plan, map(rs.run, plan.tasks()))
 
 
 def _write_table(root: Path) -> None:
@@ -57,17 +48,6 @@ JOBS: dict[str, tuple[list[str], Callable[[Path], Any]]] = {
     "pack": (
         IN_A_DATASET,
         lambda root: rs.pack(rs.ImageFolder(root / "flowers"), root / "out", shards=1),
-    ),
-    "plan": (
-        IN_A_DATASET,
-        lambda root: rs.run(
-            next(rs.plan(rs.ImageFolder(root / "flowers"), root / "out", shards=1).tasks())
-        ),
-    ),
-    "finish": (IN_A_DATASET, lambda root: _run_and_finish(rs.ImageFolder(root / "flowers"), root)),
-    "finish rows": (
-        [ROWS, *IN_A_DATASET],
-        lambda root: _run_and_finish(rs.Rows([{"a": 1}, {"a": 2}]), root),
     ),
     "table": (
         [f".recordsmith/{TOKEN}.job.partial", *IN_A_DATASET],
@@ -144,7 +124,6 @@ def test_nothing_outside_is_touched(
             _plant(kind, folder / place, root / "precious")
         before = _contents(root / "precious")
         is_hidden_link = planted[0].startswith(".recordsmith/") and kind in LINKS
-        is_hidden_link &= planted != [ROWS]  # read, not written
         with suppress(rs.OptionError if is_hidden_link else rs.RecordsmithError):
             run(root)
             worked += 1

@@ -16,11 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.building.finished import done_location, load_result
+from recordsmith.building.shards import done_location, load_result
 from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_locations, load_index
-from recordsmith.packing import PackPlan
 from recordsmith.sources.boxes.annotation import AnnotationFile
 from recordsmith.sources.boxes.formats.voc import parse
 from recordsmith.sources.boxes.yolo_files import read_data_file
@@ -52,7 +51,6 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "table.csv": edit,
     "table.json": edit,
     "schema.json": verify,
-    "plan.json": lambda path, _: PackPlan.load(path),
     "labels.txt": lambda path, _: read_labels(as_folder(path.parent)),
     "label_map.pbtxt": lambda path, _: read_label_map(path),
     ".recordsmith/publishing.json": lambda path, _: read_publish_note(

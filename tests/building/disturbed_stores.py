@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+import pytest
 
 from recordsmith.building import ShardResult
 from recordsmith.packing import pack_task
-from recordsmith.stores import Data, Location, MemoryStore, ObjectInfo, PlaceLike, as_folder
-
-_thread = threading.local()
-
-
-def _folder_of_task(place: PlaceLike) -> Location:
-    return getattr(_thread, "folder", None) or as_folder(place)
+from recordsmith.stores import Data, Location, MemoryStore, ObjectInfo
+from recordsmith.tasks import Outcome, Task
 
 
-def run_in(folder: Location, task: pack_task.PackTask) -> ShardResult:
-    """Run a task in a store that no URL names."""
-    pack_task.as_folder = _folder_of_task  # type: ignore[attr-defined]
-    _thread.folder = folder
-    try:
-        return pack_task.run_task(task)
-    finally:
-        _thread.folder = None
+class InStore:
+    """Runs the tasks of a job one by one, in a store that no URL names."""
+
+    def __init__(
+        self, folder: Location, after: Callable[[ShardResult], None] | None = None
+    ) -> None:
+        """`after` is called after each task."""
+        self._folder = folder
+        self._after = after
+
+    def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pack_task, "as_folder", lambda _: self._folder)
+            for task in tasks:
+                outcome = function(task)
+                if self._after is not None:
+                    self._after(outcome.result)
+                yield outcome
 
 
 class Killed(BaseException):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.errors import FileAccessError
 from recordsmith.stores import Location
-from recordsmith.stores.remote import FsspecStore, ObjectStore
+from recordsmith.stores.remote import ObjectStore
 
 from ..servers.s3 import S3
 
@@ -135,45 +134,3 @@ def test_a_shard_that_was_replaced_is_written_again(s3: S3, wanted: Any) -> None
     pack(s3)
     assert {*transfers(s3)} == {SHARDS[1], SHARDS[2]}
     assert s3.objects(prefix="out/") == wanted
-
-
-def test_sizes_alone_do_not_identify_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on file systems that tell no times."""
-    memory: Any = pytest.importorskip("fsspec.implementations.memory")
-
-    class FilesWithoutTimes(memory.MemoryFileSystem):  # type: ignore[misc]
-        store: ClassVar[dict[str, Any]] = {}
-        pseudo_dirs: ClassVar[list[str]] = [""]
-
-        def info(self, path: str, **_: Any) -> Any:
-            return {**super().info(path), "created": None, "modified": None}
-
-        def ls(self, path: str, detail: bool = True, **_: Any) -> Any:
-            found = [
-                {**info, "created": None, "modified": None}
-                for info in super().ls(path, detail=True)
-            ]
-            return found if detail else [info["name"] for info in found]
-
-    def pack_rows() -> None:
-        rows = [{"id": number} for number in range(80)]
-        rs.pack(rs.Rows(rows), rs.remote("/out", filesystem=files), shards=4)
-
-    def refuse(self: FsspecStore, key: str, data: bytes) -> None:
-        if key.endswith("dataset.json"):
-            raise FileAccessError(errno.EACCES, "", key)
-        put(self, key, data)
-
-    files, put = FilesWithoutTimes(), FsspecStore._put
-    pack_rows()
-    wanted = {path: files.cat_file(path) for path in files.find("/out")}
-    files.rm("/out", recursive=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(FsspecStore, "_put", refuse)
-        with pytest.raises(FileAccessError):
-            pack_rows()
-    name = f"/out/{SHARDS[1]}"
-    assert files.cat_file(name) == wanted[name]
-    files.pipe_file(name, wanted[name][::-1])
-    pack_rows()
-    assert {path: files.cat_file(path) for path in files.find("/out")} == wanted

@@ -17,8 +17,8 @@ import recordsmith as rs
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.stores import Location, MemoryStore
 
-from .disturbed_stores import DisturbedStore, DyingStore, Killed, Turns, content, run_in
-from .test_killed_jobs import append, copied, ids, pack, prepared, reshard, rows, source
+from .disturbed_stores import DisturbedStore, DyingStore, Killed, Turns, content
+from .test_killed_jobs import append, copied, ids, pack, prepared, reshard, source
 
 SEEDS = range(200)
 
@@ -199,33 +199,3 @@ def test_two_reshards_of_compressed_shards() -> None:
         results = Turns(seed).run(store, [reshard, reshard])
         assert results == [None, None], seed
         assert content(store, "out") == content(wanted, "out"), seed
-
-
-def test_shards_of_several_machines() -> None:
-    """They write shards of one plan at the same time, and one of them completes the dataset."""
-
-    def plan(store: MemoryStore) -> rs.PackPlan:
-        return rs.plan(
-            rows(0, 40),
-            Location(store, "out"),
-            splits={"train": 0.6, "val": 0.4},
-            shards={"train": 2, "val": 1},
-            seed=1,
-        )
-
-    def machine(*numbers: int) -> Callable[[MemoryStore], Any]:
-        return lambda store: [
-            run_in(Location(store, "out"), task) for task in plan(store).tasks(numbers)
-        ]
-
-    for seed in SEEDS[:50]:
-        store = MemoryStore()
-        results = Turns(seed).run(store, [machine(0, 1), machine(1, 2), second])
-        if results[2] is None:  # it was first
-            assert content(store, "out") == SECOND
-            continue
-        assert isinstance(results[2], OptionError), (seed, results)
-        assert ids(store) is None
-        report = rs.finish(plan(store), plan(store).noted_results())
-        assert report.sample_count == 40
-        assert content(store, "out") == FIRST, seed

@@ -1,43 +1,37 @@
-"""Finishing a plan publishes the shards of its results, and no other shards of equal size."""
+"""An engine's job publishes the shards of its tasks, and no other shards of equal size."""
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import json
-import os
 from collections.abc import Callable
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import recordsmith as rs
 from recordsmith.building import ShardResult, done_location, partial_location
-from recordsmith.stores import Location, MemoryStore, as_folder
+from recordsmith.stores import Location, as_folder
 
-from ..killed_jobs import killed_before
 from ..places import visible
 from ..raising import raises
-from .disturbed_stores import DyingStore, Killed, run_in
-
-ROWS = [{"id": number} for number in range(1000, 1040)]
+from .disturbed_stores import InStore
 
 
-def plan(place: Location, seed: int = 1) -> rs.PackPlan:
-    """Plans of all seeds have shards of the same names and sizes."""
-    return rs.plan(rs.Rows(ROWS), place, shards=2, seed=seed)
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory, images: ModuleType) -> rs.ImageFiles:
+    """Eight images of equal size, so that plans of all seeds have shards of equal size."""
+    root = tmp_path_factory.mktemp("images")
+    for number in range(8):
+        (root / f"{number}.png").write_bytes(images.encode(images.noise(4, 3), "PNG"))
+    return rs.ImageFiles(root)
 
 
-def run(made: rs.PackPlan, *numbers: int) -> list[ShardResult]:
-    return [run_in(made.out, task) for task in made.tasks(numbers or (0, 1))]
-
-
-def packed(place: Location, seed: int = 1) -> dict[str, bytes]:
-    """The files of the dataset, written by one process."""
-    rs.pack(rs.Rows(ROWS), place, shards=2, seed=seed)
+def pack(source: Any, place: Location, **options: Any) -> dict[str, bytes]:
+    """Return the files of a dataset of two shards."""
+    rs.pack(source, place, shards=2, **options)
     return visible(place)
 
 
@@ -63,96 +57,25 @@ CHANGES: dict[str, Callable[[Location, str], None]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changed_after_its_task(place: Location, tmp_path: Path, name: str) -> None:
-    made = plan(place)
-    results = run(made)
-    file = made.shards[1].file
-    CHANGES[name](place, file)
+def test_changed_after_its_task(
+    source: rs.ImageFiles, place: Location, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    def change(result: ShardResult) -> None:
+        if "00001" in result.file:
+            CHANGES[name](place, result.file)
+
+    file = "train-00001-of-00002.tfrecord"
     with raises(rs.FileAccessError, path=place / file, errno=errno.ENOENT):
-        rs.finish(made, results)
+        pack(source, place, engine=InStore(place, change))
     assert not (place / "dataset.json").exists()
-    results[1:] = run(made, 1)
-    rs.finish(made, results)
-    assert visible(place) == packed(as_folder(tmp_path / "plain"))
+    expected = pack(source, as_folder(tmp_path_factory.mktemp("plain")))
+    assert pack(source, place, engine=InStore(place)) == expected
 
 
-def test_missing_over_an_older_dataset(tmp_path: Path) -> None:
-    older = packed(as_folder(tmp_path / "out"), seed=2)
-    made = plan(as_folder(tmp_path / "out"))
-    results = run(made)
-    assert {file: len(data) for file, data in older.items() if "train" in file} == {
-        result.file: result.size_bytes for result in results
-    }
-    for path in (tmp_path / "out" / ".recordsmith").glob(f"{made.shards[0].file}.*"):
-        path.unlink()
-    with raises(rs.FileAccessError, path=made.out / made.shards[0].file, errno=errno.ENOENT):
-        rs.finish(made, results, overwrite=True)
-    assert visible(tmp_path / "out") == older
-
-
-def test_replaced_by_a_late_task_of_another_plan(tmp_path: Path) -> None:
-    made, other = (plan(as_folder(tmp_path / "out"), seed) for seed in (1, 2))
-    results = run(made)
-    run(other, 0)
-    with raises(rs.FileAccessError, path=made.out / made.shards[0].file, errno=errno.ENOENT):
-        rs.finish(made, results)
-    rs.finish(made, [*run(made, 0), *results[1:]])
-    assert visible(tmp_path / "out") == packed(as_folder(tmp_path / "plain"))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_finishing_again(tmp_path: Path, overwrite: bool) -> None:
-    """After it was killed at any change of the file system, or was done."""
-    wanted = packed(as_folder(tmp_path / "plain"))
-    for number in count(1):
-        made = plan(as_folder(tmp_path / f"{number}"))
-        if overwrite:
-            packed(made.out, seed=2)
-        results = run(made)
-
-        def finish() -> None:
-            rs.finish(made, results, overwrite=overwrite)  # noqa: B023 - called in this round
-
-        killed = killed_before(number, finish)
-        finish()
-        assert visible(made.out) == wanted, number
-        if not killed:
-            break
-    assert number > 5
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_finishing_again_without_renaming(tmp_path: Path) -> None:
-    wanted = packed(as_folder(tmp_path / "plain"))
-    for changes in count():
-        store = MemoryStore()
-        made = plan(Location(store, "out"))
-        results = run(made)
-        dying = DyingStore(store, changes)
-        with suppress(Killed):
-            rs.finish(plan(Location(dying, "out")), results)
-        rs.finish(made, results)
-        assert visible(made.out) == wanted, changes
-        if not dying.is_dead:
-            break
-    assert changes > 3
-
-
-@pytest.mark.parametrize("missing", ["result", "shard"])
-def test_tasks_run_after_finishing_too_early(place: Location, tmp_path: Path, missing: str) -> None:
-    """Their rows are kept until the dataset is complete."""
-    made = plan(place)
-    tasks = [*made.tasks()]
-    results = [run_in(place, tasks[0])]
-    if missing == "shard":
-        results.append(dataclasses.replace(results[0], file=tasks[1].name))
-    kind = rs.OptionError if missing == "result" else rs.FileAccessError
-    for _ in range(2):
-        with raises(kind):
-            rs.finish(made, results)
-    rs.finish(made, [results[0], run_in(place, tasks[1])])
-    assert visible(place) == packed(as_folder(tmp_path / "plain"))
-    internal = {entry.name for entry in (place / ".recordsmith").list_entries()}
-    assert internal - {"lock"} == {f"{task.name}.index" for task in tasks}
+def test_missing_over_an_older_dataset(source: rs.ImageFiles, tmp_path: Path) -> None:
+    place = as_folder(tmp_path / "out")
+    older = pack(source, place, seed=2)
+    engine = InStore(place, lambda result: partial_location(place, result.file).delete())
+    with raises(rs.FileAccessError, errno=errno.ENOENT):
+        pack(source, place, engine=engine, overwrite=True)
+    assert visible(place) == older

@@ -1,4 +1,4 @@
-"""`recordsmith lint`, and `--lint` of `pack`."""
+"""`recordsmith lint`, and what `pack` prints of it."""
 
 from __future__ import annotations
 
@@ -111,22 +111,3 @@ def test_pack_prints_findings_first(plural: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "bananas" in done.stderr
     assert "similar-class-names" in done.stderr
-    without = run("pack", plural, tmp_path / "other", "--lint", "off")
-    assert "similar-class-names" not in without.stderr
-    document = json.loads(run("pack", plural, tmp_path / "third", "--json").stdout)
-    assert document["lint"]["warning_count"] == 1
-
-
-def test_strict_pack_exits_with_1(plural: Path, tmp_path: Path) -> None:
-    done = run("pack", plural, tmp_path / "out", "--lint", "strict")
-    assert done.exit_code == 1
-    assert "bananas" in done.stderr
-    assert not (tmp_path / "out").exists()
-    assert run("pack", plural, tmp_path / "out", "--lint", "loud").exit_code == 2
-
-
-def test_a_plan_is_not_linted(plural: Path, tmp_path: Path) -> None:
-    plan = tmp_path / "plan.jsonl"
-    assert run("pack", plural, tmp_path / "out", "--write-plan", plan).exit_code == 0
-    assert run("run", plan).exit_code == 0
-    assert run("finish", plan).exit_code == 0

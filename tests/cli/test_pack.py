@@ -177,7 +177,7 @@ def test_invalid_options_of_splits(
     assert not (tmp_path / "out").exists()
 
 
-# -- sources, images, keys, plans --------------------------------------------------------------
+# -- sources, images, keys --------------------------------------------------------------
 
 
 def test_the_detected_source_is_printed(run, images: Path, tmp_path: Path) -> None:
@@ -243,31 +243,6 @@ def test_tables_have_rows(run, tmp_path: Path) -> None:
     assert rs.open(tmp_path / "out", split="test")[0]["name"] == [b"Bob"]
 
 
-def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
-    plan, out = tmp_path / "plan.jsonl", tmp_path / "out"
-    outcome = run("pack", images, out, "--shards", "3", "--seed", "4", "--write-plan", plan)
-    assert outcome.code == 0
-    assert "3 shards planned" in outcome.out
-    assert not out.exists()
-    outcome = run("run", plan, "--only", "0,2-2")
-    assert outcome.code == 0
-    assert outcome.out.startswith("train-00000-of-00003.tfrecord: 3 records")
-    assert run("inspect", out).code != 0
-    shards = run("run", plan, "--only", "1", "--json").document["shards"]
-    assert [shard["file"] for shard in shards] == ["train-00001-of-00003.tfrecord"]
-    assert [shard["is_new"] for shard in shards] == [True]
-    again = ("run", plan, "--only", "1")
-    assert "already complete" in run(*again).out
-    assert [shard["is_new"] for shard in run(*again, "--json").document["shards"]] == [False]
-    outcome = run("finish", plan)
-    assert outcome.code == 0, outcome.err
-    assert run("verify", out).code == 0
-    outcome = run("pack", images, tmp_path / "plain", "--shards", "3", "--seed", "4")
-    assert "resumed" not in outcome.out
-    for path in (tmp_path / "plain").glob("[!.]*"):
-        assert path.read_bytes() == (out / path.name).read_bytes()
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -287,22 +262,6 @@ def test_invalid_options(run, images: Path, tmp_path: Path, options: list[str], 
     assert outcome.code == 2
     assert text in outcome.err
     assert not (tmp_path / "out").exists()
-
-
-def test_results_of_a_plan(run, images: Path, tmp_path: Path) -> None:
-    plan, out = tmp_path / "plan.jsonl", tmp_path / "out"
-    run("pack", images, out, "--shards", "3", "--write-plan", plan)
-    assert "--only must be " in run("run", plan, "--only", "1-x").err
-    for number in range(3):
-        results = tmp_path / f"results-{number}"
-        assert run("run", plan, "--only", number, "--results", results).code == 0
-    outcome = run("finish", plan, tmp_path / "results-0", tmp_path / "results-2")
-    assert outcome.code == 2
-    assert "tasks without a result: 1" in outcome.err
-    assert not (out / "dataset.json").exists()
-    outcome = run("finish", plan, *(tmp_path / f"results-{number}" for number in range(3)))
-    assert outcome.code == 0, outcome.err
-    assert run("verify", out).code == 0
 
 
 @pytest.mark.parametrize("bad_count", [MAX_PROBLEMS, MAX_PROBLEMS + 10])
@@ -339,25 +298,10 @@ def test_options_that_messages_mention_exist(run) -> None:
     assert {flag for flag in flags if flag.startswith("--")} <= known | _ONLY_IN_PYTHON
 
 
-def test_plans_of_others(run, images: Path, tmp_path: Path) -> None:
-    plan, out = tmp_path / "plan.json", tmp_path / "out"
-    outcome = run("pack", images, out, "--write-plan", plan)
-    assert outcome.code == 0
-    assert "Detected: " in outcome.err
-    outcome = run("pack", images, out, "--write-plan", tmp_path / "other.json", "--like", images)
-    assert outcome.code == 2
-    assert "--like excludes --write-plan" in outcome.err
-    assert not (tmp_path / "other.json").exists()
-    plan.write_text("[" * 100_000)
-    outcome = run("run", plan)
-    assert outcome.code == 2
-    assert str(plan) in outcome.err
-
-
 def test_many_notes_are_counted(
     run, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.building.finished.MAX_PLACES", 4)
+    monkeypatch.setattr("recordsmith.building.shards.MAX_PLACES", 4)
     for file in (images / "cat").iterdir():
         Image.open(file).convert("RGBA").save(file, "PNG")
     command = ("pack", images, tmp_path / "out", "--store", "jpeg")

@@ -177,20 +177,3 @@ def test_a_manifest_that_names_files_elsewhere(
     for command in ("inspect", "verify", "stats", "head"):
         assert run(command, tmp_path / "out").code != 0
     assert server.requests == []
-
-
-def test_the_description_of_a_source_in_a_plan_is_not_read(
-    server: Server, run: Run, tmp_path: Path
-) -> None:
-    for name in ("a", "b"):
-        image(f"{name}/1.png")(tmp_path / "in", "")
-    plan = tmp_path / "plan.jsonl"
-    assert run("pack", tmp_path / "in", tmp_path / "out", "--write-plan", plan).code == 0
-    header, *tasks = plan.read_text().splitlines()
-    document = json.loads(header)
-    document["source"] |= {"root": "s3://bucket/in", "location": f"{server.url}/in"}
-    plan.write_text("\n".join([json.dumps(document), *tasks]))
-    rs.PackPlan.load(plan)
-    assert run("run", plan).code == 0
-    assert run("finish", plan).code == 0
-    assert server.requests == []

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,22 +11,18 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import recordsmith as rs
-from recordsmith.cli import app
 from recordsmith.dataset import (
     LABELS_NAME,
     MANIFEST_NAME,
     Manifest,
     ShardEntry,
     read_manifest,
-    upgrade_manifest,
 )
 from recordsmith.dataset import manifest as manifest_module
 from recordsmith.dataset.labels import read_labels
 from recordsmith.example import FeatureSchema, Schema
-from recordsmith.stores import LocalStore
 
 FEATURE = FeatureSchema("none", 0, 0, 0)
 COUNTS = st.integers(0, 2**63 - 1)
@@ -327,85 +320,3 @@ VERSION_1 = {
         "appended": [{"plan": "gh", "base": "", "records": 1}],
     },
 }
-
-
-def test_a_manifest_of_version_1_is_converted(tmp_path: Path) -> None:
-    """The error has the command, the command converts every key, and a rerun does nothing."""
-    path = tmp_path / MANIFEST_NAME
-    path.write_text(json.dumps(VERSION_1))
-    with pytest.raises(rs.CorruptDataError) as caught:
-        read_manifest(tmp_path)
-    error = caught.value
-    assert (error.defect, error.found, error.expected) == (
-        rs.Defect.BROKEN_MANIFEST,
-        "version 1",
-        "version 2",
-    )
-    assert f"`recordsmith upgrade {tmp_path}`" in error.remedy
-    assert CliRunner().invoke(app, ["upgrade", str(tmp_path)]).exit_code == 0
-    document = json.loads(path.read_text())
-    source = {
-        "kind": "Shards",
-        "provenance": [{"options": {"keys": {"plan": "x"}}, "fingerprint": "ab"}],
-    }
-    assert document["provenance"] == {
-        "source": source,
-        "fingerprint": "cd",
-        "previous": {"fingerprint": "ef", "previous": None},
-        "appended": [{"fingerprint": "gh", "base": "", "records": 1}],
-    }
-    feature = VERSION_1["schema"]["features"]["complete"]  # type: ignore[index]
-    assert document["schema"] == {
-        "payload": "Example",
-        "records": 1,
-        "is_complete": False,
-        "features": {"complete": feature},
-    }
-    unchanged = ("format", "records", "compression", "splits", "class_names")
-    assert [document[key] for key in unchanged] == [VERSION_1[key] for key in unchanged]
-    assert (document["version"], document["schemas"]["train"]["is_complete"]) == (2, False)
-    data = path.read_bytes()
-    assert not upgrade_manifest(tmp_path)
-    assert path.read_bytes() == data == read_manifest(tmp_path).to_bytes()  # type: ignore[union-attr]
-
-
-def test_a_manifest_that_changes_while_it_is_converted_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / MANIFEST_NAME
-    path.write_text(json.dumps(VERSION_1))
-
-    @contextmanager
-    def late(*_: object, **__: object) -> Iterator[bool]:
-        path.write_text("of another job")
-        yield True
-
-    monkeypatch.setattr(LocalStore, "locked", late)
-    with pytest.raises(rs.FileAccessError) as caught:
-        upgrade_manifest(tmp_path)
-    assert (caught.value.errno, caught.value.path) == (errno.EBUSY, str(tmp_path))
-    assert path.read_text() == "of another job"
-
-
-@pytest.mark.parametrize("change", [{"made_from": 5}, {"splits": []}, {"schemas": 1}])
-def test_an_invalid_manifest_of_version_1_is_not_converted(
-    tmp_path: Path, change: dict[str, Any]
-) -> None:
-    data = json.dumps(VERSION_1 | change)
-    (tmp_path / MANIFEST_NAME).write_text(data)
-    with pytest.raises(rs.CorruptDataError, match="broken-manifest"):
-        upgrade_manifest(tmp_path)
-    assert (tmp_path / MANIFEST_NAME).read_text() == data
-
-
-def test_an_interrupted_job_of_version_1_is_not_continued(
-    tmp_path: Path, numbered: SimpleNamespace
-) -> None:
-    folder = numbered.packed(tmp_path, {"train": [1]})
-    (folder / MANIFEST_NAME).unlink()
-    (folder / ".recordsmith").mkdir(exist_ok=True)
-    (folder / ".recordsmith" / "begun").write_text('{"plan": "x", "removing": []}')
-    with pytest.raises(rs.CorruptDataError) as caught:
-        rs.open(folder)
-    assert caught.value.defect is rs.Defect.UNFINISHED_DATASET
-    assert str(folder / ".recordsmith" / "begun") in caught.value.remedy

@@ -93,18 +93,6 @@ def test_what_is_not_an_outcome_of_the_job(job: Job, tmp_path: Path, name: str) 
     assert_next_run_completes(job, tmp_path / "out", tmp_path / "threads")
 
 
-@pytest.mark.parametrize("change", [{}, {"records": "many"}, {"plan": "0" * 32}], ids=str)
-def test_finish_refuses_other_documents(
-    flowers: Path, tmp_path: Path, change: dict[str, Any]
-) -> None:
-    plan = rs.plan(rs.ImageFolder(flowers), tmp_path / "out")
-    (result,) = map(rs.run, plan.tasks())
-    with raises(rs.OptionError, option="results"):
-        rs.finish(plan, [{**result.to_json(), **change} if change else {}])
-    assert_no_dataset(tmp_path / "out")
-    assert rs.finish(plan, [result.to_json()]).is_new
-
-
 def _remove(shard: Path) -> None:
     shard.unlink()
 

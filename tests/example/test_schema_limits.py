@@ -63,7 +63,7 @@ def found(part: Schema) -> tuple[bool, dict[str, int]]:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_what_is_kept_does_not_depend_on_how_records_are_divided(data: Any) -> None:
     rows = data.draw(st.lists(st.dictionaries(NAMES, st.integers(0, 9), max_size=14), max_size=9))
     payloads = [encode_example(row) for row in rows]
@@ -129,7 +129,7 @@ def test_payloads_other_than_examples_do_not_count() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_records_that_end_too_early_change_nothing(data: Any, reference: Any) -> None:
     """Their names are read before it is known that they are not Examples."""
     rows = data.draw(
@@ -161,7 +161,7 @@ def test_a_document_with_too_many_is_cut_too() -> None:
     document["features"]["\ud800"] = known  # no record can have it
     read = Schema.from_json(document)
     assert (read.is_complete, list(read.features)) == (False, ["0", "1", "10"])
-    with pytest.raises(ValueError, match="complete is 3"):
+    with pytest.raises(ValueError, match="is_complete"):
         Schema.from_json({"payload": "Example", "records": 1, "is_complete": 3})
 
 

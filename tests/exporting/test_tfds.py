@@ -154,8 +154,9 @@ def test_edited_records_that_tfds_can_load(
 ) -> None:
     """Without the description of their types, which an edit drops."""
     folder = images.make_folder(tmp_path / "images", {"a": 2})
-    rs.pack(rs.ImageFolder(folder), tmp_path / "packed", keys="tfds")
-    rs.edit(tmp_path / "packed", tmp_path / "edited", drop=["image/filename"])
+    rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
+    rs.export(tmp_path / "packed", tmp_path / "stored", "tfds")
+    rs.edit(tmp_path / "stored", tmp_path / "edited", drop=["image/filename"])
     rs.export(tmp_path / "edited", tmp_path / "out", "tfds")
     assert _features(tmp_path / "out") == {
         "image": ("Image", (-1, -1, 3), "uint8"),

@@ -1,7 +1,7 @@
 """Manifests, labels, label maps, and the notes of jobs: small texts that decide much.
 
 The invariant: any JSON gives a Manifest or broken-manifest; what a Manifest names lies in its
-folder, each once; one of version 1 is converted or broken. Opening the folder gives a dataset whose
+folder, each once. Opening the folder gives a dataset whose
 length is a number that its files could hold, or an error of ours. Any labels give names or
 none; any label map names or an OptionError; any note of a job is read as one, or as none.
 """
@@ -29,7 +29,6 @@ from recordsmith.dataset import (
     read_label_map,
     read_manifest,
     read_publish_note,
-    upgrade_manifest,
 )
 from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
 from recordsmith.example import Schema
@@ -48,7 +47,6 @@ class Fuzz:
         "label maps",
         "notes",
         "publishing",
-        "upgraded",
     )
 
     def __init__(self, folder: Path) -> None:
@@ -71,9 +69,6 @@ class Fuzz:
             {"fingerprint": "x", "skipped": [], "bytes_in": 5, "source": {"kind": "Rows"}},
         )
         self.manifest = manifest.to_bytes()
-        history = {"plan": "x", "before": {"plan": "y"}, "source": {"made_from": [{"plan": "z"}]}}
-        old = json.loads(self.manifest) | {"version": 1, "made_from": history}
-        self.manifest_of_version_1 = json.dumps(old).encode()
         self.labels = [labels_to_bytes(NAMES), b"1:a\r\n2:b", b"0:x\n\n 5 :y\n", b"item {"]
         self.maps = [
             label_map_to_bytes(NAMES),
@@ -130,10 +125,8 @@ class Fuzz:
             publish_note_location(as_folder(self.folder)).delete()
 
     def one_manifest(self, dice: random.Random, counts: Counter[str]) -> None:
-        good = dice.choice((self.manifest, self.manifest, self.manifest_of_version_1))
-        (self.folder / MANIFEST_NAME).write_bytes(self.text(good, dice))
+        (self.folder / MANIFEST_NAME).write_bytes(self.text(self.manifest, dice))
         try:
-            counts["upgraded"] += upgrade_manifest(self.folder)
             manifest = read_manifest(self.folder)
         except rs.CorruptDataError as error:
             assert error.defect is rs.Defect.BROKEN_MANIFEST  # noqa: PT017

@@ -59,30 +59,13 @@ def _export_on_engine(source: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def _pack_with_keys(source: Path, tmp_path: Path) -> Path:
-    rs.pack(rs.Tfds(source), tmp_path / "out", keys="tfds", shuffle=False)
-    assert rs.verify(tmp_path / "out", deep=True).is_good
-    return tmp_path / "out"
-
-
 def _export_unpacked(source: Path, tmp_path: Path) -> Path:
     rs.export(source, tmp_path / "out", "tfds", shard_size_bytes=4000)
     return tmp_path / "out"
 
 
-def _reshard(source: Path, tmp_path: Path) -> Path:
-    """Records as TFDS stores them, in other shards."""
-    rs.pack(rs.Tfds(source), tmp_path / "packed", keys="tfds", shuffle=False)
-    rs.reshard(tmp_path / "packed", tmp_path / "resharded", shards=1)
-    assert not (tmp_path / "resharded/features.json").exists()
-    rs.export(tmp_path / "resharded", tmp_path / "out", "tfds")
-    return tmp_path / "out"
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "way", [_export, _export_on_engine, _pack_with_keys, _export_unpacked, _reshard]
-)
+@pytest.mark.parametrize("way", [_export, _export_on_engine, _export_unpacked])
 def test_every_feature_survives_a_round_trip(
     tfds: Any, written: Path, tmp_path: Path, way: Any
 ) -> None:
@@ -216,7 +199,8 @@ def test_steps_outside_windows_are_counted(episodes: Path) -> None:
 
 
 def test_windows_are_written_as_episodes(tfds: Any, episodes: Path, tmp_path: Path) -> None:
-    rs.pack(rs.Tfds(episodes, window=3), tmp_path / "out", keys="tfds", shuffle=False)
+    rs.pack(rs.Tfds(episodes, window=3), tmp_path / "packed", shuffle=False)
+    rs.export(tmp_path / "packed", tmp_path / "out", "tfds")
     windows = tfds.builder_from_directory(str(tmp_path / "out")).as_dataset(split="train")
     assert {len(list(window["steps"])) for window in windows} == {3}
 
@@ -243,7 +227,8 @@ def test_resized_images_have_no_fixed_size(tfds: Any, tmp_path: Path) -> None:
     pixels = np.arange(64, dtype=np.uint8).reshape(8, 8, 1)
     folder = tfds_data.write(tfds, tmp_path, {"image": feature}, {"train": [{"image": pixels}] * 2})
     smaller = rs.ImageOptions(shorter_side=4)
-    rs.pack(rs.Tfds(folder), tmp_path / "out", keys="tfds", image_options=smaller)
+    rs.pack(rs.Tfds(folder), tmp_path / "packed", image_options=smaller)
+    rs.export(tmp_path / "packed", tmp_path / "out", "tfds")
     info = tfds.builder_from_directory(str(tmp_path / "out")).info
     assert info.features["image"].shape == (None, None, 1)
     for values in tfds_data.load(tfds, tmp_path / "out", "train"):
@@ -257,25 +242,23 @@ def test_class_folders_for_tfds(tfds: Any, tmp_path: Path, images: ModuleType) -
     folder = images.make_folder(tmp_path / "images", {"ant": 3, "bee": 2})
     rs.pack(rs.ImageFolder(folder), tmp_path / "packed", shuffle=False)
     rs.export(tmp_path / "packed", tmp_path / "exported", "tfds")
-    rs.pack(rs.ImageFolder(folder), tmp_path / "direct", keys="tfds", shuffle=False)
     expected = list(rs.open(tmp_path / "packed"))
-    for out in (tmp_path / "exported", tmp_path / "direct"):
-        builder = tfds.builder_from_directory(str(out))
-        assert builder.info.features["label"].names == ["ant", "bee"]
-        assert builder.info.supervised_keys == ("image", "label")
-        loaded = list(tfds.as_numpy(builder.as_dataset(split="train")))
-        assert len(loaded) == len(expected)
-        for record, values in zip(expected, loaded, strict=True):
-            assert record["image/class/label"].tolist() == [values["label"]]
-            assert record["image/filename"] == [values["image/filename"]]
-            assert values["image"].shape[:2] == (
-                record["image/height"][0],
-                record["image/width"][0],
-            )
-            import tensorflow as tf
+    builder = tfds.builder_from_directory(str(tmp_path / "exported"))
+    assert builder.info.features["label"].names == ["ant", "bee"]
+    assert builder.info.supervised_keys == ("image", "label")
+    loaded = list(tfds.as_numpy(builder.as_dataset(split="train")))
+    assert len(loaded) == len(expected)
+    for record, values in zip(expected, loaded, strict=True):
+        assert record["image/class/label"].tolist() == [values["label"]]
+        assert record["image/filename"] == [values["image/filename"]]
+        assert values["image"].shape[:2] == (
+            record["image/height"][0],
+            record["image/width"][0],
+        )
+        import tensorflow as tf
 
-            pixels = tf.io.decode_image(record["image/encoded"][0], channels=3)
-            assert np.array_equal(pixels, values["image"])
+        pixels = tf.io.decode_image(record["image/encoded"][0], channels=3)
+        assert np.array_equal(pixels, values["image"])
 
 
 def test_boxes_masks_and_missing_values_for_tfds(
@@ -315,24 +298,6 @@ def test_boxes_masks_and_missing_values_for_tfds(
         assert values["list"].tolist() == list(range(number))
         assert values["pair"].tolist() == [1.5, 2.5]
         assert values["sometimes"] == (number or np.iinfo(np.int64).min)
-
-
-@pytest.mark.parametrize(
-    "shard_names",
-    [
-        "flowers-{split}.tfrecord-{shard:05d}-of-{shards:05d}",
-        "{split}-{shard:05d}-of-{shards:05d}",
-        "x_{split}.{shard:05d}-of-{shards:05d}.tfrecord",
-    ],
-)
-def test_shard_names_that_tfds_finds(
-    tfds: Any, tmp_path: Path, images: ModuleType, shard_names: str
-) -> None:
-    folder = images.make_folder(tmp_path / "images", {"ant": 3, "bee": 2})
-    rs.pack(
-        rs.ImageFolder(folder), tmp_path / "out", keys="tfds", shards=2, shard_names=shard_names
-    )
-    assert len(tfds_data.load(tfds, tmp_path / "out", "train")) == 5
 
 
 def _pixels(values: Any) -> Any:

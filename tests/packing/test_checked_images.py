@@ -16,7 +16,7 @@ import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import encode_sequence_example
 from recordsmith.image import ImageOptions, check_chunks
-from recordsmith.packing.recipe import Recipe
+from recordsmith.packing import Recipe, make_plan
 
 
 def _noise(format_: str, seed: int = 0, **options: Any) -> bytes:
@@ -147,9 +147,9 @@ def test_check_images_decodes_images_of_repacked_records(kind: str, tmp_path: Pa
 def test_check_images_changes_the_fingerprint(tmp_path: Path) -> None:
     source = rs.ImageFolder(_folder(tmp_path, {"a.jpg": JPEG}))
     without, checked = (
-        rs.plan(source, tmp_path / "out", **options) for options in ({}, {"check_images": True})
+        make_plan(source.list_samples(), Recipe(check_images=check_images), source.describe())
+        for check_images in (False, True)
     )
     assert without.fingerprint != checked.fingerprint
-    assert Recipe.from_json(checked.recipe.to_json()).check_images
     with pytest.raises(rs.OptionError):
-        rs.plan(source, tmp_path / "out", check_images="yes")
+        rs.pack(source, tmp_path / "out", check_images="yes")  # type: ignore[arg-type]

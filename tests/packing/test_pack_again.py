@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -143,15 +142,8 @@ def test_jobs_do_not_follow_links(flowers: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / ".recordsmith").symlink_to(tmp_path / "elsewhere")
-    plan = rs.plan(rs.ImageFolder(flowers), out, **OPTIONS)
-    jobs: list[Callable[[], object]] = [
-        lambda: rs.pack(rs.ImageFolder(flowers), out),
-        lambda: rs.run(next(plan.tasks())),
-        lambda: rs.finish(plan, []),
-    ]
-    for job in jobs:
-        with pytest.raises(rs.OptionError, match="symbolic link"):
-            job()
+    with pytest.raises(rs.OptionError, match="symbolic link"):
+        rs.pack(rs.ImageFolder(flowers), out)
     assert os.listdir(tmp_path / "elsewhere") == ["thesis.partial"]
 
 
@@ -174,8 +166,7 @@ def test_invalid_notes_of_completed_shards_are_ignored(
 ) -> None:
     """The shard is written again, and the dataset is correct."""
     note = {
-        "plan": rs.plan(rs.ImageFolder(flowers), tmp_path / "x", **OPTIONS).fingerprint,
-        "images": {},
+        "plan": json.loads(undisturbed["dataset.json"])["provenance"]["fingerprint"],
         "was_reused": False,
         "versions_hash": None,
         "file": "train-00000-of-00002.tfrecord",

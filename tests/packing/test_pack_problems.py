@@ -62,16 +62,12 @@ def test_skip_errors_reports_bad_images_and_packs_the_rest(
 @pytest.mark.parametrize("bad_count", [MAX_PROBLEMS, 1000])
 def test_first_bad_rows_are_listed_and_all_are_counted(tmp_path: Path, bad_count: int) -> None:
     table = tmp_path / "a.csv"
-    table.write_text("a,b\n" + "1,2\n" * 30 + "1\n" * bad_count)
+    table.write_text("a,b\n" + "1,2\n" * 30 + "1,1e39\n" * bad_count)
     first = [f"{table}, line {line}" for line in range(32, 32 + MAX_PROBLEMS)]
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(rs.Table(table), tmp_path / "out", shards=3)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == first
     assert caught.value.problem_count == bad_count
-    plan = rs.plan(rs.Table(table), tmp_path / "out", shards=3)
-    results = [*map(rs.run, plan.tasks())]
-    for task, result in zip(plan.shards, results, strict=True):
-        assert len(result.skipped) == min(MAX_PROBLEMS, task.sample_count - result.record_count)
     for is_new in (True, False):  # the first from the notes of shards, the second from the manifest
         report = rs.pack(rs.Table(table), tmp_path / "out", shards=3, skip_errors=True)
         assert (report.is_new, report.sample_count) == (is_new, 30)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
+from recordsmith.stores.checks import check_key
+from recordsmith.stores.object_writer import Data, pieces_of
 from recordsmith.stores.remote import FsspecStore
 
 from .server import Address, NotInstalledError, Server
+
+
+class FilledFsspecStore(FsspecStore):
+    """Files that its file system writes, past the store."""
+
+    def put(self, key: str, data: Data) -> None:
+        path = self._path(check_key(key))
+        with self._in_turn():
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(path, b"".join(pieces_of(data)))
+
+    def delete(self, key: str) -> None:
+        with self._in_turn(), suppress(FileNotFoundError):
+            self._files.rm_file(self._path(check_key(key)))
 
 
 class MemoryFiles(Server):
@@ -23,7 +40,7 @@ class MemoryFiles(Server):
     def new_store(self, address: Address | None = None, **options: Any) -> FsspecStore:  # noqa: ARG002
         folder = f"/{uuid4().hex}"
         self._files.makedirs(folder)
-        return FsspecStore(self._files, folder)
+        return FilledFsspecStore(self._files, folder)
 
     def close(self) -> None:
         self._files.store.clear()

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from recordsmith.stores.remote import FsspecStore
 
+from .memory_files import FilledFsspecStore
 from .server import HOST, Address, NotInstalledError, Server
 
 _TIMEOUT_SECONDS = 10
@@ -92,7 +93,7 @@ class Sftp(Server):
         files = self._client(host, port=port, **login, **options)
         folder = f"/{uuid4().hex}"
         os.mkdir(os.path.join(self.folder, os.fsencode(folder[1:])))
-        return FsspecStore(files, folder)
+        return FilledFsspecStore(files, folder)
 
     def close(self) -> None:
         self._at_end.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -214,20 +213,15 @@ def test_regression_targets_are_no_labels(tmp_path: Path, name: str) -> None:
         source.list_samples()
 
 
-@pytest.mark.parametrize("name", _WRITERS)
-@pytest.mark.parametrize("number", [16777217, 9007199254740993, -1152921504606846977, 16777217.0])
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "stream"])
+@pytest.mark.parametrize("number", [16777217, -123456789012345678, 16777217.0])
 def test_numbers_that_lose_digits_are_noted(tmp_path: Path, name: str, number: Any) -> None:
     rows = [{"x": 0.5}, {"x": number}, {"x": 33554432.0}]
-    options: dict[str, Any] = {"kinds": {"x": "float"}}
-    if name == "rows":  # of which only the ints among floats are converted
-        number, options = int(number), {}
-        rows[1]["x"] = number
     if name in ("parquet", "stream") and type(number) is int:
         rows = [{"x": 1}, {"x": number}]
-    notices = _source(name, tmp_path, rows, **options).list_samples().notices
+    notices = _source(name, tmp_path, rows, kinds={"x": "float"}).list_samples().notices
     (notice,) = (notice for notice in notices if LOST_DIGITS in notice)
-    assert notice.startswith(f"1 {LOST_DIGITS}: column 'x'")
-    assert notice.endswith(f"{_place(name, 1)}: {number}")
+    assert notice == f"1 {LOST_DIGITS}: column 'x', such as {float(number):.17g}"
 
 
 class TestContract(SourceContract):
@@ -255,8 +249,7 @@ def test_a_stream_is_read_once(tmp_path: Path) -> None:
     source = rs.Table(_table().to_reader())
     first = source.list_samples()
     assert source.list_samples() is first
-    plan = rs.plan(source, tmp_path / "out", shards=2)
-    assert rs.finish(plan, map(rs.run, plan.tasks())).sample_count == _COUNT
+    assert rs.pack(source, tmp_path / "out", shards=2).sample_count == _COUNT
 
 
 def _images(images: ModuleType, count: int) -> list[dict[str, Any]]:
@@ -365,13 +358,3 @@ def test_several_columns_of_images_and_labels_beyond_the_names(
     path = _huggingface(tmp_path / "t.parquet", images, label=[0, 1, 2, 3])
     with raises(rs.SourceError, path=path, match="has 3"):
         rs.Table(path).list_samples()
-
-
-def test_gzip_and_memory_streams(tmp_path: Path) -> None:
-    """What `pyarrow` writes compressed is read like any other file."""
-    sink = io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(sink, _table().schema, options=options) as writer:
-        writer.write_table(_table())
-    (tmp_path / "t.arrow").write_bytes(sink.getvalue())
-    assert rs.pack(rs.Table(tmp_path / "t.arrow"), tmp_path / "out").sample_count == _COUNT

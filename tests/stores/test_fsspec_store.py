@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import errno
-import itertools
-import os
-import signal
-import threading
 from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import pytest
 
+import recordsmith as rs
 from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.stores import Location
 from recordsmith.stores.remote import FsspecStore, PassedOptions
-from recordsmith.stores.remote.fsspec_store import _info
+from recordsmith.stores.remote.fsspec_store import object_info
 
 from ..raising import raises
 
@@ -63,48 +60,19 @@ def test_a_replaced_object_is_noticed_in_spite_of_old_listings(
     files: ListingFiles, size: int
 ) -> None:
     store = FsspecStore(files, "/d")
-    store.put("x", b"a" * 1000)
+    files.pipe_file("/d/x", b"a" * 1000)
     (listed,) = store.list_entries()
     files.pipe_file("/d/x", b"b" * size)  # as another program does
     with raises(FileAccessError, errno=errno.ESTALE):
         store.read("x", 500, 1000, listed.version)
     assert store.read("x") == b"b" * size
     assert store.info("x").size_bytes == size
-    store.put("s/y", b"")
+    files.pipe_file("/d/s/y", b"")
     assert {info.key for info in store.list()} == {"x", "s/y"}
     files.pipe_file("/d/z", b"")
     files.pipe_file("/d/s/z", b"")
     assert {entry.name for entry in store.list_entries()} == {"x", "z", "s"}
     assert {info.key for info in store.list()} == {"x", "z", "s/y", "s/z"}
-
-
-@pytest.mark.parametrize(
-    ("failing", "expected"), [((), b"new"), ((2,), b"old"), ((3,), b"old"), ((1, 3), b"old")]
-)
-def test_a_failed_rename_keeps_what_was_there(
-    files: ListingFiles,
-    monkeypatch: pytest.MonkeyPatch,
-    failing: tuple[int, ...],
-    expected: bytes,
-) -> None:
-    """As where a file must not be in the way; some of the moves fail for another reason."""
-    store = FsspecStore(files, "/d")
-    store.put("x", b"old")
-    move, calls = ListingFiles.mv, itertools.count(1)
-
-    def mv(self: Any, old: str, new: str) -> None:
-        if next(calls) in failing:
-            raise OSError(errno.ETIMEDOUT, "")
-        if new in self.store:
-            raise OSError(errno.EEXIST, "")
-        move(self, old, new)
-
-    monkeypatch.setattr(ListingFiles, "mv", mv)
-    with raises(FileAccessError) if failing else nullcontext():
-        store.put("x", b"new")
-    assert store.read("x") == expected
-    assert [entry.name for entry in store.list_entries()] == ["x"]
-    assert [*files.find("/d")] == ["/d/x"]
 
 
 @pytest.mark.parametrize(
@@ -119,40 +87,14 @@ def test_a_failed_rename_keeps_what_was_there(
 )
 def test_versions_of_other_file_systems(fields: dict[str, Any]) -> None:
     other = {name: f"{value}9" for name, value in fields.items()}
-    one, two = (_info("x", {"size": 5, **found}).version for found in (fields, other))
+    one, two = (object_info("x", {"size": 5, **found}).version for found in (fields, other))
     assert one != two
     assert FsspecStore(memory.MemoryFileSystem()).has_identity(one)
 
 
-def test_a_forked_process_does_not_wait_for_a_thread_of_its_parent(
-    files: ListingFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FsspecStore, "_is_serial", True)
-    store = FsspecStore(files, "/d")
-    store.put("x", b"abc")
-    is_held, is_done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with store._lock:
-            is_held.set()
-            is_done.wait()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    is_held.wait()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        os._exit(0 if store.read("x") == b"abc" and store.put_if_absent("y", b"") else 1)
-    status = os.waitpid(child, 0)[1]
-    is_done.set()
-    thread.join()
-    assert status == 0
-
-
 def test_a_file_is_no_folder(files: ListingFiles) -> None:
     store = FsspecStore(files, "/d")
-    store.put("records", b"")
+    files.pipe_file("/d/records", b"")
     assert [*store.list_entries("records")] == []
 
 
@@ -166,3 +108,18 @@ def test_marks_that_file_systems_cut_off(url: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(fsspec.core, "url_to_fs", url_to_fs)
     with raises(OptionError, value=url):
         FsspecStore.from_url(url, PassedOptions.of(url, {}))
+
+
+def test_it_is_read_only(files: ListingFiles) -> None:
+    """These file systems have no conditional writes."""
+    store = FsspecStore(files, "/d")
+    for write in (
+        lambda: store.put("x", b""),
+        lambda: store.put_if_absent("x", b""),
+        lambda: store.put_if_match("x", b"", "1"),
+        lambda: store.delete("x"),
+        lambda: rs.pack(rs.Rows([{"id": 1}]), Location(store, "out")),
+    ):
+        with raises(OptionError, match="read-only", remedy="Write to a local folder or a bucket."):
+            write()
+    assert [*store.list()] == []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import pickle
 from typing import Any, TypeAlias
 
 import pytest
 
 import recordsmith as rs
+from recordsmith.stores.remote import FsspecStore
 from recordsmith.stores.remote.store_options import options_for, read_settings
 
 from ..raising import raises
@@ -50,20 +50,11 @@ def test_options_below_a_url_are_an_object() -> None:
         options_for("s3://bucket", {"s3://bucket": "secret"})
 
 
-def test_without_variables_nothing_is_set() -> None:
-    assert read_settings() == ({}, None, 10 << 30)
-
-
 @pytest.mark.parametrize("text", ["x", "-1", "0", "0.5", "9" * 30, "9999999999TB", "٣"])
 def test_an_invalid_size(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("RECORDSMITH_CACHE_BYTES", text)
     with raises(rs.OptionError, expected="a size such as 256MB or 1GiB"):
         read_settings()
-
-
-def test_a_size_has_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECORDSMITH_CACHE_BYTES", "1.5 GiB")
-    assert read_settings().cache_bytes == 3 << 29
 
 
 @pytest.mark.parametrize("size", ["10GiB", 1.5, True, 0, -1])
@@ -138,12 +129,6 @@ def test_a_pickled_store_has_only_the_options_that_were_passed(
     assert pickle.loads(pickled).shards[0].location.store._options == options | secret
 
 
-def test_options_are_not_for_paths(numbered: Any, tmp_path: Any) -> None:
-    numbered.packed(tmp_path / "data", {"train": [3]})
-    for path in (str(tmp_path / "data"), tmp_path / "data", [tmp_path / "data"]):
-        assert len(rs.open(path, store_options={"region": "a"})) == 3
-
-
 @pytest.mark.parametrize(
     ("options", "name"),
     [
@@ -189,7 +174,7 @@ def test_errors_of_file_systems_have_their_cause(error: Exception, number: int) 
                 raise OSError(number, "5EC12E7") from cause
 
     with raises(rs.FileAccessError, errno=number, match=type(error).__name__) as caught:
-        rs.remote("/x", filesystem=Files()).read()
+        FsspecStore(Files()).read("x")
     assert "5EC12E7" not in str(caught.value)
 
 
@@ -219,41 +204,13 @@ def test_secrets_are_not_shown(bucket: Bucket) -> None:
     assert not [text for text in shown if SECRETS["secret_access_key"] in text]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
-def test_a_file_system_is_opened_again_in_a_forked_process() -> None:
-    memory = pytest.importorskip("fsspec.implementations.memory")
-
-    class Files(memory.MemoryFileSystem):  # type: ignore[misc, name-defined]
-        cachable = False
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            self.process = os.getpid()
-
-        def cat_file(self, *arguments: Any, **options: Any) -> bytes:
-            assert self.process == os.getpid()
-            return super().cat_file(*arguments, **options)  # type: ignore[no-any-return]
-
-    place = rs.remote("/folder/key", filesystem=Files())
-    place.put(b"data")
-    assert place.read() == b"data"
-    child = os.fork()
-    if not child:
-        try:
-            assert place.read() == b"data"
-            os._exit(0)
-        finally:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-
-
 def test_a_pickled_file_system_has_only_the_options_that_were_passed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = {"memory://folder": {"skip_instance_cache": True, "password": "secret-of-process"}}
     monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
     place = rs.remote("memory://folder/a", store_options={"name": "passed"})
-    (place / "b").put(b"data")
+    place.store._files.pipe_file("/folder/a/b", b"data")  # type: ignore[attr-defined]
     pickled = pickle.dumps(place)
     assert b"secret-of-process" not in pickled
     assert b"passed" in pickled

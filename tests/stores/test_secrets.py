@@ -15,6 +15,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.errors import RecordsmithError
+from recordsmith.packing import Recipe, make_plan
+from recordsmith.packing.pack_task import make_tasks, portable_reader
 from recordsmith.stores.location import remote
 from recordsmith.stores.remote import ObjectStore
 
@@ -75,7 +77,6 @@ def test_commands(s3: S3, tmp_path: Path) -> None:
         return done.returncode
 
     pack = ("pack", source, url, "--shards", 2)
-    assert run(*pack, "--write-plan", tmp_path / "plan.json") == 0
     s3.fail(["403"], method="PUT", path="tfrecord")
     assert run(*pack, "--json") != 0
     s3.fail(rate=0)
@@ -132,22 +133,26 @@ def test_calls(s3: S3, tmp_path: Path, name: str, fault: str) -> None:
 
 
 def test_pickles(s3: S3, tmp_path: Path) -> None:
-    """Those of stores have the options that `docs/security.md` names; tasks and plans have none."""
+    """Those of stores have the options that `docs/security.md` names; tasks have none."""
     cache = tmp_path / "cache"
     out = remote("s3://bucket/out", store_options=s3.options(), cache=cache, cache_bytes=1 << 24)
     JOBS["pack"](out, tmp_path)
     dataset = rs.open(out)
-    plan = rs.plan(rs.Rows([{"id": 1}]), remote("s3://bucket/x", store_options=s3.options()))
-    plan.save(tmp_path / "plan.jsonl")
+    source = rs.ImageFiles(tmp_path)
+    (tmp_path / "a.png").write_bytes(b"not read")
+    listing, recipe = source.list_samples(), Recipe()
+    plan = make_plan(listing, recipe, source.describe())
+    place = remote("s3://bucket/x", store_options=s3.options())
+    reader = portable_reader(listing)
+    assert reader is not None
     loader = rs.Loader(dataset, ["id"], batch_size=1)
     assert [batch["id"].tolist() for batch in loader] == [[1]]
     secret = SECRETS["secret_access_key"].encode()
     for value in (out, out.store, dataset, loader):
         assert secret in pickle.dumps(value)
         assert_none(repr(value) + str(value) + repr(pickle.loads(pickle.dumps(value))))
-    for task in plan.tasks():
+    for task in make_tasks(place, recipe, listing, plan, reader, trusting=True):
         assert_none(pickle.dumps(task) + repr(task).encode())
-    assert_none(repr(plan))
     assert any(path.is_file() for path in cache.rglob("*"))
     for path in cache.rglob("*"):
         assert_none(str(path))

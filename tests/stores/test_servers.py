@@ -14,7 +14,7 @@ from recordsmith.stores import Location, Store
 from ..raising import raises
 from ..servers.s3 import S3
 from ..servers.servers import Servers
-from .contract import ReadingContract, StoreContract
+from .contract import ListingContract, ReadingContract, StoreContract
 
 
 class OverServer:
@@ -66,12 +66,12 @@ class TestWeb(OverServer, ReadingContract):
             rs.open(Location(store, "a/*.tfrecord"))
 
 
-class TestSftp(OverServer, StoreContract):
+class TestSftp(OverServer, ListingContract):
     refused = ()
     kind = "sftp"
     many = 300  # its listings have no pages
 
 
-class TestMemoryFiles(OverServer, StoreContract):
+class TestMemoryFiles(OverServer, ListingContract):
     refused = ()
     kind = "memory_files"

@@ -4,19 +4,6 @@ Shared by all jobs that write a dataset, whatever the source of the records.
 """
 
 from recordsmith.building.claims import claim, note_files
-from recordsmith.building.finished import (
-    Occurrences,
-    ShardResult,
-    VersionHash,
-    completed_files,
-    done_location,
-    load_result,
-    merge_notes,
-    other_plan_error,
-    partial_location,
-    rows_prefix,
-    save_result,
-)
 from recordsmith.building.folder import (
     WRITING_THREADS,
     check_folder,
@@ -34,10 +21,18 @@ from recordsmith.building.publishing import (
     publish_dataset,
     writing,
 )
-from recordsmith.building.shard_writing import (
+from recordsmith.building.shards import (
+    Occurrences,
+    ShardResult,
     check_written,
     complete_shard,
+    completed_files,
+    done_location,
+    load_result,
+    merge_notes,
     open_partial_shard,
+    partial_location,
+    save_result,
     survey_written,
 )
 from recordsmith.building.shares import (
@@ -56,7 +51,6 @@ __all__ = [
     "Occurrences",
     "ShardCounts",
     "ShardResult",
-    "VersionHash",
     "check_folder",
     "check_shard_options",
     "check_written",
@@ -78,10 +72,8 @@ __all__ = [
     "names_in",
     "note_files",
     "open_partial_shard",
-    "other_plan_error",
     "partial_location",
     "publish_dataset",
-    "rows_prefix",
     "save_result",
     "shard_bounds",
     "shard_counts",

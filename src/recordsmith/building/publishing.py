@@ -7,19 +7,19 @@ to finish.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from recordsmith.building.claims import ClaimedStore, claim, release
-from recordsmith.building.finished import (
+from recordsmith.building.shards import (
     ShardResult,
     completed_files,
     done_location,
     final_location,
+    for_each,
     partial_location,
-    rows_prefix,
 )
 from recordsmith.dataset import (
     BEGUN_NAME,
@@ -37,7 +37,6 @@ from recordsmith.dataset import (
     read_manifest,
     read_publish_note,
 )
-from recordsmith.dataset.documents import NOT_AS_EXPECTED
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import (
     DONE_SUFFIX,
@@ -45,9 +44,6 @@ from recordsmith.dataset.names import (
     PARTIAL_SUFFIX,
     split_of_part,
 )
-from recordsmith.dataset.tfds.describing import make_documents
-from recordsmith.dataset.tfds.features import TfdsDescription
-from recordsmith.dataset.tfds.folder import TfdsSplit
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -60,10 +56,8 @@ from recordsmith.errors import (
 from recordsmith.example import Schema
 from recordsmith.stores import FolderEntry, Location, folder_error, write_atomically
 from recordsmith.threads import call_with_timeout
-from recordsmith.wire import FRAME_BYTES, Compression
-from recordsmith.work import Work, holding_signals
-
-_Item = TypeVar("_Item")
+from recordsmith.wire import Compression
+from recordsmith.work import holding_signals
 
 
 def make_manifest(
@@ -267,15 +261,6 @@ def _remove_listed(folder: Location, entries: Sequence[FolderEntry]) -> None:
     for_each(entries, remove, folder)
 
 
-def for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
-    """Change many files, at the same time where each change is requests over a network."""
-    if folder.store.is_remote:
-        Work(folder.store.concurrency, None).each(change, items)
-    else:
-        for item in items:
-            change(item)
-
-
 def _move(partial: Location, final: Location) -> None:
     """Move a file, unless a killed job has already moved it."""
     if _is_own(partial):
@@ -302,30 +287,7 @@ def make_small_files(manifest: Manifest, *, has_label_map: bool) -> dict[str, by
         files[LABELS_NAME] = labels_to_bytes(manifest.class_names)
         if has_label_map:
             files[LABEL_MAP_NAME] = label_map_to_bytes(manifest.class_names)
-    return files | _tfds_documents(manifest) | {MANIFEST_NAME: manifest.to_bytes()}
-
-
-def _tfds_documents(manifest: Manifest) -> dict[str, bytes]:
-    """The documents with which TensorFlow Datasets loads the folder, if it can."""
-    known = manifest.formats.get("tfds", {})
-    if not known.get("file_template"):
-        return {}
-    try:
-        description = TfdsDescription.from_json(known)
-    except NOT_AS_EXPECTED:  # of an earlier dataset, which somebody changed
-        return {}
-    splits = [
-        (
-            TfdsSplit(
-                split,
-                tuple(shard.record_count for shard in shards),
-                description.file_template,
-            ),
-            sum(shard.size_bytes - FRAME_BYTES * shard.record_count for shard in shards),
-        )
-        for split, shards in manifest.splits.items()
-    ]
-    return make_documents(description, splits)
+    return files | {MANIFEST_NAME: manifest.to_bytes()}
 
 
 def names_in(folder: Location) -> list[str]:
@@ -338,10 +300,8 @@ def files_to_replace(
 ) -> set[str]:
     """Files of an earlier dataset or of a killed job, to be removed when the job publishes."""
     names = set()
-    documents: set[str] = set()
     if earlier is not None:
         names.update(_shard_files(earlier))
-        documents.update(_tfds_documents(earlier))
     else:  # no manifest: files that would be taken for shards of the new splits
         for name in names_in(folder):
             number = parse_shard_name(name)
@@ -351,7 +311,7 @@ def files_to_replace(
         if note is not None:
             names.update(note.removed)
     # a manifest or a note may name any file: remove only names of shards
-    return documents | {name for name in names if is_shard_name(name)}
+    return {name for name in names if is_shard_name(name)}
 
 
 @contextmanager
@@ -389,9 +349,9 @@ def writing(
         raise
     except BaseException:
         if folder.store.is_remote:
-            call_with_timeout(partial(clean_up, claimed, keeping=files, plan=fingerprint))
+            call_with_timeout(partial(clean_up, claimed, keeping=files))
         else:
-            clean_up(claimed, keeping=files, plan=fingerprint)
+            clean_up(claimed, keeping=files)
         raise
     clean_up(claimed, keeping=files)
 
@@ -411,8 +371,8 @@ def clean_up_after_kill(folder: Location) -> None:
         release(claimed)
 
 
-def clean_up(folder: Location, *, keeping: Sequence[str] = (), plan: str = "") -> None:
-    """Remove files without a final name, except completed shards in `keeping` and rows of `plan`.
+def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
+    """Remove files without a final name, except completed shards in `keeping`.
 
     Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
     """
@@ -438,9 +398,7 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = (), plan: str = "") -
         left = [
             entry
             for entry in entries
-            if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX))
-            and not entry.name.startswith(rows_prefix(plan))
-            and entry.name not in kept
+            if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and entry.name not in kept
         ]
         _remove_listed(internal, left)
 

@@ -26,7 +26,6 @@ import numpy.typing as npt
 from recordsmith.arrow import ArrowColumns, schema_as_text, schema_from_text
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.building.claims import ClaimedStore, claim, release
-from recordsmith.building.finished import ShardResult, partial_location
 from recordsmith.building.folder import check_folder, existing_dataset, locked_folder
 from recordsmith.building.publishing import (
     clean_up,
@@ -35,7 +34,12 @@ from recordsmith.building.publishing import (
     names_in,
     publish_dataset,
 )
-from recordsmith.building.shard_writing import open_partial_shard, survey_written
+from recordsmith.building.shards import (
+    ShardResult,
+    open_partial_shard,
+    partial_location,
+    survey_written,
+)
 from recordsmith.building.shares import (
     DEFAULT_SHARD_SIZE_BYTES,
     check_shard_options,

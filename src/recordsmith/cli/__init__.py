@@ -30,8 +30,6 @@ _PANELS = {
         "lint": "Check images, annotations and classes before packing them.",
         "forecast": "Forecast how large a dataset becomes.",
         "pack": "Pack images, masks, boxes or tables into TFRecord shards and verify them.",
-        "run": "Write shards of a plan, on any machine that sees the source and the dataset.",
-        "finish": "Complete the dataset of a plan whose tasks have run.",
         "append": "Add records to a dataset as new shards.",
         "demo": "Draw images of flowers and go through all steps with them.",
     },
@@ -48,7 +46,6 @@ _PANELS = {
         "salvage": "Recover intact records from damaged shards into a new dataset.",
         "reshard": "Write records into new shards: merge, filter, shuffle, sample, split.",
         "edit": "Write a dataset again with features dropped, renamed, added or recoded.",
-        "upgrade": "Convert a manifest that an earlier version of recordsmith wrote.",
     },
     "Use them elsewhere": {
         "export": "Write records as files of another format: images, annotations or tables.",
@@ -67,19 +64,15 @@ COMMANDS = {
 }
 
 _MODULES = {
-    "cache": "index",
-    "export": "records",
-    "head": "records",
-    "detect": "pack",
-    "diff": "stats",
-    "edit": "reshard",
-    "finish": "pack",
-    "forecast": "lint",
-    "run": "pack",
-    "salvage": "reshard",
-    "schema": "stats",
-    "sheet": "records",
-    "upgrade": "reshard",
+    command: module
+    for module, commands in {
+        "index": "cache",
+        "pack": "detect run finish",
+        "records": "export head sheet",
+        "reports": "bench diff forecast inspect lint schema stats verify",
+        "reshard": "edit salvage upgrade",
+    }.items()
+    for command in commands.split()
 }
 """The modules here of commands that are not in one of their own name."""
 

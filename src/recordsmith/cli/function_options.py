@@ -75,8 +75,8 @@ FORMS: Mapping[str, Form] = {
         help="Names of features: new names as OLD=NEW,… (OLD= drops one); or a preset: slim "
         "(standard names; only image, format, label, height, width), raw-pairs (image_raw, "
         "mask_raw, height, width), rows-cols (image, label, filename, rows, cols, channels), "
-        "label-text-encoded (label, text, encoded), tfds (a folder that TensorFlow Datasets "
-        "loads). [default: image/encoded, image/class/label and other standard names]",
+        "label-text-encoded (label, text, encoded). [default: image/encoded, image/class/label "
+        "and other standard names]",
     ),
     "only": Form("CHECK", is_list=True),
     "orientation": Form(
@@ -105,7 +105,7 @@ _METAVARS = {
     name: metavar
     for metavar, names in {
         "DATASET": "like",
-        "FILE": "annotations label_map labels plot results schema table write_plan",
+        "FILE": "annotations label_map labels plot results schema table",
         "FIT": "fit",
         "FOLDER": "images masks split_lists to",
         "FORMAT": "format store",
@@ -116,7 +116,7 @@ _METAVARS = {
         "NUMBERS": "only",
         "PATTERN": "image_names mask_names",
         "PIXELS": "longer_side max_pixels shorter_side",
-        "POLICY": "boxes lint",
+        "POLICY": "boxes",
         "REGEX": "class_pattern",
         "SECONDS": "seconds",
         "SPLIT": "split",

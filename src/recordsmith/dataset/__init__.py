@@ -22,7 +22,6 @@ from recordsmith.dataset.manifest import (
     publish_note_location,
     read_manifest,
     read_publish_note,
-    upgrade_manifest,
 )
 from recordsmith.dataset.names import DEFAULT_TEMPLATE, is_shard_name, parse_shard_name, shard_name
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
@@ -92,5 +91,4 @@ __all__ = [
     "shard_parts",
     "standard_name",
     "tells_split",
-    "upgrade_manifest",
 ]

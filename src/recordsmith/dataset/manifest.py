@@ -23,15 +23,13 @@ from recordsmith.dataset.documents import (
 )
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema
 from recordsmith.stores import (
     NOTE_BYTES,
     Location,
     PlaceLike,
     as_folder,
-    busy_error,
-    read_document,
     read_existing,
     read_note,
 )
@@ -48,8 +46,7 @@ LONGEST_NAME_BYTES = 255
 
 _LEAST_FEATURE_BYTES = 140  # of one feature of a schema in the document
 
-_VERSION_1_NOTE = "begun"
-_NEW_KEYS = {  # of version 2
+_KEYS = {  # of version 2
     "made_from": "provenance",
     "plan": "fingerprint",
     "before": "previous",
@@ -108,14 +105,6 @@ class Manifest:
         steps = self.provenance.get("appended")
         step = steps[-1] if isinstance(steps, list) and steps else self.provenance
         return str(step.get("fingerprint", "")) if isinstance(step, Mapping) else ""
-
-    @property
-    def carried_formats(self) -> dict[str, Mapping[str, Any]]:
-        """The descriptions of other formats for the same records in other shards.
-
-        Their `file_template` is how the format itself finds the shards, which does not hold then.
-        """
-        return {name: {**content, "file_template": ""} for name, content in self.formats.items()}
 
     @property
     def record_count(self) -> int:
@@ -198,9 +187,7 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
     if data is None:
         return None
     try:
-        document = json_of(data)
-        if not _has_version_1(document):
-            return _parse(document)
+        return _parse(json_of(data))
     except NOT_AS_EXPECTED as error:
         raise CorruptDataError(
             Defect.BROKEN_MANIFEST,
@@ -208,35 +195,6 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
             remedy="Pack again, or remove the manifest and open the shards by name.",
             path=location,
         ) from None
-    raise CorruptDataError(
-        Defect.BROKEN_MANIFEST,
-        "an earlier version of recordsmith wrote the manifest",
-        found="version 1",
-        expected=f"version {VERSION}",
-        remedy=f"Convert it with `recordsmith upgrade {folder}`.",
-        path=location,
-    )
-
-
-def upgrade_manifest(folder: PlaceLike) -> bool:
-    """Convert a manifest of version 1; returns whether it had to be converted."""
-    location = as_folder(folder) / MANIFEST_NAME
-    version = location.info().version
-    data = read_document(location, NOTE_BYTES)
-    try:
-        document = json_of(data)
-        is_old = _has_version_1(document)
-        if is_old:
-            data = _parse(_upgraded(document)).to_bytes()
-    except NOT_AS_EXPECTED:
-        is_old = False
-    if not is_old:
-        read_manifest(folder)
-        return False
-    with (location.parent / INTERNAL_FOLDER).locked():
-        if not location.put_if_match(data, version):
-            raise busy_error(folder)
-    return True
 
 
 @dataclass(frozen=True)
@@ -287,22 +245,7 @@ def begun_location(folder: Location) -> Location:
 
 def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> PublishNote | None:
     """Read the note of a folder; None if it does not exist."""
-    location = (folder / INTERNAL_FOLDER / name).without_links()
-    earlier = location.with_name(_VERSION_1_NOTE)
-    try:
-        # that version wrote to local folders only
-        can_be = name == PUBLISH_NOTE_NAME and location.store.can_rename
-        is_earlier = can_be and earlier.exists()
-    except FileAccessError:  # the folder is a link, which no job made
-        return None
-    if is_earlier:
-        raise CorruptDataError(
-            Defect.UNFINISHED_DATASET,
-            "an earlier version of recordsmith was interrupted while it published this dataset",
-            remedy="Rerun the job with that version, or remove "
-            f"{earlier} and start again with {option('overwrite', True)}.",
-            path=folder,
-        )
+    location = folder / INTERNAL_FOLDER / name
     try:
         document = json.loads(read_note(location))
         return PublishNote(
@@ -322,38 +265,6 @@ def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> Publis
         raise
     except NOT_AS_EXPECTED:
         return PublishNote("")  # truncated: begun, but nothing renamed yet
-
-
-def _has_version_1(document: Any) -> bool:
-    is_object = isinstance(document, Mapping)
-    return is_object and (document["format"], document["version"]) == (FORMAT, 1)
-
-
-def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename the keys of a manifest of version 1."""
-    schemas = document.get("schemas", {}).items()
-    return {
-        **document,
-        "version": VERSION,
-        "schema": _with_new_keys(document["schema"]),
-        "schemas": {split: _with_new_keys(schema) for split, schema in schemas},
-        "provenance": _upgraded_history(document["made_from"]),
-    }
-
-
-def _with_new_keys(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {_NEW_KEYS.get(key, key): value for key, value in document.items()}
-
-
-def _upgraded_history(step: Any) -> Any:
-    if isinstance(step, list):
-        return [_upgraded_history(value) for value in step]
-    if not isinstance(step, Mapping):
-        return step
-    return {
-        key: _upgraded_history(value) if key in _HISTORY else value
-        for key, value in _with_new_keys(step).items()
-    }
 
 
 def _parse(document: Any) -> Manifest:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -58,9 +59,9 @@ _SECTIONS: dict[str, dict[str, tuple[int, bool]]] = {
     "ELWC": {"context": (2, False), "examples": (1, False)},
 }
 _SECTION_NAMES = tuple(dict.fromkeys(name for names in _SECTIONS.values() for name in names))
-_KINDS: tuple[Any, ...] = (*KIND_NAMES[1:], "mixed", "none")
-_CONTENTS = get_args(Content)
-_PAYLOADS = get_args(DatasetPayload)
+
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,14 @@ class FeatureSchema:
     """
 
     kind: Literal["bytes", "float", "int64", "mixed", "none"]
-    min_length: int
-    max_length: int
-    present: int
-    shape: tuple[int, ...] | None = None
+    min_length: _Count
+    max_length: _Count
+    present: _Count
+    shape: tuple[_Count, ...] | None = None
     content: Content | None = None
-    value_bytes: int = 0
-    min_steps: int | None = None
-    max_steps: int | None = None
+    value_bytes: _Count = 0
+    min_steps: _Count | None = None
+    max_steps: _Count | None = None
 
     @property
     def shape_if_present(self) -> tuple[int, ...] | None:
@@ -116,21 +117,20 @@ class FeatureSchema:
         Raises:
             ValueError: a value is missing or invalid.
         """
-        found = _Document(document)
-        shape = found.value("shape", _is_shape, "a list of lengths or null", None)
-        kind = found.value("kind", _KINDS.__contains__, ", ".join(_KINDS))
-        content = found.value("content", _CONTENTS.__contains__, "image, text or raw", None)
-        return cls(
-            kind=_KINDS[_KINDS.index(kind)],  # one string for all shards with the same features
-            min_length=found.count("min_length"),
-            max_length=found.count("max_length"),
-            present=found.count("present"),
-            shape=None if shape is None else tuple(shape),
-            content=None if content is None else _CONTENTS[_CONTENTS.index(content)],
-            value_bytes=found.count("value_bytes", 0),
-            min_steps=found.count("min_steps", None),
-            max_steps=found.count("max_steps", None),
-        )
+        feature: FeatureSchema = msgspec.convert(document, cls)
+        return feature
+
+
+class _SchemaDocument(msgspec.Struct):
+    """The JSON form of a schema, with features that are read one by one."""
+
+    payload: DatasetPayload
+    records: _Count
+    is_complete: bool = True
+    features: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    feature_lists: dict[str, Any] | None = None
+    examples: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -179,10 +179,10 @@ class Schema:
         Raises:
             ValueError: a value is missing or invalid.
         """
-        found = _Document(document)
+        read = msgspec.convert(document, _SchemaDocument)
         sections: dict[str, dict[str, FeatureSchema]] = {}
         for name in _SECTION_NAMES:
-            section = found.value(name, _is_object, "an object of features by name", None)
+            section = getattr(read, name)
             if section is None:
                 continue
             sections[name] = features = {}
@@ -191,9 +191,7 @@ class Schema:
                     features[sys.intern(key)] = FeatureSchema.from_json(feature)
                 except ValueError as error:
                     raise ValueError(f"{name}: {key!r}: {error}") from None
-        payload = found.value("payload", _PAYLOADS.__contains__, ", ".join(_PAYLOADS))
-        is_complete = found.value("is_complete", _is_bool, "true or false", True)
-        return _limited(cls(payload, found.count("records"), sections, is_complete))
+        return _limited(cls(read.payload, read.records, sections, read.is_complete))
 
     def packed(self) -> Schema:
         """Return the schema in less memory, to be merged or written later."""
@@ -384,54 +382,6 @@ def _feature(
         min_steps=None if steps is None else steps[0],
         max_steps=None if steps is None else steps[1],
     )
-
-
-_REQUIRED: Any = object()
-
-
-class _Document:
-    """Reads and checks the values of an untrusted JSON object."""
-
-    def __init__(self, document: Any) -> None:
-        if not _is_object(document):
-            raise ValueError(f"{document!r:.60} is not an object")
-        self._document: Mapping[str, Any] = document
-
-    def value(
-        self, key: str, fits: Callable[[Any], bool], expected: str, default: Any = _REQUIRED
-    ) -> Any:
-        """Return the value of `key` or the default; raise ValueError if the value does not fit."""
-        value = self._document.get(key, default)
-        if value is default and default is not _REQUIRED:
-            return value
-        if value is _REQUIRED:
-            raise ValueError(f"{key} is missing; expected {expected}")
-        try:
-            good = fits(value)
-        except TypeError:  # not hashable
-            good = False
-        if not good:
-            raise ValueError(f"{key} is {value!r:.60}; expected {expected}")
-        return value
-
-    def count(self, key: str, default: Any = _REQUIRED) -> Any:
-        return self.value(key, _is_count, "a non-negative integer", default)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**63
-
-
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_count, value))
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def new_survey() -> FeatureSurvey:

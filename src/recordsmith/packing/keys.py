@@ -100,10 +100,6 @@ class KeyScheme:
             renamed[new] = value
         return renamed
 
-    def images_seen(self) -> Mapping[str, Any]:
-        """What TFDS's documents need to know of the images: nothing, but for its preset."""
-        return {}
-
     def to_json(self) -> Any:
         """A JSON-able form: the name of a preset, or the keys."""
         return self.name if self.name in PRESETS else dict(self.keys)
@@ -186,7 +182,6 @@ PRESETS: Mapping[str, KeyScheme] = MappingProxyType(
                 },
                 keeps_others=False,
             ),
-            KeyScheme("tfds", {}),  # TensorFlow Datasets: see `packing/tfds_keys.py`
         )
     }
 )

@@ -1,32 +1,19 @@
-"""What `pack` reports: its result, unreadable samples, and the checks before it."""
+"""What `pack` reports: its result and unreadable samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
 from recordsmith.building import Occurrences, ShardResult, merge_notes
 from recordsmith.dataset import Manifest
-from recordsmith.errors import (
-    MAX_PROBLEMS,
-    OptionError,
-    Problems,
-    SourceError,
-    option,
-    with_options,
-)
-from recordsmith.linting import LintReport, Severity, lint_listing
-from recordsmith.packing.pack_plan import PackPlan
+from recordsmith.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
+from recordsmith.packing.planning import Plan
+from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing
+from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
 from recordsmith.summaries import Report
-from recordsmith.words import count
-from recordsmith.work import Work
-
-LintPolicy: TypeAlias = Literal["off", "warn", "strict"] | Callable[[LintReport], None]
-"""No checks; findings in the report; errors and warnings are refused; or a function that is called
-with the findings."""
 
 
 @dataclass(repr=False)
@@ -46,7 +33,6 @@ class PackReport(Report):
     notices: what the source ignored.
     images_are_checked: whether every image was decoded; otherwise only headers and the checksums
         inside PNGs were checked.
-    lint: what the checks before packing found; None if they were off.
     is_new: False if the finished dataset of the same plan already existed.
     """
 
@@ -64,7 +50,6 @@ class PackReport(Report):
     notices: tuple[str, ...] = ()
     images_are_checked: bool = False
     is_new: bool = True
-    lint: LintReport | None = None
 
     def fill(self, manifest: Manifest) -> None:
         """Fill in the numbers of a finished dataset."""
@@ -89,20 +74,20 @@ def report_existing(
 
 
 def collect(
-    report: PackReport, job: PackPlan, results: Sequence[ShardResult], skip_errors: bool
+    report: PackReport, plan: Plan, results: Sequence[ShardResult], skip_errors: bool
 ) -> None:
     """Add what was skipped and changed in all shards to the report."""
     failures = {number: why for result in results for number, why in result.skipped.items()}
     report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MAX_PROBLEMS]]
-    report.skipped_count = job.sample_count - sum(result.record_count for result in results)
+    report.skipped_count = len(plan.samples) - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.reused_count = sum(result.was_reused for result in results)
     notes = merge_notes(result.notes for result in results)
     report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
     if failures and not skip_errors:
-        raise _unreadable(report, job.listed.samples)
-    counts = dict.fromkeys(job.splits, 0)
-    for shard, result in zip(job.shards, results, strict=True):
+        raise _unreadable(report, len(plan.samples))
+    counts = dict.fromkeys(plan.splits, 0)
+    for shard, result in zip(plan.shards, results, strict=True):
         counts[shard.split] += result.record_count
     for split, record_count in counts.items():
         if not record_count:
@@ -128,36 +113,13 @@ def _problems(report: PackReport) -> Problems:
     return problems
 
 
-def check_lint_policy(lint: object) -> None:
-    """Check the option `lint` of `pack`."""
-    if lint not in ("off", "warn", "strict") and not callable(lint):
-        raise OptionError(option="lint", value=lint, expected="'off', 'warn' or 'strict'")
-
-
-def lint_before_packing(listing: Listing, lint: LintPolicy) -> LintReport | None:
-    """Run the cheap checks; None if they are off."""
-    if lint == "off":
-        return None
-    report = lint_listing(listing, Work(1, None), deep=False)
-    if callable(lint):
-        lint(report)
-    elif lint == "strict" and not report.is_clean:
-        raise _refused(report)
-    return report
-
-
-def _refused(report: LintReport) -> SourceError:
-    problems = Problems()
-    for found in report.findings:
-        if found.severity is not Severity.NOTE:
-            lines = (
-                f"{found.severity}: {found.check}: {each.describe()}" for each in found.examples
-            )
-            problems.extend(list(lines), found.count)
-    counts = f"{count(report.error_count, 'error')} and {count(report.warning_count, 'warning')}"
-    return SourceError(
-        f"the source has {counts}, so nothing was packed",
-        problems,
-        remedy=f"Fix them, or pack with {option('lint', 'warn')}:",
-        lists_problems=True,
-    )
+def divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
+    """Report the splits of the source that were divided again."""
+    own = listing.splits or tuple(filter(None, [listing.only_split]))
+    if not own or recipe.splits is None:
+        return ()
+    resplit = recipe.resplit or own
+    divided = [resplit] if isinstance(resplit, str) else list(resplit)
+    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
+    new = join_names(split for split in plan.splits if split in recipe.splits)
+    return (f"the source's {what} divided again into {new}",)

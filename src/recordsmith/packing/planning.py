@@ -78,7 +78,7 @@ def make_plan(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -> Pl
     _check_names(listing)
     if not isinstance(recipe.seed, int):
         raise OptionError(option="seed", value=recipe.seed, expected="an integer")
-    check_shard_options(recipe.shards, recipe.shard_size_bytes, recipe.file_names)
+    check_shard_options(recipe.shards, recipe.shard_size_bytes, recipe.shard_names)
     splits = recipe.splits
     if splits is not None:
         check_shares(splits)
@@ -106,7 +106,7 @@ def make_plan(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -> Pl
     compression = recipe.shard_compression
     shards = [
         PackShard(file, split, _as_integers(members[split][start:stop]))
-        for split, files in shard_files_by_split(counts, compression, recipe.file_names).items()
+        for split, files in shard_files_by_split(counts, compression, recipe.shard_names).items()
         for file, (start, stop) in zip(files, _spans(members[split], len(files)), strict=True)
     ]
     options = {

@@ -1,6 +1,6 @@
 """The options that determine the bytes of the shards, as a JSON-able recipe.
 
-The manifest stores the recipe of a dataset; a plan stores it for other machines.
+The manifest stores the recipe of a dataset.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from typing import Any
 
 from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
-from recordsmith.errors import OptionError, option
+from recordsmith.errors import OptionError
 from recordsmith.image import ImageOptions
 from recordsmith.packing.keys import resolve_keys
 from recordsmith.packing.sample_encoder import SampleEncoder
-from recordsmith.packing.tfds_keys import PRESET, TfdsKeys, shard_names_for, tfds_template
 from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Listing
 from recordsmith.wire import Compression, check_compression
@@ -49,8 +48,6 @@ class Recipe:
             raise OptionError(
                 option="check_images", value=self.check_images, expected="True or False"
             )
-        if self.keys == PRESET:
-            self._check_for_tfds()
 
     def options_of_records(self) -> dict[str, Any]:
         """Return the options that change records, for the fingerprint; without defaults."""
@@ -66,13 +63,11 @@ class Recipe:
 
     def encoder(self, listing: Listing) -> SampleEncoder:
         """Return the encoder for the samples of a listing."""
-        scheme = (
-            TfdsKeys.of(listing.class_names, listing.tfds)
-            if self.keys == PRESET
-            else resolve_keys(self.keys)
-        )
         return SampleEncoder(
-            listing.reader.kinds(), scheme, self.image_options, checks_images=self.check_images
+            listing.reader.kinds(),
+            resolve_keys(self.keys),
+            self.image_options,
+            checks_images=self.check_images,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -96,26 +91,3 @@ class Recipe:
     def shard_compression(self) -> Compression:
         """The compression of the shards."""
         return check_compression(self.compression)
-
-    @property
-    def file_names(self) -> str:
-        """The template of shard names."""
-        return shard_names_for(self.keys, self.shard_names)
-
-    def _check_for_tfds(self) -> None:
-        """Raise OptionError for options that TFDS cannot read."""
-        tfds_template(self.file_names)
-        if check_compression(self.compression) != "none":
-            raise OptionError(
-                f"{option('keys', PRESET)} excludes {option('compression')}: TensorFlow Datasets "
-                "reads only plain shards",
-                option="compression",
-                value=self.compression,
-            )
-        if self.image_options is not None and self.image_options.store == "raw":
-            raise OptionError(
-                f"{option('keys', PRESET)} excludes raw images: TensorFlow Datasets reads only "
-                "encoded ones",
-                option="image_options",
-                remedy="Store them as PNG.",
-            )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from recordsmith.errors import OptionError, option
 from recordsmith.example import (
@@ -45,26 +44,12 @@ class SampleEncoder:
         self._kinds = kinds if keys is None else keys.renamed(kinds)
         self._images = ImageOptions() if image_options is None else image_options
         self._checks_images = checks_images
+        self.is_heavy = checks_images or not self._images.is_default
+        """Whether preparing a sample costs more than handing it to another thread."""
+        self.keeps_records = not self.is_heavy and keys is None
+        """Whether the payloads of records are stored unchanged and unchecked."""
         named = IMAGES if keys is None else map(keys.new_key, IMAGES)
         self._image_keys = frozenset(key for key in named if key is not None)
-
-    def images_seen(self) -> Mapping[str, Any]:
-        """What TFDS's documents need to know of the images, as plain JSON values."""
-        return {} if self.keys is None else self.keys.images_seen()
-
-    @property
-    def is_heavy(self) -> bool:
-        """Whether preparing a sample costs more than handing it to another thread."""
-        return self._changes_images or self._checks_images
-
-    @property
-    def keeps_records(self) -> bool:
-        """Whether the payloads of records are stored unchanged and unchecked."""
-        return not (self.is_heavy or self.keys is not None)
-
-    @property
-    def _changes_images(self) -> bool:
-        return not self._images.is_default
 
     def payload(self, content: Content, note: Note) -> bytes:
         """Convert the content of a sample to the payload of a record."""
@@ -74,7 +59,7 @@ class SampleEncoder:
         return payload
 
     def _payload(self, content: Content, note: Note) -> bytes:
-        changes = self._changes_images or self.keys is not None
+        changes = self.keys is not None or not self._images.is_default
         if isinstance(content, bytes):
             if not changes:
                 return content

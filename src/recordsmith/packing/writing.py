@@ -7,24 +7,21 @@ only, not on threads or earlier runs.
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, closing
-from functools import partial
 from itertools import starmap
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
     Occurrences,
     ShardResult,
-    VersionHash,
     complete_shard,
-    merge_notes,
     survey_written,
 )
 from recordsmith.dataset import ShardWriter
@@ -32,11 +29,10 @@ from recordsmith.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceE
 from recordsmith.example import SchemaSurvey
 from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.sample_encoder import SampleEncoder
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import SampleTable
-from recordsmith.sources.problems import Fault
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
+from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
 from recordsmith.threads import wait_for
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
@@ -45,16 +41,6 @@ from recordsmith.work import Work
 _AT_ONCE = 1 << 18
 _COPIED_BYTES = 32 << 20  # measured: fewer bytes cost more passes over a temporary file
 _AHEAD = 2  # samples in preparation for each thread, so that no thread waits for another
-
-
-class StoredFrames(Protocol):
-    """Samples that are records already: encoded rows, here or in the store."""
-
-    faults: Mapping[int, Fault]
-
-    def read_frames(self, numbers: Int64Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
-        """Copy the frames of some samples; return them with the sizes of their payloads."""
-        ...
 
 
 class ShardJobs:
@@ -67,43 +53,28 @@ class ShardJobs:
         folder: Location,
         recipe: Recipe,
         work: Work,
-        *,
-        notes: Mapping[str, Occurrences] | None = None,
     ) -> None:
-        """`notes`: about the samples, from reading them before."""
         self._listing = listing
         self._plan = plan
         self._folder = folder
         self._recipe = recipe
         self._work = work
-        self._notes = notes or {}
         self._executor: Executor | None = None
         self._ahead = _AHEAD
-        self._frames: StoredFrames | None = None
-        encoder = recipe.encoder(listing)
-        self._is_heavy = encoder.is_heavy
-        if encoder.keeps_records and hasattr(listing.reader, "frames"):
+        self._frames: EncodedRows | None = None
+        self._encoder = recipe.encoder(listing)
+        if self._encoder.keeps_records and hasattr(listing.reader, "frames"):
             self._frames = listing.reader.frames()
 
-    def run(
-        self,
-        *,
-        shards: Sequence[PackShard] | None = None,
-        trusting: bool = True,
-        keeps_skipped: bool = True,
-    ) -> list[ShardResult]:
-        """Write shards, or verify them if they are complete.
-
-        Returns:
-            The results in the order of the shards.
-        """
-        shards = self._plan.shards if shards is None else shards
+    def run(self, *, trusting: bool = True, keeps_skipped: bool = True) -> list[ShardResult]:
+        """Write the shards, or verify them if they are complete; return the results in order."""
+        shards = self._plan.shards
         self._work.total = sum(len(shard.samples) for shard in shards)
         threads = self._work.threads
         at_once = min(threads, max(1, len(shards)))
         with ExitStack() as stack:
             self._samples_ahead = stack.enter_context(SamplesAhead(self._listing.reader, at_once))
-            if self._is_heavy:
+            if self._encoder.is_heavy:
                 self._executor = stack.enter_context(self._work.pool())
             self._ahead = _AHEAD * -(-threads // at_once)
             return self._work.each(
@@ -126,17 +97,14 @@ class ShardJobs:
             self._work.advance(len(shard.samples))
         return result
 
-    def _write(self, shard: PackShard, writer: ShardWriter) -> tuple[ShardResult, str | None]:
-        """Write the records; return the result and the hash of the samples' versions."""
+    def _write(self, shard: PackShard, writer: ShardWriter) -> ShardResult:
+        """Write the records of a shard."""
         if self._frames is not None:
             return self._copy(shard, writer, self._frames)
         bytes_in = 0
-        versions = VersionHash()
         skipped: dict[int, str] = {}
         notes: dict[str, Occurrences] = {}
-        encoder = self._recipe.encoder(self._listing)
-        for encoded in self._encoded(shard, encoder):
-            versions.add(encoded.sample.version)
+        for encoded in self._encoded(shard):
             for what, noted in encoded.notes.items():
                 notes.setdefault(what, Occurrences()).extend(noted)
             if encoded.payload is None:
@@ -148,19 +116,11 @@ class ShardJobs:
                 bytes_in += encoded.sample.size_bytes
             self._work.advance(1)
         schema = survey_written(writer)
-        result = ShardResult.from_writer(
-            writer,
-            schema,
-            bytes_in,
-            skipped=_first(skipped),
-            notes=merge_notes((self._notes, notes)),
-            images=encoder.images_seen(),
+        return ShardResult.from_writer(
+            writer, schema, bytes_in, skipped=_first(skipped), notes=notes
         )
-        return result, versions.hexdigest()
 
-    def _copy(
-        self, shard: PackShard, writer: ShardWriter, source: StoredFrames
-    ) -> tuple[ShardResult, str | None]:
+    def _copy(self, shard: PackShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0
         survey = SchemaSurvey()
@@ -171,10 +131,8 @@ class ShardJobs:
         for numbers in _portions(samples, self._plan.samples.sizes):
             self._work.check()
             is_fault = np.isin(numbers, faults)
-            faulty = numbers[is_fault]
-            for number in faulty.tolist():
-                in_listing = self._plan.number_in_listing(number)
-                skipped[in_listing] = source.faults[number].error().unnamed
+            for number in numbers[is_fault].tolist():
+                skipped[number] = source.faults[number].error().unnamed
             skipped = _first(skipped)
             frames, lengths = source.read_frames(numbers[~is_fault])
             writer.write_frames(frames, lengths)
@@ -188,27 +146,20 @@ class ShardJobs:
             schema = survey.finish()
         else:
             schema = survey_written(writer)
-        result = ShardResult.from_writer(
-            writer,
-            schema,
-            bytes_in,
-            skipped=skipped,
-            notes=self._notes,
-        )
-        return result, _hash_versions(self._plan.samples, shard)
+        return ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)
 
-    def _encoded(self, shard: PackShard, encoder: SampleEncoder) -> Iterator[_Encoded]:
+    def _encoded(self, shard: PackShard) -> Iterator[_Encoded]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
         samples = self._plan.samples.select(shard.samples)
         with closing(self._samples_ahead.each(samples)) as reads:
             items = zip(shard.samples, reads, strict=True)
             if self._executor is None:
-                yield from starmap(partial(self._encode, encoder), items)
+                yield from starmap(self._encode, items)
                 return
             waiting: deque[Future[_Encoded]] = deque()
             try:
                 for number, item in items:
-                    waiting.append(self._executor.submit(self._encode, encoder, number, item))
+                    waiting.append(self._executor.submit(self._encode, number, item))
                     if len(waiting) >= self._ahead:
                         yield wait_for(waiting.popleft())
                 while waiting:
@@ -217,7 +168,7 @@ class ShardJobs:
                 for future in waiting:
                     future.cancel()
 
-    def _encode(self, encoder: SampleEncoder, number: int, item: SampleToRead) -> _Encoded:
+    def _encode(self, number: int, item: SampleToRead) -> _Encoded:
         self._work.check()
         notes: dict[str, Occurrences] = {}
 
@@ -226,7 +177,7 @@ class ShardJobs:
 
         try:
             content = item.read(note)
-            payload = encoder.payload(content, note)
+            payload = self._encoder.payload(content, note)
         except (DataError, FileAccessError, SourceError) as error:
             return _Encoded(number, item.sample, None, error.unnamed, notes)
         return _Encoded(number, item.sample, payload, "", notes)
@@ -259,9 +210,9 @@ def _hash_versions(samples: SampleTable, shard: PackShard) -> str | None:
     """The hash of the versions of a shard's samples; None if they have none."""
     if samples.versions is None:
         return None
-    versions = VersionHash()
-    of_all = np.broadcast_to(np.asarray(samples.versions, np.int64), (len(samples),))
+    digest = hashlib.blake2b(digest_size=16)
+    all_versions = np.broadcast_to(np.asarray(samples.versions, np.int64), (len(samples),))
     numbers = np.asarray(shard.samples, np.int64)
     for start in range(0, len(numbers), _AT_ONCE):
-        versions.add_all(of_all[numbers[start : start + _AT_ONCE]])
-    return versions.hexdigest()
+        digest.update(all_versions[numbers[start : start + _AT_ONCE]].astype("<i8").tobytes())
+    return digest.hexdigest()

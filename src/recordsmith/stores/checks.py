@@ -27,7 +27,11 @@ def check_key(key: str) -> str:
 def check_writable(store: Store, name: str) -> None:
     """Check that a store can be written."""
     if not store.is_writable:
-        raise OptionError(f"{name} is in a store that is read-only", value=name)
+        raise OptionError(
+            f"{name} is in a store that is read-only",
+            value=name,
+            remedy="Write to a local folder or a bucket.",
+        )
 
 
 def check_range(start: int, stop: int | None) -> None:

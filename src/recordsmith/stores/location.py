@@ -273,7 +273,6 @@ def remote(
     url: str,
     *,
     store_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
     cache: PathLike | None = None,
     cache_bytes: int | None = None,
 ) -> Location:
@@ -285,11 +284,10 @@ def remote(
 
     Args:
         url: such as `s3://bucket/folder`, `gs://…`, `az://container/…` or `https://host/folder`;
-            with `filesystem`, a path as it takes it. Other schemes are those of fsspec.
+            other schemes are those of fsspec, which are read-only.
         store_options: of the store, such as `{"region": "eu-west-1"}`: as of
             `obstore.store.from_url`, or of the file system of fsspec. Options below a URL apply to
             what begins with it: `{"s3://bucket": {"region": "eu-west-1"}}`.
-        filesystem: a file system of fsspec or pyarrow.
         cache: a local folder that keeps what is read, shared by processes and datasets.
         cache_bytes: the size limit of the folder; None means 10 GiB.
 
@@ -300,12 +298,7 @@ def remote(
     Example:
         dataset = rs.open(rs.remote("s3://bucket/flowers", store_options={"region": "eu-west-1"}))
     """
-    from recordsmith.stores.remote import (
-        FsspecStore,
-        PassedOptions,
-        locate_url,
-        read_settings,
-    )
+    from recordsmith.stores.remote import PassedOptions, locate_url, read_settings
 
     settings = read_settings()
     store: Store
@@ -313,15 +306,7 @@ def remote(
         raise OptionError(  # without the value, which may be secret
             option="store_options", expected="a dict such as {'region': 'eu-west-1'}"
         )
-    if filesystem is not None:
-        if store_options is not None:
-            raise OptionError(
-                option="store_options",
-                expected="absent where a file system is passed, which has options of its own",
-            )
-        store, key = FsspecStore.from_path(filesystem, url)
-    else:
-        store, key = locate_url(url, PassedOptions.of(url, store_options or {}))
+    store, key = locate_url(url, PassedOptions.of(url, store_options or {}))
     if cache_bytes is not None and (type(cache_bytes) is not int or cache_bytes < 1):
         raise OptionError(option="cache_bytes", value=cache_bytes, expected="a number of bytes")
     folder = settings.cache if cache is None else os.fspath(cache)

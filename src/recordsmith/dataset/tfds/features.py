@@ -337,7 +337,6 @@ class TfdsDescription:
     supervised: the paths of input and output; may be empty.
     name: of the dataset.
     is_stored: whether the records are as TFDS stores them.
-    file_template: how TFDS finds the shards, if it can load the folder; empty for others.
     """
 
     features: TfdsFeature = field(default_factory=lambda: TfdsFeature(DICT))
@@ -346,7 +345,6 @@ class TfdsDescription:
     supervised: tuple[str, ...] = ()
     name: str = "dataset"
     is_stored: bool = False
-    file_template: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -357,7 +355,7 @@ class TfdsDescription:
             "supervised": list(self.supervised),
             "name": self.name,
             "is_stored": self.is_stored,
-            "file_template": self.file_template,
+            "file_template": "",  # as in manifests of earlier datasets
         }
 
     @classmethod
@@ -370,5 +368,4 @@ class TfdsDescription:
             tuple(map(str, document["supervised"])),
             str(document["name"]),
             bool(document["is_stored"]),
-            str(document["file_template"]),
         )

@@ -235,13 +235,6 @@ class RecordConverter:
             found[path] = self._value(key, path, value)
         return found
 
-    def kinds(self, kinds: Mapping[str, Kind]) -> dict[str, Kind]:
-        """The kinds of converted features, from those with standard keys."""
-        found: dict[str, Kind] = {
-            self.path_of(BOXES if key in BOX else key): kind for key, kind in kinds.items()
-        }
-        return found | {key: kind_of(leaf) for key, leaf in self._encoded.items() if key in found}
-
     def _implied_by(self, key: str) -> Sequence[str]:
         if key in (CLASS_LABEL, OBJECT_LABEL) and self.path_of(key) not in self.class_names:
             return ()

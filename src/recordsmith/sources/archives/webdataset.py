@@ -41,7 +41,6 @@ from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.json_values import (
     KindSurvey,
-    Where,
     as_json_text,
     json_features,
     restore_base64,
@@ -128,12 +127,7 @@ class WebDataset:
             )
         walk.check_folders()
         notices = walk.notices(len(samples))
-
-        def place(where: Where) -> str:
-            reference = samples[where[1]].reference or {}
-            return f"{walk.archives[reference['file']].path}: {reference['key']}.json"
-
-        json_kinds, text_keys = walk.json_kinds.finish(place, notices)
+        json_kinds, text_keys = walk.json_kinds.finish(notices)
         splits = () if samples.splits is None else samples.splits[0]
         has_all = samples.splits is not None and samples.splits[1].min() >= 0
         samples.splits = _sorted_splits(samples.splits) if has_all and len(splits) > 1 else None
@@ -209,14 +203,13 @@ class _Walk:
         self._replaced_count = 0
 
     def __iter__(self) -> Iterator[Sample]:
-        number = 0
         for name, path in self._paths.items():
             archive = self.archives[name] = TarFile(path)
             split = _archive_split(name)
             safe_names = SafeNames()
             for key, members in self._members_by_key(archive).items():
                 if "json" in members:
-                    self._survey_json(archive.read(*members["json"]), number)
+                    self._survey_json(archive.read(*members["json"]), f"{path}: {key}.json")
                 self._count_extensions(members, path)
                 self._folders.add(key.rpartition("/")[0])
                 yield Sample(
@@ -230,7 +223,6 @@ class _Walk:
                         "members": [[extension, *place] for extension, place in members.items()],
                     },
                 )
-                number += 1
 
     def notices(self, sample_count: int) -> list[str]:
         """Notices on skipped and repeated members, and on extensions that some samples lack."""
@@ -279,16 +271,16 @@ class _Walk:
         self._skipped += [f"{archive.path}: {name}" for name in archive.skipped]
         return samples
 
-    def _survey_json(self, data: bytes, number: int) -> None:
+    def _survey_json(self, data: bytes, place: str) -> None:
         try:
             parsed = _parse_json(data)
         except (ValueError, RecursionError):
             return  # reading the sample raises it
         if isinstance(parsed, dict):
             empty = _pop_empty_kinds(parsed)
-            self.json_kinds.update(parsed, (0, number))
+            self.json_kinds.update(parsed, place)
             values = {key: _EMPTY_VALUES[kind] for key, kind in empty.items()}
-            self.json_kinds.update(values, (0, number))
+            self.json_kinds.update(values, place)
 
     def _count_extensions(self, members: Iterable[str], path: Location) -> None:
         self.extensions.update(list(members))  # which may be a mapping
@@ -407,8 +399,8 @@ class TarReader(FilesReader[TarFile]):
             _pop_empty_kinds(parsed)
             loss = PrecisionLoss()
             values = json_features(parsed, *self._json_as, loss, place)
-            for where in loss.places():
-                note(LOST_DIGITS, where)
+            for column in loss.columns():
+                note(LOST_DIGITS, f"{place}: {column}")
             return values | {FILENAME: None} if parsed.get(FILENAME, ...) is None else values
         if _is_npy(extension):
             return npy_features(data, extension)

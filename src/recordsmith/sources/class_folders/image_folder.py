@@ -22,7 +22,7 @@ from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSour
 from recordsmith.sources.files.images import without_suffix
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import check_folder, last_name, relative_place
-from recordsmith.sources.numbered import LazyNotices, RelistedSamples
+from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Sample
 from recordsmith.sources.splits import only_split, sort_splits
@@ -96,13 +96,13 @@ class ImageFolder(TreeSource):
         if not walk.classes:
             raise walk.nothing_found()
         check_class_names(walk.classes, "class folder")
-        samples = RelistedSamples(walk.samples)
+        samples = collect(walk.samples())
         above = [self._images or "", *layout.base.split("/")]
         return Listing(
             samples,
             ImageReader(walk.base, walk.classes),
             walk.classes,
-            LazyNotices(samples, walk.notices),
+            tuple(walk.notices()),
             sort_splits([*layout.splits, *walk.listed]),
             only_split([name for path in above[::-1] for name in path.split("/")], self.root),
         )

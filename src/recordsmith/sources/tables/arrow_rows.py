@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
-from recordsmith.arrow.columns import as_stored, is_list, kind_of_type, plain
+from recordsmith.arrow.columns import as_stored, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.errors import OptionError, Problems, SourceError, option
@@ -35,7 +35,7 @@ ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
 
 
 class ArrowRows(TableRows):
-    """The rows of some files, or of one stream."""
+    """The rows of some files with the same columns, or of one stream."""
 
     unit = "row"
 
@@ -56,18 +56,36 @@ class ArrowRows(TableRows):
             self._inputs = [_stream(stream, paths[0])]
         else:
             self._inputs = list(map(_open_file, paths))
-        self._notices: list[str] = []
-        self._units: dict[str, str] = {}
+        try:
+            described = [
+                _described(path, file.schema, image_column)
+                for path, file in zip(paths, self._inputs, strict=True)
+            ]
+        except UnicodeDecodeError:
+            raise SourceError("the name of a column is not UTF-8", path=paths[0]) from None
+        self.image, self.class_names = described[0]
+        self._schema = self._inputs[0].schema
         problems = Problems()
-        for path, file in zip(paths, self._inputs, strict=True):
-            try:
-                self._find_metadata(path, file.schema, image_column)
-                self._add_kinds(path, file.schema, kinds, problems)
-            except UnicodeDecodeError:
-                raise SourceError("the name of a column is not UTF-8", path=path) from None
+        for path, file, other in zip(paths, self._inputs, described, strict=True):
+            problems.extend(f"{path}: {each}" for each in _differences(self._schema, file.schema))
+            if other != described[0]:
+                problems.add(f"{path}: other images or class names")
+        raise_problems(
+            problems, "Write all files with the same columns and types, or pack them one by one."
+        )
+        self._natural = feature_kinds(self._without_image(), problems, f"{paths[0]}: ")
+        if self.image is not None:
+            problems.extend(
+                f"{paths[0]}: column {name!r} has the name of an image feature; rename it"
+                for name in (IMAGE, FILENAME)
+                if name in self._natural
+            )
         raise_problems(problems)
+        self._kinds = {name: kinds.get(name, kind) for name, kind in self._natural.items()}
         images = () if self.image is None else (self.image,)
         self.check_columns(required, (*self._kinds, *images))
+        if self.image is not None:
+            self._kinds[IMAGE] = self._kinds[FILENAME] = "bytes"
 
     def batches(self, number: int) -> Iterator[RowBatch]:
         """Read one file, or the stream."""
@@ -81,152 +99,72 @@ class ArrowRows(TableRows):
             if batch is None:
                 break
             if len(batch):
-                columns = self._stored(number, first, batch)
-                lines = range(first, first + len(batch))
-                yield _ArrowBatch(self, path, lines, batch, columns)
+                columns = self._stored(path, first, batch)
+                yield _ArrowBatch(self, path, range(first, first + len(batch)), columns)
             first += len(batch)
         if not first and len(self.paths) == 1:
             raise SourceError("the table has no rows", path=path)
 
     def arrow_schema(self, loss: PrecisionLoss) -> str:
-        schemas = [source.schema for source in self._inputs]
         kept = [
             field.remove_metadata()
-            for field in schemas[0]
+            for field in self._without_image()
             if field.name not in loss.inexact
-            and field.name != self.image
-            and all(field.name in other.names for other in schemas)
-            and all(field.type == other.field(field.name).type for other in schemas)
             and not self._pa.types.is_null(field.type)
             and self.kinds[field.name] == kind_of_type(field.type)
         ]
         return schema_as_text(self._pa.schema(kept))
 
     def notices(self) -> list[str]:
+        empty = [field.name for field in self._schema if self._pa.types.is_null(field.type)]
+        notices = count_notice(empty, "column", "without values skipped")
         nulls_by_column = [
             f"{nulls:,} in {name!r}"
             for name, nulls in self.nulls.items()
             if nulls and not (name == FILENAME and self.image is not None)
         ]
         if nulls_by_column:
-            return [*self._notices, f"nulls left out of their rows: {', '.join(nulls_by_column)}"]
-        return self._notices
+            notices.append(f"nulls left out of their rows: {', '.join(nulls_by_column)}")
+        return notices
 
-    def _find_metadata(self, path: Location, schema: Any, image_column: str | None) -> None:
-        """Find images and class names, as `datasets` describes them."""
-        pa = self._pa
-        features = described_features(schema)
-        described = {
-            name: feature for name, feature in features.items() if isinstance(feature, dict)
-        }
-        class_names: dict[str, Sequence[str]] = {}
-        images: list[str] = []
-        for field in schema:
-            feature = described.get(field.name, {})
-            names = feature.get("names")
-            is_class = feature.get("_type") == "ClassLabel" and pa.types.is_integer(field.type)
-            if is_class and isinstance(names, list) and {str}.issuperset(map(type, names)):
-                class_names[field.name] = names
-            if _is_image(pa, field.type) or (
-                feature.get("_type") == "Image" and pa.types.is_binary(field.type)
-            ):
-                images.append(field.name)
-        if image_column is not None:
-            images = [name for name in images if name == image_column]
-        if len(images) > 1:
-            raise SourceError(
-                f"several columns of images: {', '.join(images)}",
-                path=path,
-                remedy=f"Choose one with {option('image_column', images[0])}, after the others "
-                "were removed from the table.",
-            )
-        image = images[0] if images else None
-        if path == self.paths[0]:
-            self.image, self.class_names = image, class_names
-        elif (image, class_names) != (self.image, self.class_names):
-            what = "class names" if image == self.image else "columns of images"
-            raise SourceError(
-                f"other {what} than in {self.paths[0]}",
-                path=path,
-                remedy="Pack the files one by one, or write them with the same features.",
-            )
+    def _without_image(self) -> Any:
+        return self._pa.schema([field for field in self._schema if field.name != self.image])
 
-    def _add_kinds(
-        self, path: Location, schema: Any, declared: Mapping[str, Kind], problems: Problems
-    ) -> None:
-        """Add the kinds of the columns of a file; one with text must not have numbers elsewhere."""
-        pa = self._pa
-        stored = pa.schema([field for field in schema if field.name != self.image])
-        natural_kinds = feature_kinds(stored, problems, f"{path}: ")
-        if self.image is not None:
-            problems.extend(
-                f"{path}: column {name!r} has the name of an image feature; rename it"
-                for name in (IMAGE, FILENAME)
-                if name in natural_kinds
-            )
-        for field in stored:
-            if pa.types.is_null(field.type):
-                continue
-            unit = self._units.setdefault(field.name, _unit(pa, field.type))
-            if unit != _unit(pa, field.type):
-                problems.add(f"{path}: column {field.name!r} is {field.type}, but {unit} elsewhere")
-        nothing = [field.name for field in schema if pa.types.is_null(field.type)]
-        self._notices += count_notice(nothing, "column", "without values skipped")
-        for name, natural in natural_kinds.items():
-            kind = declared.get(name, natural)
-            before = self._kinds.setdefault(name, kind)
-            if {before, kind} == {"int64", "float"}:
-                self._kinds[name] = "float"
-            elif before != kind:
-                problems.add(f"{path}: column {name!r} is {kind}, but {before} elsewhere")
-        if self.image is not None:
-            self._kinds[IMAGE] = self._kinds[FILENAME] = "bytes"
-
-    def _stored(self, number: int, first: int, batch: Any) -> dict[str, Any]:
+    def _stored(self, path: Location, first: int, batch: Any) -> dict[str, Any]:
         """The columns of a batch by name, in types whose kinds are those of this table."""
         pa = self._pa
         columns: dict[str, Any] = {}
-        stored = pa.schema([field for field in batch.schema if field.name != self.image])
-        natural = feature_kinds(stored, Problems())
-        for name, kind in self.kinds.items():
-            if name in (IMAGE, FILENAME) and self.image is not None:
-                columns |= self._image_columns(batch)
-            elif name not in natural:
-                columns[name] = _cast(pa, pa.nulls(len(batch)), kind)
-            elif natural[name] == kind:
-                columns[name] = batch.column(name)
-            else:
+        for name, natural in self._natural.items():
+            columns[name] = batch.column(name)
+            if self._kinds[name] != natural:
                 try:
-                    columns[name] = _cast(pa, batch.column(name), kind)
+                    columns[name] = _cast(pa, columns[name], self._kinds[name])
                 except (pa.ArrowException, ValueError) as error:
                     raise SourceError(
                         f"rows from {first}: cannot store column {name!r} "
-                        f"({batch.column(name).type}) as {kind}: {_reason(error)}",
-                        path=self.paths[number],
+                        f"({batch.column(name).type}) as {self._kinds[name]}: {_reason(error)}",
+                        path=path,
                     ) from None
-        return columns
-
-    def _image_columns(self, batch: Any) -> dict[str, Any]:
-        pa = self._pa
+        if self.image is None:
+            return columns
         images = batch.column(self.image)
         if not pa.types.is_struct(images.type):
-            return {IMAGE: images, FILENAME: pa.nulls(len(batch), pa.string())}
+            return columns | {IMAGE: images, FILENAME: pa.nulls(len(batch), pa.string())}
         from pyarrow import compute
 
-        return {
+        return columns | {
             IMAGE: compute.struct_field(images, "bytes"),
             FILENAME: compute.struct_field(images, "path"),
         }
 
 
 class _ArrowBatch(RowBatch):
-    """Some rows: as they were read, and in the types of this table."""
+    """Some rows, in the types of this table."""
 
     def __init__(
-        self, table: ArrowRows, path: Location, lines: range, given: Any, columns: dict[str, Any]
+        self, table: ArrowRows, path: Location, lines: range, columns: dict[str, Any]
     ) -> None:
         super().__init__(table, path, lines)
-        self._given = given
         self._table = table
         self._columns = columns
 
@@ -251,9 +189,45 @@ class _ArrowBatch(RowBatch):
         except OptionError as error:
             raise SourceError(error.problem, path=self._path) from None
 
-    def exact(self, name: str, index: int) -> Any:
-        array = plain(self._given.column(name))
-        return (plain(array.flatten()) if is_list(array.type) else array)[index].as_py()
+
+def _described(
+    path: Location, schema: Any, image_column: str | None
+) -> tuple[str | None, dict[str, Sequence[str]]]:
+    """The column of images and the class names of a file, as `datasets` describes them."""
+    pa = import_pyarrow()
+    features = described_features(schema)
+    class_names: dict[str, Sequence[str]] = {}
+    images: list[str] = []
+    for field in schema:
+        feature = features.get(field.name)
+        feature = feature if isinstance(feature, dict) else {}
+        names = feature.get("names")
+        is_class = feature.get("_type") == "ClassLabel" and pa.types.is_integer(field.type)
+        if is_class and isinstance(names, list) and {str}.issuperset(map(type, names)):
+            class_names[field.name] = names
+        is_encoded = feature.get("_type") == "Image" and pa.types.is_binary(field.type)
+        if (is_encoded or _is_image(pa, field.type)) and image_column in (None, field.name):
+            images.append(field.name)
+    if len(images) > 1:
+        raise SourceError(
+            f"several columns of images: {', '.join(images)}",
+            path=path,
+            remedy=f"Choose one with {option('image_column', images[0])}, after the others "
+            "were removed from the table.",
+        )
+    return images[0] if images else None, class_names
+
+
+def _differences(first: Any, other: Any) -> list[str]:
+    """In which columns a file differs from the first."""
+    types = {field.name: field.type for field in first}
+    others = {field.name: field.type for field in other}
+    return [
+        f"column {name!r} is {others.get(name, 'missing')}, but {types.get(name, 'missing')} in "
+        "the first file"
+        for name in {**types, **others}
+        if types.get(name) != others.get(name)
+    ]
 
 
 class _Input(NamedTuple):
@@ -390,15 +364,6 @@ def _is_image(pa: Any, arrow_type: Any) -> bool:
             is_null = pa.types.is_null(field.type)
             kinds[field.name] = "bytes" if is_null else kind_of_type(field.type)
     return kinds == {"bytes": "bytes", "path": "bytes"}
-
-
-def _unit(pa: Any, arrow_type: Any) -> str:
-    """What integers of a type count: numbers, or units of time."""
-    while hasattr(arrow_type, "value_type"):  # lists and dictionaries
-        arrow_type = arrow_type.value_type
-    if not pa.types.is_temporal(arrow_type):
-        return "a number or text"
-    return str(arrow_type).partition(",")[0]
 
 
 def _cast(pa: Any, array: Any, kind: Kind) -> Any:

@@ -13,6 +13,7 @@ from recordsmith.dataset.labels import LARGEST_LABEL, ClassNames, class_names_of
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.numbered import Coding
 from recordsmith.sources.splits import sort_splits
+from recordsmith.words import count
 
 
 class CategoryColumn:
@@ -95,6 +96,12 @@ def as_splits(values: CategoryColumn) -> Coding:
     names = sort_splits(values.values)
     numbers = values.map_values({name: place for place, name in enumerate(names)})
     return names, np.maximum(numbers, 0)
+
+
+def missing_notice(values: CategoryColumn, name: str) -> list[str]:
+    """A notice on rows without a class."""
+    missing = values.missing_count
+    return [f"{count(missing, 'row')} without a class in {name!r}"] if missing else []
 
 
 def as_labels(

@@ -140,14 +140,6 @@ def cell_kind(cell: str) -> Kind | None:
     return "float" if re.fullmatch(_FLOAT, bare) else "bytes"
 
 
-def exact_number(cell: str) -> int | float:
-    """A cell as an exact integer if it is one."""
-    try:
-        return int(cell)
-    except ValueError:
-        return float(cell)
-
-
 def cell_memory(cells: Any) -> BytesArray:
     """The text of the cells, in the memory of their pyarrow.StringArray."""
     return BytesArray(_content(cells), _offsets(cells).astype(np.int64))

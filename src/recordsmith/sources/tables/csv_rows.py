@@ -1,7 +1,7 @@
 """CSV and TSV: blocks of rows -> columns of cells, whose kinds all rows decide.
 
 pyarrow parses blocks with regular quotes, with every cell as text, and converts numbers. The csv
-module parses other blocks, and finds the invalid rows.
+module parses other blocks, and finds what is wrong with a row.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import codecs
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,16 +23,16 @@ from recordsmith.example import Kind
 from recordsmith.example.schema import MAX_FEATURES
 from recordsmith.sources.files.text_file import TextFile, last_line_end
 from recordsmith.sources.problems import count_notice, join_names
-from recordsmith.sources.tables.cells import CellColumn, cell_kind, cell_memory, exact_number
+from recordsmith.sources.tables.cells import CellColumn, cell_kind, cell_memory
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location
 from recordsmith.words import count
 
 _MAX_CELL_CHARACTERS = 1 << 24
 _SLOW_BYTES = 1 << 18  # of rows at once with the csv module: a row takes 500 bytes or more
-_MAX_REREADS = 8  # how often cells without a closing quote may cause all bytes to be read again
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LINE_BREAKS = tuple(b"\r\n")
+_OPEN_QUOTE = "unexpected end"
 
 
 class CsvRows(TableRows):
@@ -102,7 +101,7 @@ class CsvRows(TableRows):
 
 
 class _CsvBatch(RowBatch):
-    """Some rows of a file, as columns of cells."""
+    """Some rows of a file, as columns of cells: pyarrow.StringArray by name."""
 
     def __init__(
         self,
@@ -110,10 +109,8 @@ class _CsvBatch(RowBatch):
         path: Location,
         cells: Mapping[str, Any],
         lines: Sequence[int] | Int64Array,
-        faults: Mapping[int, str] | None = None,
     ) -> None:
-        """`cells`: pyarrow.StringArray by name, of the rows without faults."""
-        super().__init__(table, path, lines, faults)
+        super().__init__(table, path, lines)
         self._cells = cells
         self._columns = table.columns
 
@@ -124,9 +121,9 @@ class _CsvBatch(RowBatch):
         return any(changed)
 
     def values(self, name: str) -> list[str]:
-        return (
-            [cell.strip() for cell in self._cells[name].to_pylist()] if name in self._cells else []
-        )
+        if name not in self._cells:
+            return []
+        return [cell.strip() for cell in self._cells[name].to_pylist()]
 
     def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
         columns: dict[str, Any] = {}
@@ -146,9 +143,6 @@ class _CsvBatch(RowBatch):
                 problems.setdefault(number, Problems()).add(f"column {name!r}: {problem}")
         return columns, validity, problems
 
-    def exact(self, name: str, index: int) -> int | float | str:
-        return exact_number(self._cells[name][index].as_py())
-
 
 class _CsvFile:
     """One file: the names of its columns, and its rows in blocks.
@@ -161,7 +155,6 @@ class _CsvFile:
         self, table: CsvRows, path: Location, delimiter: str | None, encoding: str
     ) -> None:
         self._table = table
-        self._budget = 0  # how many characters may still be read again
         self.path = path
         self._text = TextFile(path, encoding)
         block = next(self._text.lines(), (0, 1, b""))[2]
@@ -174,12 +167,11 @@ class _CsvFile:
             if delimiter != guess_delimiter(path.name, ""):
                 self.notice = f"{path}: cells are separated by {_DELIMITERS[delimiter]}"
         self._delimiter = delimiter
-        self._dialect = csv.reader((), delimiter=delimiter, strict=True).dialect
-        reader = csv.reader(text, self._dialect)
+        reader = self._csv_reader(text)
         try:
             names = next((cells for cells in reader if cells), [])
         except csv.Error as error:
-            raise SourceError(_reason(error), path=path, line=1) from None
+            raise self._error(error, 1) from None
         header_bytes = len(content[: text.tell()].encode())
         self._first = self._text.start + header_bytes, reader.line_num + 1
         self.nameless = {f"column_{n}" for n, name in enumerate(names) if not name.strip()}
@@ -188,21 +180,40 @@ class _CsvFile:
 
     def batches(self) -> Iterator[_CsvBatch]:
         """Parse all rows."""
-        self._budget = 0
         return filter(len, self._text.blocks(self._take, *self._first))
 
     def _take(self, data: bytes, offset: int, line: int, is_last: bool) -> tuple[_CsvBatch, int]:
         batch, stop = self._parse(data, line, is_last=is_last)
-        if batch is None:
-            head = last_line_end(data[:_SLOW_BYTES]) if len(data) > _SLOW_BYTES else 0
-            if head:
-                batch, stop = self._parse_by_line(data[:head], offset, line, is_last=False)
-            if not stop:
-                block = data if is_last else data[: last_line_end(data)]
-                batch, stop = self._parse_by_line(block, offset, line, is_last=is_last)
-            self._budget += _MAX_REREADS * stop
-        assert batch is not None
+        if batch is not None:
+            return batch, stop
+        head = last_line_end(data[:_SLOW_BYTES]) if len(data) > _SLOW_BYTES else 0
+        if head:
+            batch, stop = self._parse_slowly(data[:head], offset, line, is_last=False)
+        if batch is None or not stop:
+            block = data if is_last else data[: last_line_end(data)]
+            batch, stop = self._parse_slowly(block, offset, line, is_last=is_last)
         return batch, stop
+
+    def _csv_reader(self, lines: Iterable[str]) -> Any:
+        return csv.reader(lines, delimiter=self._delimiter, strict=True)
+
+    def _error(self, error: csv.Error, line: int) -> SourceError:
+        """What is wrong with the quotes of a row."""
+        text = str(error)
+        if "field larger" in text:
+            text = (
+                f"a cell exceeds {_MAX_CELL_CHARACTERS:,} characters, probably for a missing quote"
+            )
+        elif _OPEN_QUOTE in text:
+            text = "missing closing quote"
+        elif "expected after" in text:
+            text = f"text after a closing quote ({text})"
+        return SourceError(
+            text,
+            path=self.path,
+            line=line,
+            remedy="Close every quote, and double quotes within cells.",
+        )
 
     def _parse(self, data: bytes, line: int, *, is_last: bool) -> tuple[_CsvBatch | None, int]:
         """Parse the whole rows of a block; None if it needs the csv module."""
@@ -282,60 +293,41 @@ class _CsvFile:
         is_end[:-1] |= is_doubled
         return bool(is_begin.all() and is_end.all())
 
-    def _parse_by_line(
+    def _parse_slowly(
         self, block: bytes, offset: int, line: int, *, is_last: bool
     ) -> tuple[_CsvBatch, int]:
-        """Parse rows of which some may be wrong; return them and the number of their bytes."""
+        """Parse rows with the csv module; return them and the number of their bytes."""
         pa = import_pyarrow()
         lines = io.StringIO(self._text.decoded(block, offset, line), newline="").readlines()
         rows: list[list[str]] = []
         numbers: list[int] = []
-        faults: dict[int, str] = {}
-        begin = stop = 0  # the lines of a row
-
-        def following() -> Iterator[str]:
-            nonlocal stop
-            while stop < len(lines):
-                stop += 1
-                yield lines[stop - 1]
-
-        reader = csv.reader(following(), self._dialect)
-        while begin < len(lines):
-            problem, cells = "", list[str]()
-            try:
-                cells = next(reader)
+        begin = 0
+        reader = self._csv_reader(lines)
+        try:
+            for cells in reader:
                 if cells and len(cells) != len(self.names):
-                    problem = _wrong_cell_count(len(cells), len(self.names))
-            except csv.Error as error:
-                problem = _reason(error)
-                is_open = "unexpected end" in str(error)
-                if is_open and not is_last and len(block) <= _MAX_CELL_CHARACTERS:
-                    break  # the row continues after this block
-                # an open quote may span many lines; only the first is skipped
-                self._budget -= sum(map(len, lines[begin + 1 : stop]))
-                if self._budget < -_MAX_REREADS * len(block):
                     raise SourceError(
-                        f"{problem}, like many rows before it",
+                        f"found {count(len(cells), 'cell')}; expected {len(self.names)}",
                         path=self.path,
                         line=line + begin,
-                        remedy="Close every quote, and double quotes within cells.",
-                    ) from None
-                stop = begin + 1
-                reader = csv.reader(following(), self._dialect)
-            if problem:
-                faults[len(numbers)] = problem
-            elif cells:
-                rows.append(cells)
-            if problem or cells:
-                numbers.append(line + begin)
-            begin = stop
+                        remedy="Fix or remove the line.",
+                    )
+                if cells:
+                    rows.append(cells)
+                    numbers.append(line + begin)
+                begin = reader.line_num
+        except csv.Error as error:
+            is_open = _OPEN_QUOTE in str(error)
+            if not is_open or is_last or len(block) > _MAX_CELL_CHARACTERS:
+                raise self._error(error, line + begin) from None
+            # the row continues after this block
         columns = zip(*rows, strict=True) if rows else [()] * len(self.names)
         arrays = {
             name: pa.array(cells, pa.string())
             for name, cells in zip(self.names, columns, strict=True)
         }
         taken = sum(len(text.encode()) for text in lines[:begin])
-        return _CsvBatch(self._table, self.path, arrays, numbers, faults), taken
+        return _CsvBatch(self._table, self.path, arrays, numbers), taken
 
 
 def guess_delimiter(name: str, header: str) -> str:
@@ -395,18 +387,3 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
             line=1,
             remedy="Add a first line with column names.",
         )
-
-
-@lru_cache(maxsize=64)  # rows with equal problems share the text
-def _wrong_cell_count(found: int, expected: int) -> str:
-    return f"found {count(found, 'cell')}; expected {expected}"
-
-
-def _reason(error: csv.Error) -> str:
-    """What is wrong with the quotes of a row."""
-    text = str(error)
-    if "field larger" in text:
-        return f"a cell exceeds {_MAX_CELL_CHARACTERS:,} characters, probably for a missing quote"
-    if "unexpected end" in text:
-        return "missing closing quote"
-    return f"text after a closing quote ({text})" if "expected after" in text else text

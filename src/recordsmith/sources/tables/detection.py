@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.locate import detect_foreign_folder
@@ -132,18 +132,6 @@ def _metadata(tree: FileTree) -> LayoutCandidate | None:
             if folder in tree.folders and name in tree.folders[folder].names
         ]
         heads = [head for path in paths if (head := read_table_head(tree, path)) is not None]
-        for head in heads:
-            named = [name for name in head.columns if name.endswith("file_names")]
-            if named and METADATA_COLUMNS[head.name] not in head.columns:
-                return LayoutCandidate(
-                    "table",
-                    f"the table {head.path}",
-                    Confidence.MARKED,
-                    noun="rows",
-                    problem=f"the column {named[0]} has lists of images; expected a column "
-                    f"{METADATA_COLUMNS[head.name]} with one image in each row",
-                    remedy=f"Pass {option('format', 'files')} to pack only the images.",
-                )
         if heads and all(METADATA_COLUMNS[head.name] in head.columns for head in heads):
             column = METADATA_COLUMNS[heads[0].name]
             if any(_has_boxes(head) for head in heads):
@@ -165,10 +153,7 @@ def _image_readings(
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
     labels = {head: _label_column(head, with_images[head].column) for head in with_images}
     labelled = [head for head in with_images if labels[head] is not None]
-    groups = _groups(labelled or list(with_images), with_images)
-    if not labelled:
-        groups = _preferred(groups)
-    for group in groups:
+    for group in _groups(labelled or list(with_images), with_images):
         head = group[0]
         images, label = with_images[head], labels[head]
         others = [path for path in tables if path not in _paths(group)]
@@ -189,10 +174,8 @@ def _image_readings(
             + (f", classes in column {label}" if label is not None else "")
             + (f", splits in column {split}" if split is not None else "")
         )
-        known = {other.path: other for other in heads}
         left_out = tuple(
-            f"{path} ({_why_left_out(path, known.get(path), images, with_images, labels, lookup)})"
-            for path in others
+            f"{path} ({_why_left_out(path, heads, with_images, labelled)})" for path in others
         )
         folders = _other_folders(lookup.tree, images, head.columns[images.column])
         yield LayoutCandidate(
@@ -216,67 +199,38 @@ def _groups(
     return list(groups.values())
 
 
-def _preferred(groups: list[list[TableHead]]) -> list[list[TableHead]]:
-    """The tables for training, if one has that name and all others are for something else."""
-    train = [group for group in groups if group[0].name.lower().startswith("train")]
-    others = [group for group in groups if group not in train]
-    if len(train) == 1 and all(has_split_word(group[0].name) for group in others):
-        return train
-    return groups
-
-
 def _folder(path: str) -> str:
     return posixpath.dirname(path)
 
 
 def _why_left_out(
     path: str,
-    head: TableHead | None,
-    images: _ImageColumn,
-    with_images: dict[TableHead, _ImageColumn],
-    labels: dict[TableHead, str | None],
-    lookup: _Lookup,
+    heads: Sequence[TableHead],
+    with_images: Collection[TableHead],
+    labelled: Collection[TableHead],
 ) -> str:
-    """Why a table is not read next to one with `images`."""
+    """Why a table is not read next to one with images."""
     if _is_submission(path):
         return "a submission"
+    head = next((head for head in heads if head.path == path), None)
     if head is None:
         return "not a table with column names"
-    if head in with_images:
-        return "no classes" if labels[head] is None else "other columns or images"
-    column = images.column
-    if not head.columns.get(column):
-        named = (name for name, values in head.columns.items() if any(map(has_image_name, values)))
-        column = next(named, "")
-    if not column:
-        return "no column of images"
-    names = list(dict.fromkeys(head.columns[column]))
-    there = {
-        name
-        for folder in _near_folders(lookup.tree, head)
-        for name in names
-        if name in lookup.hits(folder, names)
-    }
-    missing = [name for name in names if name not in there]
-    return (
-        f"{len(missing):,} of {len(names):,} images in column {column} of its first "
-        f"{count(head.row_count, 'row')} are missing: {join_names(missing)}"
-    )
+    if head not in with_images:
+        return "no column whose images are there"
+    return "other columns or images" if head in labelled else "no classes"
 
 
 def _other_folders(tree: FileTree, images: _ImageColumn, values: Sequence[str]) -> tuple[str, ...]:
     """The folders whose images the rows do not name, such as test images."""
-    folder = images.folder
+    read = [images.folder, *images.spread]
     is_below = any("/" in value or "\\" in value for value in values)
-    counts: dict[str, int] = {}
-    for path, other in tree.folders.items():
-        is_read = path == folder or path in images.spread
-        is_read |= is_below and (not folder or path.startswith(f"{folder}/"))
-        if other.image_count and not is_read:
-            top = path.partition("/")[0]
-            above = path if folder == top or folder.startswith(f"{top}/") else top
-            counts[above] = counts.get(above, 0) + other.image_count
-    shown = [f"{path or '.'}/ ({count(number, 'image')})" for path, number in counts.items()]
+    shown = [
+        f"{path or '.'}/ ({count(other.image_count, 'image')})"
+        for path, other in tree.folders.items()
+        if other.image_count
+        and path not in read
+        and not (is_below and f"{path}/".startswith(f"{images.folder}/".lstrip("/")))
+    ]
     more = len(shown) - _SHOWN_FOLDERS
     rest = [f"{more} more folders with images"] if more > 0 else []
     return (*shown[:_SHOWN_FOLDERS], *rest)

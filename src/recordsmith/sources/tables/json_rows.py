@@ -7,7 +7,6 @@ the lines that it refuses, and explains what is wrong.
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,12 +24,7 @@ from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind, RaggedArray, encode_example
 from recordsmith.sources.files.text_file import TextFile
 from recordsmith.sources.problems import Fault
-from recordsmith.sources.tables.json_values import (
-    KindSurvey,
-    Where,
-    as_text,
-    json_features,
-)
+from recordsmith.sources.tables.json_values import KindSurvey, as_text, json_features
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location
@@ -62,22 +56,19 @@ class JsonRows(TableRows):
     def batches(self, number: int) -> Iterator[RowBatch]:
         """Parse one file."""
         text = TextFile(self.paths[number], self._encoding)
-        good_count = 0
-        first: Fault | None = None
+        has_rows = False
         for offset, line, block in text.lines():
             lines = io.StringIO(text.decoded(block, offset, line), newline="").readlines()
             for start in range(0, len(lines), _BATCH_ROWS):
                 some = lines[start : start + _BATCH_ROWS]
-                batch = _parse_lines(self, number, line + start, some)
-                good_count += len(batch.rows)
-                first = first or batch.first_fault
+                batch = _parse_lines(self, text.path, line + start, some)
                 if len(batch):
+                    has_rows = True
                     yield batch
-        if not good_count:
+        if not has_rows:
             raise SourceError(
-                first.problem if first else "no rows: all lines are blank",
+                "no rows: all lines are blank",
                 path=text.path,
-                line=first.line if first else None,
                 remedy='Write one object such as {"x": 1} on each line.',
             )
 
@@ -85,7 +76,7 @@ class JsonRows(TableRows):
         """The kinds of the keys until now, and the keys that become JSON text."""
         if not self._is_current:
             self._notices = []
-            self._kinds, self._text_keys = self.keys.finish(self._place, self._notices)
+            self._kinds, self._text_keys = self.keys.finish(self._notices)
             self._is_current = True
         return self._kinds, self._text_keys
 
@@ -95,9 +86,9 @@ class JsonRows(TableRows):
         columns = batch.by_key()
         if columns is None:
             rows = enumerate(batch.rows)
-            changed = [self.keys.update(row, batch.where(number)) for number, row in rows]
+            changed = [self.keys.update(row, batch.place(number)) for number, row in rows]
         else:
-            changed = [self.keys.update_column(*item, batch.where) for item in columns.items()]
+            changed = [self.keys.update_column(*item, batch.place) for item in columns.items()]
         return any(changed)
 
     def notices(self) -> list[str]:
@@ -105,26 +96,20 @@ class JsonRows(TableRows):
         self.check_columns(self._required, self.keys.names)
         return self._notices
 
-    def _place(self, where: Where) -> str:
-        return f"{self.paths[where[0]]}, line {where[1]}"
-
 
 class _JsonBatch(RowBatch):
-    """Some rows of one file; `rows` are those without faults."""
+    """Some rows of one file."""
 
     def __init__(
         self,
         table: JsonRows,
-        number: int,
+        path: Location,
         rows: list[dict[str, Any]],
         lines: Sequence[int],
-        faults: Mapping[int, str],
     ) -> None:
-        super().__init__(table, table.paths[number], lines, faults)
+        super().__init__(table, path, lines)
         self.rows = rows
-        self.first_fault = next(iter(self._faults.values()), None)
         self._table = table
-        self._number = number
         self._columns: dict[str, Sequence[Any]] | None = None
         self._is_sparse = False
 
@@ -162,41 +147,30 @@ class _JsonBatch(RowBatch):
                 raise ValueError("some values are of another kind")
         return columns, validity, {}
 
-    def exact(self, name: str, index: int) -> Any:
-        values = self.values(name)
-        is_nested = any(type(value) is list for value in values)
-        flat = chain.from_iterable(filter(None, values)) if is_nested else values
-        return next(itertools.islice(flat, index, None))
-
     def encode(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
-        own = PrecisionLoss()
         try:
-            data, offsets, faults = super().encode(own)
-        except (TypeError, ValueError, OverflowError):
+            return super().encode(loss)
+        except (TypeError, ValueError, OverflowError):  # before `loss` has any of these rows
             return self._encode_one_by_one(loss)
-        if len(faults) > len(self._faults):
-            return self._encode_one_by_one(loss)
-        loss.extend(own)
-        return data, offsets, faults
 
     def _encode_one_by_one(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
         """Encode each row, to find those that cannot be stored."""
         kinds, text_keys = self._table.settle()
-        faults = dict(self._faults)
+        faults = {}
         payloads = [b""] * len(self)
         for number, row in enumerate(self.rows):
             place = self.place(number)
             try:
                 features = json_features(row, kinds, text_keys, loss, place)
-                payloads[self._row(number)] = encode_example(features, kinds)
+                payloads[number] = encode_example(features, kinds)
             except (SourceError, OptionError) as error:
-                faults[self._row(number)] = Fault(str(error))
+                faults[number] = Fault(str(error))
             except ValueError as error:
-                faults[self._row(number)] = Fault(f"{place}: {error}")
+                faults[number] = Fault(f"{place}: {error}")
         return b"".join(payloads), offsets_from_lengths(list(map(len, payloads))), faults
 
     def by_key(self) -> dict[str, Sequence[Any]] | None:
-        """The value of each key in the rows without faults; None where it is missing.
+        """The value of each key in the rows; None where it is missing.
 
         Without columns if most keys are missing in most rows, as where identifiers are keys.
         """
@@ -212,10 +186,6 @@ class _JsonBatch(RowBatch):
                     return None
                 self._columns = {key: [row.get(key) for row in self.rows] for key in keys}
         return self._columns
-
-    def where(self, number: int) -> Where:
-        """The file and line of a row without a fault."""
-        return self._number, self.lines[self._row(number)]
 
 
 def _column(values: Sequence[Any], kind: Kind) -> Any:
@@ -236,25 +206,25 @@ def _flat(values: list[Any], kind: Kind) -> Any:
     return np.array(values, np.int64 if kind == "int64" else np.float64)
 
 
-def _parse_lines(table: JsonRows, number: int, first: int, lines: Sequence[str]) -> _JsonBatch:
+def _parse_lines(table: JsonRows, path: Location, first: int, lines: Sequence[str]) -> _JsonBatch:
     """Parse lines of a file; `first` is the number of the first line."""
     try:
         rows = list(map(_decode, lines))
         if set(map(type, rows)) == {dict}:
-            return _JsonBatch(table, number, rows, range(first, first + len(lines)), {})
+            return _JsonBatch(table, path, rows, range(first, first + len(lines)))
     except (msgspec.MsgspecError, RecursionError):
         pass
-    rows, numbers = [], list[int]()  # some lines are blank or have a fault
-    faults: dict[int, str] = {}
+    rows, numbers = [], list[int]()  # some lines are blank, or invalid
     for line, text in enumerate(lines, first):
-        if text.isspace():
-            continue
-        try:
-            rows.append(_parse(text))
-        except ValueError as error:
-            faults[len(numbers)] = str(error)
-        numbers.append(line)
-    return _JsonBatch(table, number, rows, numbers, faults)
+        if not text.isspace():
+            try:
+                rows.append(_parse(text))
+            except ValueError as error:
+                raise SourceError(
+                    str(error), path=path, line=line, remedy="Fix or remove the line."
+                ) from None
+            numbers.append(line)
+    return _JsonBatch(table, path, rows, numbers)
 
 
 def _parse(text: str) -> dict[str, Any]:

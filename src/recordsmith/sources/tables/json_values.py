@@ -11,14 +11,14 @@ import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from recordsmith.errors import Problems, option
 from recordsmith.example import Kind
 from recordsmith.sources.problems import count_notice, raise_problems
-from recordsmith.sources.tables.precision import EXACT, PrecisionLoss
+from recordsmith.sources.tables.precision import PrecisionLoss
 
 _LIMIT = 2**63
 _NESTED = object()  # kind of a value that becomes JSON text
@@ -32,9 +32,6 @@ _KINDS: dict[type, Any] = {
 }
 _BASE64 = "base64"
 
-Where: TypeAlias = tuple[int, int]
-"""(number of the file, number of the row in it): formatted only for messages."""
-
 
 class KindSurvey:
     """The kinds of the values of each key, with the first place of each."""
@@ -42,41 +39,32 @@ class KindSurvey:
     def __init__(self, declared: Mapping[str, Kind], *, with_lists_as_text: bool = False) -> None:
         """`with_lists_as_text`: a list with lists in it becomes JSON text, and is not refused."""
         self._declared = declared
-        self._seen: dict[str, dict[Any, Where]] = {}
+        self._seen: dict[str, dict[Any, str]] = {}
         self._known: set[tuple[str, type]] = set()
         self._with_lists_as_text = with_lists_as_text
 
-    def update(self, row: Mapping[str, Any], where: Where) -> bool:
+    def update(self, row: Mapping[str, Any], place: str) -> bool:
         """Consider one more object; return whether a key has changed its kind."""
-        changed = [self.update_column(key, (value,), lambda _: where) for key, value in row.items()]
+        changed = [self.update_column(key, (value,), lambda _: place) for key, value in row.items()]
         return any(changed)
 
-    def update_column(self, key: str, values: Sequence[Any], where: Callable[[int], Where]) -> bool:
+    def update_column(self, key: str, values: Sequence[Any], place: Callable[[int], str]) -> bool:
         """Consider the values of one key in many objects; None where it is missing."""
         seen = self._seen.setdefault(key, {})
         before = seen.copy()
         for value_type in dict.fromkeys(map(type, values)):
             if value_type is list:
-                self._update_lists(seen, values, where)
+                lists = [value if type(value) is list else () for value in values]
+                if not _value_kinds(list(chain.from_iterable(lists))) <= seen.keys():
+                    for number, value in enumerate(lists):
+                        for kind in _value_kinds(value) - seen.keys():
+                            seen[kind] = place(number)
             elif (key, value_type) not in self._known and value_type is not type(None):
                 self._known.add((key, value_type))
                 kind = _KINDS.get(value_type, _NESTED)
                 if kind not in seen:
-                    types = list(map(type, values))
-                    seen[kind] = where(types.index(value_type))
+                    seen[kind] = place(list(map(type, values)).index(value_type))
         return bool(before) and seen != before
-
-    @staticmethod
-    def _update_lists(
-        seen: dict[Any, Where], values: Sequence[Any], where: Callable[[int], Where]
-    ) -> None:
-        lists = [value for value in values if type(value) is list]
-        if _value_kinds(list(chain.from_iterable(lists))) <= seen.keys():
-            return
-        for number, value in enumerate(values):
-            if type(value) is list:
-                for kind in _value_kinds(value) - seen.keys():
-                    seen[kind] = where(number)
 
     @property
     def names(self) -> list[str]:
@@ -87,44 +75,44 @@ class KindSurvey:
         """Whether all values of a key are of a kind; integers are also floats."""
         return self._seen[key].keys() <= {kind, "int64" if kind == "float" else kind}
 
-    def finish(
-        self, place: Callable[[Where], str], notices: list[str]
-    ) -> tuple[dict[str, Kind], frozenset[str]]:
+    def finish(self, notices: list[str]) -> tuple[dict[str, Kind], frozenset[str]]:
         """Return the kind of each key that has values, and the keys that become JSON text."""
-        kinds: dict[str, Kind] = {}
+        kinds: dict[str, Kind] = dict(self._declared)
         nested: list[str] = []
-        both: list[str] = []
+        mixed: list[str] = []
         problems = Problems()
         for key, seen in self._seen.items():
             if key in self._declared:
-                kinds[key] = self._declared[key]
-                if kinds[key] == "bytes" and seen.keys() - {"bytes"}:
-                    nested.append(key)
                 continue
             if _LISTS in seen and not self._with_lists_as_text:
-                problems.add(f"{place(seen[_LISTS])}: {key!r} has nested lists")
+                problems.add(f"{seen[_LISTS]}: {key!r} has nested lists")
             elif _NESTED in seen or _LISTS in seen:
                 kinds[key] = "bytes"
                 nested.append(key)
             elif "bytes" in seen and len(seen) > 1:
                 places = " and ".join(
-                    f"{'text' if kind == 'bytes' else 'a number'} in {place(where)}"
-                    for kind, where in seen.items()
+                    f"{'text' if kind == 'bytes' else 'a number'} in {place}"
+                    for kind, place in seen.items()
                 )
                 problems.add(f"{key!r} is {places}")
             elif seen:
                 kinds[key] = "float" if "float" in seen else next(iter(seen))
                 if len(seen) > 1:
-                    both.append(key)
+                    mixed.append(key)
         raise_problems(
             problems,
             "Use one type in all rows (a flat list and its shape for a nested list), or pass "
             f"{option('kinds')} to store the key as bytes.",
         )
-        notices += count_notice(both, "key", "with integers and floats stored as float")
-        inferred = [key for key in nested if key not in self._declared]
-        notices += count_notice(inferred, "key", "with nested values stored as JSON text")
-        return kinds, frozenset(nested)
+        notices += count_notice(mixed, "key", "with integers and floats stored as float")
+        notices += count_notice(nested, "key", "with nested values stored as JSON text")
+        declared = [
+            key
+            for key, kind in self._declared.items()
+            if kind == "bytes" and self._seen.get(key, {}).keys() - {"bytes"}
+        ]
+        present = {key: kinds[key] for key in self._seen if key in kinds}
+        return present, frozenset((*nested, *declared))
 
 
 def json_features(
@@ -138,27 +126,34 @@ def json_features(
     features: dict[str, Any] = {}
     problems = Problems()
     for key, value in row.items():
-        if value is None:
-            continue
-        kind = kinds.get(key)
         try:
-            if key in text_keys:
+            if key in text_keys and value is not None:
                 features[key] = as_text(value)
             elif isinstance(value, list):
-                features[key] = _list(key, value, kind, loss, place)
-            elif kind == "float":
-                number = float(value)
-                if not -EXACT <= number <= EXACT:  # checking an array takes longer
-                    _floats(key, [value], loss, place)
-                features[key] = number
-            elif kind == "int64":
-                features[key] = _integer(value)
-            else:
-                features[key] = _as_bytes(value)
+                features[key] = _flat(key, value, kinds.get(key), loss) if value else []
+            elif value is not None:
+                features[key] = _flat(key, [value], kinds.get(key), loss)[0]
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
             problems.add(f"{place}: {key!r} is {value!r:.60}; {error}")
     raise_problems(problems)
     return features
+
+
+def _flat(key: str, values: list[Any], kind: Kind | None, loss: PrecisionLoss) -> Any:
+    """Values of one kind, checked."""
+    if kind == "float":
+        numbers = np.array(values, np.float64)
+        wrong = loss.check(key, numbers)
+        if wrong is not None:
+            raise ValueError(f"{values[int(wrong.argmax())]!r} does not fit a 32-bit float")
+        return numbers
+    if kind != "int64":
+        return list(map(_as_bytes, values))
+    if not all(isinstance(value, int) for value in values):
+        raise TypeError("expected integers")
+    if not all(-_LIMIT <= value < _LIMIT for value in values):
+        raise ValueError("the number does not fit int64")
+    return np.array(values, np.int64)
 
 
 def as_text(value: Any) -> bytes:
@@ -216,33 +211,3 @@ def _value_kinds(values: Sequence[Any]) -> set[Any]:
     if list in types:
         return {_LISTS}
     return {_KINDS[kind] for kind in types}
-
-
-def _integer(value: Any) -> int:
-    if not isinstance(value, int):
-        raise TypeError("expected an integer")
-    if not -_LIMIT <= value < _LIMIT:
-        raise ValueError("the number does not fit int64")
-    return int(value)
-
-
-def _list(key: str, values: list[Any], kind: Kind | None, loss: PrecisionLoss, place: str) -> Any:
-    """A list of one kind, checked."""
-    if not values:
-        return []
-    if kind == "bytes":
-        return [_as_bytes(value) for value in values]
-    if kind == "int64":
-        if any(not isinstance(value, int) for value in values):
-            raise TypeError("expected integers")
-        return np.array(values, np.int64)
-    return _floats(key, values, loss, place)
-
-
-def _floats(key: str, values: Sequence[Any], loss: PrecisionLoss, place: str) -> Any:
-    """Numbers as float64, checked."""
-    numbers = np.array(values, np.float64)
-    wrong = loss.check(key, numbers, values.__getitem__, lambda _: place)
-    if wrong is not None:
-        raise ValueError(f"{values[int(wrong.argmax())]!r} does not fit a 32-bit float")
-    return numbers

@@ -7,7 +7,6 @@ last part is used. Each folder is listed once.
 
 from __future__ import annotations
 
-import os
 import posixpath
 from array import array
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from recordsmith.errors import FileAccessError, SourceError
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import has_image_name, without_suffix
 from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.numbered import Coding, References, RowNames
 from recordsmith.sources.problems import count_notice, join_names
@@ -34,19 +33,16 @@ _LAST_PART = "images were found by the last part of an absolute path"
 _MAX_SHOWN = 20
 
 
-class ImageNames:
+class _Folder:
     """The files in one folder, for lookups with other suffixes and in other letter case.
 
-    named: those that were found.
-    ambiguous_count: how many lookups found several.
+    named: those that rows name.
     """
 
     def __init__(self, folder: Location) -> None:
         """`folder`: has no files if it does not exist."""
         self.named: set[str] = set()
-        self.ambiguous_count = 0
         self._files: dict[str, tuple[int, int]] = {}
-        self._by_key: dict[str, list[str]] | None = None
         with suppress(FileAccessError):
             self._files = {
                 entry.name: (entry.size_bytes, entry.version_number)
@@ -56,28 +52,28 @@ class ImageNames:
 
     def find(self, name: str) -> tuple[str, int, int] | None:
         """Name, size and version number of a file; None without one, or with several."""
-        candidates = [name] if name in self._files else self.like(name)
-        self.ambiguous_count += len(candidates) > 1
-        if len(candidates) != 1:
-            return None
-        self.named.add(candidates[0])
-        return (candidates[0], *self._files[candidates[0]])
-
-    def unnamed(self) -> list[str]:
-        """The images that were not found."""
-        return [name for name in self._files if name not in self.named and has_image_name(name)]
+        if name not in self._files:
+            names = self.like(name)
+            if len(names) != 1:
+                return None
+            (name,) = names
+        self.named.add(name)
+        return (name, *self._files[name])
 
     def like(self, name: str) -> list[str]:
-        """Images with another spelling of a name, then those with another suffix."""
-        if self._by_key is None:
-            self._by_key = {}
-            for file in filter(has_image_name, self._files):
-                for key in {name_key(file), name_key(os.path.splitext(file)[0])}:
-                    self._by_key.setdefault(key, []).append(file)
-        names = self._by_key.get(name_key(name), [])
-        if not names and has_image_name(name):
-            names = self._by_key.get(name_key(os.path.splitext(name)[0]), [])
-        return names
+        """Images with another suffix or spelling of a name."""
+        return self._by_stem.get(name_key(without_suffix(name)), [])
+
+    def unnamed(self) -> list[str]:
+        """The images that no row names."""
+        return [name for name in self._files if name not in self.named and has_image_name(name)]
+
+    @cached_property
+    def _by_stem(self) -> dict[str, list[str]]:
+        by_stem: dict[str, list[str]] = {}
+        for name in filter(has_image_name, self._files):
+            by_stem.setdefault(name_key(without_suffix(name)), []).append(name)
+        return by_stem
 
 
 class NamedImages:
@@ -95,14 +91,8 @@ class NamedImages:
         self._column = column
         self._table_folders = table_folders
         self._searches_below = searches_below
-        self._names: dict[str, ImageNames] = {}  # by folder
+        self._names: dict[str, _Folder] = {}
         self.clear()
-
-    def of_other_column(self, column: str) -> NamedImages:
-        """The images in another column of the same tables."""
-        other = NamedImages(column, self.folder, self._table_folders)
-        other._names = self._names  # so that an image that either names has a row
-        return other
 
     def extend(self, values: Sequence[str | None], table: int) -> None:
         """Look up the images of the next rows."""
@@ -133,10 +123,9 @@ class NamedImages:
         self._folders: dict[str | None, int] = {None: -1}
         self._row_folders = array("i")
         self._missing: list[str] = []
-        self._missing_count = self._ambiguous_count = 0
+        self._missing_count = 0
         for names in self._names.values():
             names.named.clear()
-            names.ambiguous_count = 0
 
     @property
     def are_missing(self) -> bool:
@@ -178,9 +167,6 @@ class NamedImages:
             rows = count(self._missing_count, "row")
             shown = f": {join_names(self._missing)}" if self._missing else ""
             notices.append(f"{rows} without an image file in {self.folder}{shown}")
-        ambiguous = self._ambiguous_count + sum(n.ambiguous_count for n in self._names.values())
-        if ambiguous:
-            notices.append(f"{count(ambiguous, 'row')} without an image, as several files fit")
         unnamed = [
             posixpath.join(folder, name)
             for folder, names in self._names.items()
@@ -190,19 +176,19 @@ class NamedImages:
         return notices + count_notice(unnamed, "image", "without a row skipped")
 
     def _find(self, path: str) -> tuple[str, int, int] | None:
-        file = self._find_directly(path)
+        """The path, size and version of an image; a bare name is also searched below."""
+        file = self._find_in_folder(path)
         is_bare = "/" not in path and self._searches_below
         if file is None and is_bare and not self._names[""].like(path):
             match = self._index.find_image(path, [""])
             if isinstance(match, Found):
-                file = self._find_directly(match.path)
-            self._ambiguous_count += isinstance(match, list) and len(match) > 1
+                file = self._find_in_folder(match.path)
         return file
 
-    def _find_directly(self, path: str) -> tuple[str, int, int] | None:
+    def _find_in_folder(self, path: str) -> tuple[str, int, int] | None:
         folder, _, name = path.rpartition("/")
         if folder not in self._names:
-            self._names[folder] = ImageNames(self.folder / folder if folder else self.folder)
+            self._names[folder] = _Folder(self.folder / folder if folder else self.folder)
         file = self._names[folder].find(name)
         return (f"{folder}/{file[0]}", *file[1:]) if file is not None and folder else file
 

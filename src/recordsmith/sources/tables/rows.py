@@ -14,29 +14,25 @@ import numpy as np
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.buffers import offsets_from_lengths
-from recordsmith.errors import OptionError, Problems, SourceError
+from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.example import (
-    Features,
     Kind,
     Schema,
     SchemaSurvey,
-    SequenceExample,
-    decode_payload,
     encode_example,
     encode_sequence_example,
 )
 from recordsmith.sources.numbered import RowNames, SampleTable
-from recordsmith.sources.problems import Fault, join_names, join_problems, raise_problems
+from recordsmith.sources.problems import Fault, join_names, join_problems
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.tables.categories import (
     CategoryColumn,
     as_labels,
     as_splits,
     category_text,
+    missing_notice,
 )
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
-from recordsmith.sources.tables.precision import PrecisionLoss
-from recordsmith.words import count
 
 Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
 
@@ -48,8 +44,8 @@ _EXPECTED = "expected a dict of values by name, or a pair (context, feature list
 class Rows:
     """The rows of an iterable; a dict becomes an Example, a pair a SequenceExample.
 
-    A key with ints in some rows and floats in others becomes float in all. A row that cannot be
-    encoded stays in the listing and fails when it is read.
+    A row that cannot be encoded stays in the listing and fails when it is read. A key with ints in
+    some rows and floats in others needs `kinds`.
 
     Example:
         >>> rs.pack(rs.Rows({"x": [n, 1.5 * n]} for n in range(100)), "packed")  # doctest: +SKIP
@@ -92,7 +88,6 @@ class Rows:
         self._lock = threading.Lock()
         self._listing: Listing | None = None
         self._rows = EncodedRows()
-        self._floats: dict[str, Kind] = {}  # keys whose ints become floats
         self._label_types: set[type] = set()
         self._forms: set[bool] = set()  # whether rows are pairs
 
@@ -103,8 +98,8 @@ class Rows:
         """Encode all rows at the first call; later calls return the same listing.
 
         Raises:
-            SourceError: there are no rows; a key has numbers in some rows and text in others; no
-                row has the key of split, group or label.
+            SourceError: there are no rows; a key has values of several kinds; no row has the key
+                of split, group or label.
             FileAccessError: the temporary file cannot be written.
         """
         with self._lock:
@@ -148,14 +143,13 @@ class Rows:
             )
         if not schema.is_complete:
             raise SourceError(f"cannot pack the rows: {schema.omission}")
-        notices = self._convert_mixed_keys(schema)
+        _check_kinds(schema)
+        notices: list[str] = []
         labels = class_names = None
         if self._label is not None:
             column = marks[self._label]
             labels, class_names = as_labels(column, are_integers=str not in self._label_types)
-            if column.missing_count:
-                rows = count(column.missing_count, "row")
-                notices.append(f"{rows} without a class in {self._label!r}")
+            notices += missing_notice(column, self._label)
         splits = None if self._split is None else as_splits(marks[self._split])
         names = RowNames({"rows": len(self._rows)})
         samples = SampleTable(
@@ -167,7 +161,7 @@ class Rows:
             version=self._rows.crc32c,
             references=names.reference,
         )
-        reader = RowReader(self._rows, self._kinds | self._floats)
+        reader = RowReader(self._rows, self._kinds)
         return Listing(
             samples, reader, class_names, tuple(notices), () if splits is None else tuple(splits[0])
         )
@@ -219,54 +213,6 @@ class Rows:
             if name == self._label and text is not None:
                 self._label_types.add(str if isinstance(context[name], (str, bytes)) else int)
 
-    def _convert_mixed_keys(self, schema: Schema) -> list[str]:
-        """Make floats of keys that have integers in some rows and floats in others."""
-        mixed = {
-            key
-            for section in schema.sections.values()
-            for key, feature in section.items()
-            if feature.kind == "mixed"
-        }
-        if not mixed:
-            return []
-        self._floats = dict.fromkeys(sorted(mixed), "float")
-        first: dict[str, dict[Kind, int]] = {key: {} for key in self._floats}  # row of each kind
-        loss = PrecisionLoss()
-        given, self._rows = self._rows, EncodedRows()
-        for number in range(len(given)):
-            payload = b"" if number in given.faults else given.read(number)
-            row = decode_payload(payload)
-            has_integers = False
-            for key, value in _values(row):
-                if key in mixed and len(value):
-                    kind = _kind(value)
-                    first[key].setdefault(kind, number)
-                    if kind == "int64":
-                        place = f"row {number}"
-                        loss.check(key, value.astype(np.float64), value.item, lambda _: place)  # noqa: B023
-                        has_integers = True
-            if has_integers:
-                numbers = {
-                    key: kind for key, kind in self._floats.items() if "bytes" not in first[key]
-                }
-                payload = _encode(row, numbers)
-            self._rows.append(payload)
-        raise_problems(
-            Problems(
-                f"{key!r} is "
-                + " and ".join(f"{kind} in row {number}" for kind, number in rows.items())
-                + "; expected one kind in all rows"
-                for key, rows in first.items()
-                if "bytes" in rows
-            )
-        )
-        self._rows.faults = given.faults
-        self._rows.finish()
-        return [
-            f"{count(len(first), 'key')} with ints and floats stored as float: {join_names(first)}",
-            *loss.notices(),
-        ]
-
 
 class RowReader:
     """Reads encoded rows that exist only in this process."""
@@ -305,18 +251,18 @@ def _context(row: Any) -> Mapping[str, Any]:
     raise TypeError(f"found a {type(row).__name__}; {_EXPECTED}")
 
 
-def _values(row: Features | SequenceExample) -> Iterator[tuple[str, Any]]:
-    """Yield each feature with its key, and each step of feature lists."""
-    if not isinstance(row, SequenceExample):
-        yield from row.items()
-        return
-    yield from row.context.items()
-    for key, steps in row.feature_lists.items():
-        for step in steps:
-            yield key, step
-
-
-def _kind(value: Any) -> Kind:
-    if not isinstance(value, np.ndarray):
-        return "bytes"
-    return "int64" if value.dtype == np.int64 else "float"
+def _check_kinds(schema: Schema) -> None:
+    """Refuse keys with values of several kinds."""
+    mixed = [
+        key
+        for section in schema.sections.values()
+        for key, feature in section.items()
+        if feature.kind == "mixed"
+    ]
+    if mixed:
+        kinds = dict.fromkeys(mixed, "float")
+        raise SourceError(
+            f"values of several kinds in {join_names(mixed)}; expected one kind in all rows",
+            [f"{key!r} has values of several kinds" for key in mixed],
+            remedy=f"If they are numbers, pass {option('kinds', kinds)} to store floats.",
+        )

@@ -39,21 +39,24 @@ from recordsmith.sources.files.paths import (
     relative_place,
 )
 from recordsmith.sources.numbered import References, RowNames, SampleTable
-from recordsmith.sources.problems import join_names
+from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
-from recordsmith.sources.tables.categories import CategoryColumn, as_labels, as_splits
+from recordsmith.sources.tables.categories import (
+    CategoryColumn,
+    as_labels,
+    as_splits,
+    missing_notice,
+)
 from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.table_reader import (
     TableReader,
     open_rows,
-    other_image_columns,
     table_files,
 )
 from recordsmith.sources.tables.table_rows import TableRows, encode_table
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
-from recordsmith.words import count
 
 METADATA_COLUMNS = {
     **dict.fromkeys(("metadata.csv", "metadata.jsonl", "metadata.parquet"), "file_name"),
@@ -201,12 +204,6 @@ class Table:
             (self._image_column, images),
         ]
         table = encode_table(rows, columns, required=self._split, with_lines=has_images)
-        stems = other_image_columns(rows.kinds, self._image_column) if images is not None else {}
-        others = {column: images.of_other_column(column) for column in stems} if images else {}
-        if others:
-            rows = self._open_rows()
-            columns += others.items()
-            table = encode_table(rows, columns, required=self._split, with_lines=has_images)
         if files != self._versions(root, names):
             raise SourceError(
                 "the table changed while it was read",
@@ -240,14 +237,13 @@ class Table:
             versions = images.versions(version)
             references = images.references(row_names)
             notices += images.notices()
-        for other in others.values():
-            sizes = sizes + other.sizes()
-            versions = versions ^ other.versions(0)
-        if others:
-            notices.append(
-                f"images of other columns stored as encoded bytes: {join_names(stems.values())}"
-            )
-        hidden = (self._image_column, self._label, IMAGE, FILENAME, *others) if has_images else ()
+            others = [
+                name
+                for name in rows.kinds
+                if name.endswith("_file_name") and name != self._image_column
+            ]
+            notices += count_notice(others, "column", "with names of images stored as text")
+        hidden = (self._image_column, self._label, IMAGE, FILENAME) if has_images else ()
         reader = TableReader(
             root,
             files,
@@ -262,7 +258,6 @@ class Table:
             rows.image,
             self._image_folder,
             class_names if has_images else None,
-            tuple(stems.items()),
         )
         samples = SampleTable(
             row_names,
@@ -407,9 +402,7 @@ class Table:
             )
         if not column.values:
             raise SourceError(f"label column {self._label!r} is empty", path=path)
-        if column.missing_count:
-            rows = count(column.missing_count, "row")
-            notices.append(f"{rows} without a class in {self._label!r}")
+        notices += missing_notice(column, self._label or "")
         return as_labels(column, are_integers=kind == "int64")
 
     def _named_images(

@@ -30,7 +30,6 @@ from recordsmith.sources.tables.named_images import image_path, text_of
 from recordsmith.sources.tables.table_rows import EncodedTable, TableRows, encode_table
 from recordsmith.stores import Location
 
-_FILE_NAME = "_file_name"
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -73,22 +72,6 @@ class TableFile(NamedTuple):
     row_count: int
 
 
-def other_image_columns(kinds: Mapping[str, Kind], image_column: str | None) -> dict[str, str]:
-    """The features of other columns that name images: `mask` of `mask_file_name`."""
-    features = {
-        name: name.removesuffix(_FILE_NAME)
-        for name, kind in kinds.items()
-        if name.endswith(_FILE_NAME) and kind == "bytes" and name not in (_FILE_NAME, image_column)
-    }
-    for name, key in features.items():
-        if key in kinds:
-            raise SourceError(
-                f"the images of column {name!r} become the feature {key!r}, which is a column, too",
-                remedy="Rename one of the columns.",
-            )
-    return features
-
-
 def table_files(
     names: Sequence[str], paths: Sequence[Location], table: EncodedTable
 ) -> dict[str, TableFile]:
@@ -113,7 +96,6 @@ class TableReader(FilesReader[TableFile]):
     embedded: the column with encoded images, if there is one.
     images: the folder of the images, if it is not that of the table.
     class_names: of the label column, where rows have images.
-    other_images: other columns with the names of images, and the names of their features.
     """
 
     given_kinds: tuple[tuple[str, Kind], ...] = ()
@@ -127,7 +109,6 @@ class TableReader(FilesReader[TableFile]):
     embedded: str | None = None
     images: Location | None = None
     class_names: tuple[str | None, ...] | None = None
-    other_images: tuple[tuple[str, str], ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Content:
         """Read one row, and its image if the table has an image column."""
@@ -159,11 +140,6 @@ class TableReader(FilesReader[TableFile]):
                 is_spelling = name_key(posixpath.basename(image)) == name_key(last)
                 how = FOUND_BY_OTHER_SPELLING if is_spelling else FOUND_WITH_SUFFIX
                 note(how, f"{place}: {text_of(value)}")
-            for other, key in self.other_images:
-                value = features.pop(other, None)
-                if text_of(value):
-                    path = image_path(value, other, folder, table_folder, place, note)
-                    features[key] = read_image(folder / path, path)[IMAGE]
             return features | read_image(folder / image, image)
         except FileAccessError as error:
             raise SourceError(str(error), sample=place) from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import ColumnEncoder, Kind, RaggedArray
 from recordsmith.sources.problems import Fault, join_problems
 from recordsmith.sources.tables.categories import CategoryColumn, category_texts
-from recordsmith.sources.tables.encoded_rows import MAX_FAULTS, ONE_OF_MANY, EncodedRows
+from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.stores import Location
@@ -53,7 +52,7 @@ class TableRows(ABC):
 
     @abstractmethod
     def notices(self) -> list[str]:
-        """What was found, after all batches were surveyed."""
+        """What was noticed, after all batches were surveyed."""
 
     def arrow_schema(self, loss: PrecisionLoss) -> str | None:
         """The schema of an Arrow table, without columns that lost digits, as in `Manifest`."""
@@ -77,24 +76,10 @@ class RowBatch(ABC):
     lines: the line, or number, of each row in its file.
     """
 
-    def __init__(
-        self,
-        table: TableRows,
-        path: Location,
-        lines: Sequence[int] | Int64Array,
-        faults: Mapping[int, str] | None = None,
-    ) -> None:
-        """`faults`: why some rows cannot be stored, by their number in the batch."""
+    def __init__(self, table: TableRows, path: Location, lines: Sequence[int] | Int64Array) -> None:
         self.lines = lines
         self._unit = table.unit
         self._path = path
-        self._faults = {  # `EncodedRows` keeps no more of them, either
-            row: self.fault(row, problem) if number < MAX_FAULTS else ONE_OF_MANY
-            for number, (row, problem) in enumerate((faults or {}).items())
-        }
-        self._good: Int64Array | None = None  # the numbers of the rows without faults; None for all
-        if self._faults:
-            self._good = np.setdiff1d(np.arange(len(lines)), list(self._faults))
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -105,39 +90,29 @@ class RowBatch(ABC):
 
     @abstractmethod
     def values(self, name: str) -> Sequence[Any]:
-        """The values of a column in the rows without faults; empty if they have no such column."""
+        """The values of a column; empty if the rows have no such column."""
 
     @abstractmethod
     def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
-        """The columns of the rows without faults, in the kinds that are known now.
+        """The columns, in the kinds that are known now.
 
         Returns columns and validity as in `ColumnEncoder`, and the problems of rows that cannot be
         stored.
         """
 
-    @abstractmethod
-    def exact(self, name: str, index: int) -> Any:
-        """A number of a column of floats, by its place among all of them, before it was rounded."""
-
     def category(self, name: str) -> list[str | None]:
         """The value of each row that names its split, group, class or image; None without one."""
         try:
-            texts = category_texts(self.values(name))
+            return category_texts(self.values(name)) or [None] * len(self)
         except TypeError as error:
-            problem, number = error.args
+            problem, row = error.args
             raise SourceError(
                 f"column {name!r} cannot name splits, groups, classes or images: in {self._unit} "
-                f"{self.lines[self._row(number)]}, {problem}",
+                f"{self.lines[row]}, {problem}",
                 path=self._path,
                 remedy="Convert it to text or integers. A regression target needs no label column: "
                 "it is a feature.",
             ) from None
-        if self._good is None and texts:
-            return texts
-        spread: list[str | None] = [None] * len(self)
-        for number, text in enumerate(texts):
-            spread[self._row(number)] = text
-        return spread
 
     def encode(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
         """Encode the rows by the kinds that are known now.
@@ -147,13 +122,11 @@ class RowBatch(ABC):
         """
         columns, validity, problems = self.columns()
         for name, column in columns.items():
-            columns[name] = self._check_floats(name, column, loss, problems)
-        faults = self._faults
-        if problems:  # a copy only then: there may be as many faults as rows
-            faults = faults | {
-                self._row(number): self.fault(self._row(number), join_problems(several), several)
-                for number, several in problems.items()
-            }
+            columns[name] = _check_floats(name, column, loss, problems)
+        faults = {
+            row: self.fault(row, join_problems(several), several)
+            for row, several in problems.items()
+        }
         if not columns:
             return b"", np.zeros(len(self) + 1, np.int64), faults
         encoder = ColumnEncoder(columns, validity)
@@ -161,13 +134,10 @@ class RowBatch(ABC):
             encoder.encode(start, min(start + _ROWS_AT_ONCE, encoder.row_count))
             for start in range(0, encoder.row_count, _ROWS_AT_ONCE)
         ]
-        lengths = np.zeros(len(self), np.int64)
-        if pieces:
-            encoded = np.concatenate([np.diff(offsets) for _, offsets in pieces])
-            lengths[slice(None) if self._good is None else self._good] = encoded
-        data = [data for data, _ in pieces]
-        joined = data[0] if len(data) == 1 else np.concatenate(data or [np.empty(0, np.uint8)])
-        return joined, offsets_from_lengths(lengths), faults
+        if len(pieces) == 1:
+            return *pieces[0], faults
+        lengths = np.concatenate([np.diff(offsets) for _, offsets in pieces])
+        return np.concatenate([data for data, _ in pieces]), offsets_from_lengths(lengths), faults
 
     def fault(self, row: int, problem: str, problems: Problems | None = None) -> Fault:
         """Why a row cannot be stored."""
@@ -175,38 +145,31 @@ class RowBatch(ABC):
             return Fault(problem, str(self._path), int(self.lines[row]), problems=problems)
         return Fault(problem, sample=f"{self._path}, row {self.lines[row]}", problems=problems)
 
-    def place(self, number: int) -> str:
-        """File and line of a row by its number among those without faults."""
-        return f"{self._path}, {self._unit} {self.lines[self._row(number)]}"
+    def place(self, row: int) -> str:
+        """File and line of a row."""
+        return f"{self._path}, {self._unit} {self.lines[row]}"
 
-    def _row(self, number: int) -> int:
-        return number if self._good is None else int(self._good[number])
 
-    def _check_floats(
-        self, name: str, column: Any, loss: PrecisionLoss, problems: dict[int, Problems]
-    ) -> Any:
-        """Look for numbers that do not fit a 32-bit float, or lose digits."""
-        is_ragged = isinstance(column, RaggedArray)
-        flat = column.values if is_ragged else column
-        if not isinstance(flat, np.ndarray) or flat.dtype != np.float64:
-            return column
-        values = flat.reshape(-1)
-        per_row = values.size // max(1, len(column))
-        splits = column.row_splits if is_ragged else np.arange(len(column) + 1) * per_row
-
-        def row_of(index: int) -> int:
-            return int(np.searchsorted(splits, index, side="right")) - 1
-
-        too_large = loss.check(
-            name, values, partial(self.exact, name), lambda index: self.place(row_of(index))
-        )
-        if too_large is None:
-            return column
-        for index in np.flatnonzero(too_large).tolist():
-            problem = f"column {name!r}: {self.exact(name, index)} does not fit a 32-bit float"
-            problems.setdefault(row_of(index), Problems()).add(problem)
-        filled = np.where(too_large, 0, values)
-        return RaggedArray(filled, splits) if is_ragged else filled.reshape(column.shape)
+def _check_floats(
+    name: str, column: Any, loss: PrecisionLoss, problems: dict[int, Problems]
+) -> Any:
+    """Look for numbers that do not fit a 32-bit float, or lose digits."""
+    is_ragged = isinstance(column, RaggedArray)
+    flat = column.values if is_ragged else column
+    if not isinstance(flat, np.ndarray) or flat.dtype != np.float64:
+        return column
+    values = flat.reshape(-1)
+    too_large = loss.check(name, values)
+    if too_large is None:
+        return column
+    per_row = values.size // max(1, len(column))
+    splits = column.row_splits if is_ragged else np.arange(len(column) + 1) * per_row
+    for index in np.flatnonzero(too_large).tolist():
+        row = int(np.searchsorted(splits, index, side="right")) - 1
+        problem = f"column {name!r}: {values[index]:.17g} does not fit a 32-bit float"
+        problems.setdefault(row, Problems()).add(problem)
+    filled = np.where(too_large, 0, values)
+    return RaggedArray(filled, splits) if is_ragged else filled.reshape(column.shape)
 
 
 class EncodedTable(NamedTuple):
@@ -246,7 +209,7 @@ def encode_table(
                 if not is_encoding:
                     continue
                 data, offsets, faults = batch.encode(loss)
-                invalid = faults
+                invalid = list(faults)
                 for name, column in chosen:
                     values = batch.category(name)
                     for row in invalid:
@@ -254,11 +217,9 @@ def encode_table(
                     column.extend(values, number)
                     if name == required and None in values:
                         problem = f"split column {name!r} is empty"
-                        faults = {
-                            row: batch.fault(row, problem)
-                            for row, value in enumerate(values)
-                            if value is None
-                        } | faults
+                        for row, value in enumerate(values):
+                            if value is None:
+                                faults.setdefault(row, batch.fault(row, problem))
                 encoded.extend(data, offsets, faults)
                 counts[number] += len(batch)
                 if with_lines:

@@ -1,4 +1,4 @@
-"""`FsspecStore`: the files of a file system of fsspec or pyarrow, such as HDFS or SFTP."""
+"""`FsspecStore`: reads the files of a file system of fsspec, such as HDFS or SFTP."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from recordsmith.errors import (
     FileAccessError,
@@ -23,16 +23,14 @@ from recordsmith.stores.checks import (
     check_range,
     check_version,
     check_writable,
-    folder_error,
     missing_error,
 )
-from recordsmith.stores.object_writer import Data, ObjectWriter, WholeWriter, pieces_of
+from recordsmith.stores.remote.object_store import forked_error
 from recordsmith.stores.remote.store_options import PassedOptions
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60.0
-_TEMPORARY = ".tmp-"
 _CAUSES_SHOWN = 10
 _CONDITIONS: Mapping[type[BaseException], str] = {
     socket.gaierror: "the name of the server is unknown",
@@ -51,21 +49,23 @@ _VERSIONS = ("ETag", "etag", "e_tag", "generation", "blob_id", "xet_hash", "mtim
 
 
 class FsspecStore(Store):
-    """The files below a folder of a file system of fsspec or pyarrow.
+    """The files below a folder of a file system of fsspec.
 
-    Objects appear whole: they are written under a hidden name and renamed, where files can be
-    renamed. That an object is absent or unchanged is checked just before, since these file systems
-    have no conditions: of several writers in different processes, more than one may succeed.
+    It is read-only: these file systems have no conditional writes, so jobs could not keep other
+    ones from their folder.
 
     Args:
-        filesystem: of fsspec, or of pyarrow.
+        filesystem: of fsspec.
         folder: a folder in it.
     """
 
     concurrency = 8
+    is_writable = False
 
     def __init__(self, filesystem: Any, folder: str = "") -> None:
-        self._opened = os.getpid(), _with_deadline(_as_fsspec(filesystem)), threading.RLock()
+        self._filesystem = _with_deadline(filesystem)
+        self._process = os.getpid()
+        self._lock = threading.RLock()
         self._folder = folder.rstrip("/") or folder[:1]
         self._head = self._folder if self._folder in ("", "/") else f"{self._folder}/"
         self._url: tuple[str, PassedOptions] | None = None
@@ -78,7 +78,10 @@ class FsspecStore(Store):
             OptionError: fsspec does not know the scheme, or refuses the options.
             MissingExtraError: a package for it is not installed.
         """
-        fsspec = _import_fsspec()
+        try:
+            import fsspec.core
+        except ImportError:
+            raise MissingExtraError("remote", "fsspec") from None
         scheme = url.partition("://")[0]
         try:
             files, path = fsspec.core.url_to_fs(url, **passed.complete())
@@ -105,39 +108,16 @@ class FsspecStore(Store):
                     f"the URL {url} contains {mark!r}",
                     value=url,
                     expected=f"a {scheme} URL without it",
-                    remedy="Use * in patterns, or pass the file system and a path.",
+                    remedy="Use * in patterns.",
                 )
         store = cls(files, path[: path.startswith("/")])
         store._url = url, passed
         return store, path.strip("/")
 
-    @classmethod
-    def from_path(cls, filesystem: Any, path: str) -> tuple[FsspecStore, str]:
-        """Return the store for a path as the file system takes it, and the key in it.
-
-        Raises:
-            OptionError: it is a URL, or not a file system.
-            MissingExtraError: fsspec is not installed.
-        """
-        files = _as_fsspec(filesystem)
-        if "://" in path:
-            raise OptionError(
-                "a URL and a file system were passed",
-                option="filesystem",
-                expected="a path in the file system, or a URL alone",
-            )
-        if _is_arrow(files):
-            is_local = files.fs.type_name == "local"
-            path = os.path.abspath(path) if is_local else path
-        else:
-            # it has no public name, and adds the current folder to local paths
-            path = files._strip_protocol(path)  # noqa: SLF001
-        return cls(files, path[: path.startswith("/")]), path.strip("/")
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FsspecStore):
             return NotImplemented
-        return (self._files, self._folder) == (other._files, other._folder)
+        return (self._filesystem, self._folder) == (other._filesystem, other._folder)
 
     def __hash__(self) -> int:
         return hash(self._folder)
@@ -146,27 +126,13 @@ class FsspecStore(Store):
         """Pickle without the options of this process: another one has its own."""
         if self._url is not None:
             return _reopened, self._url
-        return FsspecStore, (self._files, self._folder)
+        return FsspecStore, (self._filesystem, self._folder)
 
     @property
     def _files(self) -> Any:
-        return self._connection()[0]
-
-    @property
-    def _lock(self) -> threading.RLock:
-        return self._connection()[1]
-
-    def _connection(self) -> tuple[Any, threading.RLock]:
-        """The file system and its lock, made again in a forked process.
-
-        Connections are not shared, and a thread of the parent may hold its lock.
-        """
-        process, files, lock = self._opened
-        if process != os.getpid():
-            make, arguments = files.__reduce__()
-            files, lock = _with_deadline(make(*arguments)), threading.RLock()
-            self._opened = os.getpid(), files, lock
-        return files, lock
+        if self._process != os.getpid():
+            raise forked_error()
+        return self._filesystem
 
     def _forget_listings(self) -> None:
         """Drop what the file system has listed.
@@ -210,7 +176,7 @@ class FsspecStore(Store):
             details = self._files.info(path)
         if details["type"] != "file":
             raise FileAccessError(errno.EISDIR, "it is a folder", self.name_of(key))
-        return _info(key, details)
+        return object_info(key, details)
 
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
@@ -256,8 +222,8 @@ class FsspecStore(Store):
         head = self._head.lstrip("/")  # file systems differ in the first slash
         for path, info in files.items():
             key = path.lstrip("/").removeprefix(head)
-            if key.startswith(prefix) and not _is_temporary(key):
-                yield _info(key, info)
+            if key.startswith(prefix):
+                yield object_info(key, info)
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         path = self._path(key)
@@ -274,10 +240,9 @@ class FsspecStore(Store):
             name = info["name"].rstrip("/").rpartition("/")[2]
             if info["type"] == "directory":
                 entries.append(FolderEntry(name, "folder"))
-            elif not _is_temporary(name):
-                version = _info(name, info).version
+            else:
+                _, size, version = object_info(name, info)
                 number = self.version_number(version)
-                size = int(info["size"])
                 entries.append(FolderEntry(name, "object", size, number, version=version))
         return iter(sorted(entry for entry in entries if entry.name not in ("", ".", "..")))
 
@@ -290,91 +255,24 @@ class FsspecStore(Store):
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def open_write(
-        self,
-        key: str,
-        *,
-        overwrite: bool = True,
-        is_durable: bool = True,  # noqa: ARG002
-    ) -> ObjectWriter:
-        return WholeWriter(self, key, lambda data: self._put(key, data), overwrite=overwrite)
+    def open_write(self, key: str, **_: Any) -> NoReturn:
+        self._refuse(key)
 
-    def _put(self, key: str, data: bytes) -> None:
-        check_writable(self, self.name_of(check_key(key)))
-        path = self._path(key)
-        folder, slash, name = path.rpartition("/")
-        with self._translating(key, "write"):
-            if folder and not _has_only_objects(self._files):
-                self._files.makedirs(folder, exist_ok=True)
-            if self._files.isdir(path):
-                self._remove_empty_folders(path)
-            if not self._can_rename_files:
-                self._files.pipe_file(path, data)
-                return
-            temporary = f"{folder}{slash}{_TEMPORARY}{os.urandom(8).hex()}-{name}"
-            try:
-                self._files.pipe_file(temporary, data)
-                self._rename(temporary, path)
-            except BaseException:
-                with suppress(Exception):
-                    self._files.rm_file(temporary)
-                raise
+    def put_if_absent(self, key: str, _: object) -> NoReturn:
+        self._refuse(key)
 
-    def _remove_empty_folders(self, path: str) -> None:
-        """Remove a folder of empty folders, which is in the way of a file."""
-        if _is_arrow(self._files) or any(files for *_, files in self._files.walk(path)):
-            raise folder_error(path)  # pyarrow removes folders with all that is in them
-        for folder, *_ in reversed([*self._files.walk(path)]):
-            self._files.rmdir(folder)
-
-    @property
-    def _can_rename_files(self) -> bool:
-        """Whether the file system renames files; others copy them, and most write them whole."""
-        if _has_only_objects(self._files):
-            return False
-        is_own = type(self._files).mv is not _import_fsspec().AbstractFileSystem.mv
-        return is_own or hasattr(self._files, "_mv")
-
-    def _rename(self, old: str, new: str) -> None:
-        """Rename a file; where another one must not be in the way, move that aside meanwhile."""
-        try:
-            self._files.mv(old, new)
-        except (OSError, ValueError):
-            self._forget_listings()
-            if not self._files.exists(new):
-                raise
-            aside = f"{old}~"
-            self._files.mv(new, aside)
-            try:
-                self._files.mv(old, new)
-            except BaseException:
-                self._files.mv(aside, new)
-                raise
-            self._files.rm_file(aside)
-
-    def put_if_absent(self, key: str, data: Data) -> bool:
-        whole = b"".join(pieces_of(data))
-        with self._lock:
-            is_absent = not self.exists(key)
-            if is_absent:
-                self._put(key, whole)
-        return is_absent
-
-    def put_if_match(self, key: str, data: Data, version: str) -> bool:
-        whole = b"".join(pieces_of(data))
-        with self._lock:
-            matches = self.exists(key) and self.info(key).version == version
-            if matches:
-                self._put(key, whole)
-        return matches
+    def put_if_match(self, key: str, *_: object) -> NoReturn:
+        self._refuse(key)
 
     def delete(self, key: str) -> None:
+        self._refuse(key)
+
+    def _refuse(self, key: str) -> NoReturn:
         check_writable(self, self.name_of(check_key(key)))
-        with self._translating(key, "delete"), suppress(FileNotFoundError, IsADirectoryError):
-            self._files.rm_file(self._path(key))
+        raise AssertionError
 
     @contextmanager
-    def _translating(self, key: str, operation: str = "read") -> Iterator[None]:
+    def _translating(self, key: str) -> Iterator[None]:
         """Translate the errors of a file system."""
         try:
             with self._in_turn():
@@ -384,17 +282,10 @@ class FsspecStore(Store):
         except FileNotFoundError:
             raise missing_error(self.name_of(key)) from None
         except PermissionError:
-            raise ForbiddenFileError(
-                errno.EACCES, "access was denied", self.name_of(key), operation=operation
-            ) from None
+            raise ForbiddenFileError(errno.EACCES, "access was denied", self.name_of(key)) from None
         except Exception as error:  # noqa: BLE001 - each file system has its own
             number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
-            raise FileAccessError(
-                number,
-                _reason(error),
-                self.name_of(key),
-                operation=operation,
-            ) from None
+            raise FileAccessError(number, _reason(error), self.name_of(key)) from None
 
 
 def _reason(error: BaseException) -> str:
@@ -410,7 +301,7 @@ def _reason(error: BaseException) -> str:
             if isinstance(link, kind):
                 return f"{reason} ({type(link).__name__})"
     names = dict.fromkeys(type(link).__name__ for link in chain)
-    return f"the file system failed ({', from '.join(names)})"
+    return f"the file system failed ({', '.join(names)})"
 
 
 def _with_deadline(files: Any) -> Any:
@@ -422,19 +313,12 @@ def _with_deadline(files: Any) -> Any:
 
 
 def _is_arrow(files: Any) -> bool:
+    """Whether fsspec reads by pyarrow, as from HDFS."""
     return type(files).__module__ == "fsspec.implementations.arrow"
 
 
-def _has_only_objects(files: Any) -> bool:
-    """Whether pyarrow makes a folder as an object, and renames by a copy."""
-    return _is_arrow(files) and files.fs.type_name in ("s3", "gcs", "abfs")
-
-
-def _is_temporary(key: str) -> bool:
-    return key.rpartition("/")[2].startswith(_TEMPORARY)
-
-
-def _info(key: str, details: Mapping[str, Any]) -> ObjectInfo:
+def object_info(key: str, details: Mapping[str, Any]) -> ObjectInfo:
+    """Return size and version from the details of a file."""
     version = next((details[name] for name in _VERSIONS if details.get(name) is not None), "")
     if isinstance(version, datetime):  # some have this here and a number there
         version = version.timestamp()
@@ -442,28 +326,6 @@ def _info(key: str, details: Mapping[str, Any]) -> ObjectInfo:
     if not isinstance(size, int) or size < 0:
         raise FileAccessError(errno.EIO, "the file system states no size", key)
     return ObjectInfo(key, size, f"{version}-{size}")
-
-
-def _as_fsspec(filesystem: Any) -> Any:
-    fsspec = _import_fsspec()
-    if isinstance(filesystem, fsspec.AbstractFileSystem):
-        return filesystem
-    if type(filesystem).__module__.startswith("pyarrow."):
-        from fsspec.implementations.arrow import ArrowFSWrapper
-
-        return ArrowFSWrapper(filesystem)
-    raise OptionError(
-        option="filesystem", value=filesystem, expected="a file system of fsspec or of pyarrow"
-    )
-
-
-def _import_fsspec() -> Any:
-    try:
-        import fsspec
-        import fsspec.core
-    except ImportError:
-        raise MissingExtraError("remote", "fsspec") from None
-    return fsspec
 
 
 def _reopened(url: str, passed: PassedOptions) -> FsspecStore:

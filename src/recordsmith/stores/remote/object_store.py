@@ -498,13 +498,18 @@ def get_obstore() -> Any:
                 os.environ.pop(_THREADS, None)
         _started = os.getpid()
     elif _started != os.getpid():
-        raise OptionError(
-            "this process was forked from one that had read over the network, whose connections it "
-            "cannot use",
-            remedy="Start processes with forkserver or spawn, as with "
-            "DataLoader(…, multiprocessing_context='forkserver').",
-        )
+        raise forked_error()
     return obstore
+
+
+def forked_error() -> OptionError:
+    """Return the error for requests in a forked process."""
+    return OptionError(
+        "this process was forked from one that had read over the network, whose connections it "
+        "cannot use",
+        remedy="Start processes with forkserver or spawn, as with "
+        "DataLoader(…, multiprocessing_context='forkserver').",
+    )
 
 
 def _import_obstore() -> Any:

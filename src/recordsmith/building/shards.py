@@ -1,4 +1,4 @@
-"""Notes about completed shards, which let an interrupted job resume.
+"""Writes shards under temporary names, and notes those that are complete for interrupted jobs.
 
 A note lies next to its shard until the dataset is complete. A shard counts as complete if its note
 has the same plan and sample versions, and the file has the size and checksum in the note. If
@@ -10,32 +10,35 @@ object has this version, its bytes are those that were written, so they are not 
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-
-from recordsmith.buffers import Int64Array
-from recordsmith.dataset import ShardEntry, ShardWriter
-from recordsmith.dataset.documents import (
-    NOT_AS_EXPECTED,
-    count_in_json,
-    integer_in_json,
-)
+from recordsmith.dataset import Manifest, ShardEntry, ShardWriter, read_publish_note
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, count_in_json, integer_in_json
 from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
-from recordsmith.example import Schema
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    MissingFileError,
+    accessing,
+)
+from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, read_note, write_atomically
-from recordsmith.wire import crc32c
+from recordsmith.wire import Compression, crc32c
+from recordsmith.work import Work
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
-_VERSION = 3
+_VERSION = 4
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 @dataclass
@@ -68,7 +71,6 @@ class ShardResult:
     bytes_in: size of the packed samples, as reported by the source.
     skipped: the reason for each unreadable sample, by its number in the listing.
     notes: changes to samples and properties worth knowing.
-    images: what TFDS's documents need to know of the images, by feature; empty for other keys.
     was_reused: whether an interrupted earlier run had completed it, so that it was only verified.
     plan: the fingerprint of the job that the shard belongs to.
     """
@@ -81,7 +83,6 @@ class ShardResult:
     schema: Schema
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, Occurrences] = field(default_factory=dict)
-    images: Mapping[str, Any] = field(default_factory=dict)
     was_reused: bool = False
     plan: str = ""
 
@@ -94,7 +95,6 @@ class ShardResult:
         *,
         skipped: Mapping[int, str] | None = None,
         notes: Mapping[str, Occurrences] | None = None,
-        images: Mapping[str, Any] | None = None,
     ) -> ShardResult:
         """Make the result of a sealed shard."""
         return cls(
@@ -106,7 +106,6 @@ class ShardResult:
             schema.packed(),
             skipped or {},
             notes or {},
-            images or {},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -120,7 +119,6 @@ class ShardResult:
             "schema": self.schema.to_json(),
             "skipped": list(self.skipped.items()),
             "notes": {what: vars(noted) for what, noted in self.notes.items()},
-            "images": dict(self.images),
             "was_reused": self.was_reused,
             "plan": self.plan,
         }
@@ -137,7 +135,6 @@ class ShardResult:
             Schema.from_json(document["schema"]).packed(),
             {integer_in_json(number): str(why) for number, why in document["skipped"]},
             {what: Occurrences.from_json(noted) for what, noted in document["notes"].items()},
-            dict(document["images"]),
             bool(document["was_reused"]),
             sys.intern(str(document["plan"])),
         )
@@ -146,16 +143,6 @@ class ShardResult:
     def entry(self) -> ShardEntry:
         """The entry of the shard in the manifest."""
         return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
-
-
-def other_plan_error(result: ShardResult, plan: str) -> OptionError:
-    """Return the error for a result that does not belong to a plan."""
-    return OptionError(
-        f"the result for {result.file} belongs to another plan",
-        option="results",
-        value=result.plan,
-        expected=f"results of the plan {plan}",
-    )
 
 
 def merge_notes(parts: Iterable[Mapping[str, Occurrences]]) -> dict[str, Occurrences]:
@@ -182,35 +169,6 @@ def final_location(folder: Location, file: str) -> Location:
 def done_location(folder: Location, file: str) -> Location:
     """Where the note is that a shard is complete."""
     return folder / INTERNAL_FOLDER / f"{file}{DONE_SUFFIX}"
-
-
-def rows_prefix(plan: str) -> str:
-    """How the names of files begin that have rows for the tasks of a plan."""
-    return f"rows-{plan}-"
-
-
-class VersionHash:
-    """A hash of the versions of a shard's samples, in order."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.blake2b(digest_size=16)
-        self._are_known = True
-
-    def add(self, version: int | None) -> None:
-        """Add the version of the next sample."""
-        if version is None:
-            self._are_known = False
-        else:
-            self._digest.update(version.to_bytes(16, "little", signed=True))
-
-    def add_all(self, versions: Int64Array) -> None:
-        """Add the versions of the next samples: int64, (count,)."""
-        words = np.stack([versions, versions >> 63], axis=1).astype("<i8", copy=False)
-        self._digest.update(words.tobytes())
-
-    def hexdigest(self) -> str | None:
-        """The hash of all versions; None for a source without version information."""
-        return self._digest.hexdigest() if self._are_known else None
 
 
 def completed_files(folder: Location) -> list[str]:
@@ -304,3 +262,155 @@ def size_and_checksum(location: Location) -> tuple[int, int]:
             checksum = crc32c(view[:count], checksum)
             size += count
     return size, checksum
+
+
+@contextmanager
+def open_partial_shard(
+    folder: Location, file: str, compression: Compression
+) -> Iterator[ShardWriter]:
+    """Open a writer for a shard that ends at `partial_location`, together with its index.
+
+    Leaves no file if the block discards the writer or raises.
+    """
+    writer = ShardWriter(
+        folder / file, compression=compression, temporary=partial_location(folder, file)
+    )
+    try:
+        yield writer
+        if writer.is_open:
+            pieces = _undisturbed(folder, writer.index_pieces)
+            partial_location(folder, f"{file}.index").put(pieces)
+            writer.publish()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def complete_shard(
+    folder: Location,
+    file: str,
+    compression: Compression,
+    write: Callable[[ShardWriter], ShardResult],
+    *,
+    fingerprint: str,
+    versions: Callable[[], str | None],
+    trusting: bool,
+    keeps_skipped: bool = True,
+) -> tuple[ShardResult, bool]:
+    """Write one shard under its temporary name and note it, unless it is already complete.
+
+    Args:
+        fingerprint, versions, trusting, keeps_skipped: as in `load_result`.
+
+    Returns:
+        The result, and whether the shard was written now.
+    """
+    result = load_result(
+        folder, fingerprint, versions, file, trusting=trusting, keeps_skipped=keeps_skipped
+    )
+    if result is not None:
+        return result, False
+    with open_partial_shard(folder, file, compression) as writer:
+        result = write(writer)
+    result = replace(result, plan=fingerprint)
+    save_result(folder, versions(), result)
+    return result, True
+
+
+def _undisturbed(place: Location, read: Callable[[], _Result]) -> _Result:
+    """Read a shard again if a job of the same plan writes it meanwhile, with the same bytes."""
+    while True:
+        try:
+            return read()
+        except FileAccessError as error:
+            if place.store.can_rename or error.errno != errno.ESTALE:
+                raise
+
+
+def survey_written(writer: ShardWriter) -> Schema:
+    """Verify every checksum of a written shard, and return its schema."""
+    writer.seal()
+    return _undisturbed(writer.location, lambda: _survey(writer))
+
+
+def _survey(writer: ShardWriter) -> Schema:
+    survey = SchemaSurvey()
+    records = 0
+    for block in writer.written_blocks():
+        survey.update(block.buffer, block.starts, block.lengths)
+        records += len(block)
+    if records != writer.record_count:
+        raise CorruptDataError(
+            Defect.RECORD_COUNT,
+            "the file does not have as many records as were written",
+            found=str(records),
+            expected=str(writer.record_count),
+            remedy="The disk or its file system is failing.",
+            path=writer.location,
+        )
+    return survey.finish()
+
+
+# -- shards of other processes: another job may have written one of the same name and size -------
+
+
+def check_written(
+    folder: Location, results: Sequence[ShardResult], earlier: Manifest | None
+) -> None:
+    """Check shards by their notes and sizes, without reading them.
+
+    Args:
+        earlier: the manifest in the folder, which may be that of the same plan.
+    """
+    internal = folder / INTERNAL_FOLDER
+    final, waiting = (
+        {name: size for name, _, size, *_ in place.list_entries()} if place.is_folder() else {}
+        for place in (folder, internal)
+    )
+    published = set()
+    if earlier is not None:
+        published = {(earlier.last_fingerprint, shard) for shard in earlier.shards}
+    begun = read_publish_note(folder)
+    renamed_plan = None if begun is None else begun.fingerprint  # of a job that was killed
+
+    def check(result: ShardResult) -> None:
+        size = waiting.get(f"{result.file}{PARTIAL_SUFFIX}")
+        if size is None:  # it may have its final name already
+            size = final.get(result.file)
+            if size == result.size_bytes and (result.plan, result.entry) in published:
+                return  # the note was removed when it was published
+            if folder.store.can_rename and renamed_plan != result.plan:
+                raise _missing(folder, result)
+        if size != result.size_bytes or not _is_noted(folder, result):
+            raise _missing(folder, result)
+
+    for_each(results, check, folder)
+
+
+def _is_noted(folder: Location, result: ShardResult) -> bool:
+    """Whether the note of a shard is about this result."""
+    try:
+        note = json.loads(read_note(done_location(folder, result.file)))
+        noted = (note["plan"], note["size_bytes"], note["crc32c"])
+    except (MissingFileError, *NOT_AS_EXPECTED):
+        return False
+    return noted == (result.plan, result.size_bytes, result.crc32c)
+
+
+def _missing(folder: Location, result: ShardResult) -> FileAccessError:
+    return FileAccessError(
+        errno.ENOENT,
+        "a worker has written it, but it is not here",
+        str(folder / result.file),
+        remedy="All machines must see the folder of the dataset under the same path. Run the job "
+        "again if the file was removed or another job replaced it.",
+    )
+
+
+def for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
+    """Change many files, at the same time where each change is requests over a network."""
+    if folder.store.is_remote:
+        Work(folder.store.concurrency, None).each(change, items)
+    else:
+        for item in items:
+            change(item)
