@@ -187,6 +187,8 @@ def test_the_page_about_tfds_runs(flowers: Path, capsys: pytest.CaptureFixture[s
     ]
     write_by_hand(Path("bridge/0.1.0"), {"steps": steps_feature(step)}, records)
     text = page("docs/tfds.md")
+    if find_spec("array_record") is None:
+        text = text[: text.index("## ArrayRecord")]
     run_commands(text)
     capsys.readouterr()
     run_python(text, "tfds.md", lambda: capsys.readouterr().out)

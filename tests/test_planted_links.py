@@ -21,10 +21,7 @@ IN_A_DATASET = [
     *(f".recordsmith/{name}.partial" for name in ("dataset.json", "labels.txt", LABEL_MAP_NAME)),
     *(f".recordsmith/{shard}.partial" for shard in SHARDS),
     *(f".recordsmith/{SHARDS[0]}{suffix}" for suffix in (".done", ".index", ".index.partial")),
-    *(
-        f".recordsmith/{name}"
-        for name in (".unpacked-0.partial", "lock", "publishing.json", "salvage.json")
-    ),
+    *(f".recordsmith/{name}" for name in (".unpacked-0.partial", "lock", "publishing.json")),
     *("labels.txt", LABEL_MAP_NAME, SHARDS[1], ".recordsmith"),
 ]
 IN_AN_EXPORT = [

@@ -646,7 +646,7 @@ _REMEDIES = {
     errno.EDQUOT: "Free some space, or choose another disk.",
     errno.EMFILE: "Raise the limit with `ulimit -n`.",
     errno.ENFILE: "Close some files, or try again later.",
-    errno.EIO: "Check the disk: it may be failing.",
+    errno.EIO: "The disk may be failing: copy it first, for example with ddrescue.",
 }
 
 

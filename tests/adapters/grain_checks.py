@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import sys
-import threading
 import types
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -139,17 +138,6 @@ def test_with_features_it_is_the_rows_of_batches(dataset: rs.Dataset) -> None:
         assert example["raw"] == bytes([at, 0])
         assert example["raws"].dtype == object
         assert example["raws"].tolist() == [b"\0"] * (at % 2)
-
-
-def test_it_draws_and_maps_as_examples_do(train: rs.Dataset) -> None:
-    features: dict[str, Any] = {"image": rs.Image(size=8, fit="random-crop")}
-    options: dict[str, Any] = {"seed": 7, "map_examples": lambda e, g: {**e, "x": g.random()}}
-    source = adapter.examples(train, features, **options)
-    own = rs.Examples(train, features, **options)
-    assert np.array_equal(source[3]["image"], own[3]["image"])
-    assert source[3]["x"] == own[3]["x"]
-    other = adapter.examples(train, features, **{**options, "seed": 8})
-    assert other[3]["x"] != own[3]["x"]
 
 
 def test_what_a_source_is_not_made_of(dataset: rs.Dataset, tmp_path: Path) -> None:
@@ -303,18 +291,6 @@ def test_checkpoints(dataset: rs.Dataset, epochs: int, buffer_size: int) -> None
     assert_goes_on_from_every_step(begin)
 
 
-def test_checkpoints_of_an_endless_loader(dataset: rs.Dataset) -> None:
-    iterator = iter(adapter.batches(make(dataset, epochs=None)))
-    wanted = [next(iterator)["id"].tolist() for _ in range(20)]
-    for count in (0, 6, 7, 13):
-        at = iter(adapter.batches(make(dataset, epochs=None)))
-        for _ in range(count):
-            next(at)
-        again = iter(adapter.batches(make(dataset, epochs=None)))
-        again.set_state(at.get_state())
-        assert [next(again)["id"].tolist() for _ in range(20 - count)] == wanted[count:]
-
-
 def test_a_checkpoint_holds_for_other_ranks(dataset: rs.Dataset) -> None:
     """Two ranks take two steps; one goes on alone, with another batch size."""
     seen: list[int] = []
@@ -346,10 +322,6 @@ def test_what_grain_asks_of_them_in_a_process(dataset: rs.Dataset) -> None:
     assert ids(iterator) == ids(make(dataset))[1::2]
 
 
-def test_more_processes_than_batches(dataset: rs.Dataset) -> None:
-    assert in_processes(adapter.batches(make(dataset[:4])), 2)[0] == ids(make(dataset[:4]))
-
-
 def test_states_that_are_no_such_state(dataset: rs.Dataset) -> None:
     iterator = iter(adapter.batches(make(dataset)))
     for state in ({}, {"next_index": 3}, make(dataset).state_dict(), None):
@@ -367,11 +339,6 @@ def test_states_that_are_no_such_state(dataset: rs.Dataset) -> None:
     assert len(ids(other)) == 6
 
 
-def test_runs_for_processes_are_refused(dataset: rs.Dataset) -> None:
-    with pytest.raises(rs.OptionError, match="in turn"):
-        adapter.batches(make(dataset)).set_slice(slice(0, None, 2), sequential_slice=True)
-
-
 def test_a_function_that_raises_in_a_process(dataset: rs.Dataset) -> None:
     def fail(batch: Any, _: Any) -> Any:
         raise KeyError(len(batch["id"]))
@@ -380,17 +347,6 @@ def test_a_function_that_raises_in_a_process(dataset: rs.Dataset) -> None:
     with pytest.raises(rs.FunctionError, match="map_batches raised KeyError: 4"):
         next(iterator)
     close(iterator)
-
-
-def test_it_closes(dataset: rs.Dataset) -> None:
-    iterator = iter(adapter.batches(make(dataset, threads=2, epochs=None)))
-    next(iterator)
-    assert any("recordsmith" in thread.name for thread in threading.enumerate())
-    iterator.close()
-    iterator.close()
-    assert not any("recordsmith" in thread.name for thread in threading.enumerate())
-    with pytest.raises(ValueError, match="is closed"):
-        next(iterator)
 
 
 def test_what_batches_are_not_made_of(dataset: rs.Dataset) -> None:

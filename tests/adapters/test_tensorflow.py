@@ -102,12 +102,6 @@ def test_batches_are_those_of_the_loader(
             assert stream.element_spec[name].is_compatible_with(converted[name])
 
 
-def test_batches_without_rows(adapter: Any, dataset: rs.Dataset) -> None:
-    loader = rs.Loader(dataset, KINDS, batch_size=8, filter=lambda _: False)
-    for batch in adapter.batches(loader):
-        assert [plain(tensor) for tensor in batch.values()] == [[]] * len(batch)
-
-
 def test_pixels_are_not_copied(adapter: Any, train: rs.Dataset) -> None:
     places: list[int] = []
 
@@ -132,14 +126,6 @@ def test_each_iteration_is_one_of_the_loader(adapter: Any, dataset: rs.Dataset) 
     stream = adapter.batches(numbers(dataset, shuffle=True))
     assert [read(stream), read(stream)] == wanted[:2]
     assert read(stream.repeat(2)) == wanted[2] + wanted[3]
-
-
-def test_two_iterations_at_once_are_two_epochs(adapter: Any, dataset: rs.Dataset) -> None:
-    loader = numbers(dataset, shuffle=True)
-    wanted = [[batch["number"].tolist() for batch in loader] for _ in range(2)]
-    stream = adapter.batches(numbers(dataset, shuffle=True))
-    pairs = list(zip(stream, stream, strict=True))
-    assert [read(side) for side in zip(*pairs, strict=True)] == wanted
 
 
 @pytest.mark.parametrize("prefetch", [0, 3])
@@ -391,22 +377,6 @@ def test_feature_spec_of_some_with_defaults(adapter: Any, tf: Any, dataset: rs.D
             adapter.feature_spec(dataset.schema, features, defaults=defaults)
 
 
-def test_feature_spec_of_odd_records(adapter: Any, tf: Any, tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "odd.tfrecord") as writer:
-        writer.write_example({"empty": np.empty(0, np.int64), "mixed": 1, "a": 1})
-        writer.write_example({"empty": np.empty(0, np.int64), "mixed": b"x", "a": 2})
-    dataset = rs.open(tmp_path / "odd.tfrecord")
-    with pytest.raises(rs.OptionError) as caught:
-        adapter.feature_spec(dataset.schema)
-    assert caught.value.option == "features"
-    spec = adapter.feature_spec(dataset.schema, ["empty", "a"])
-    assert parsed(tf, dataset, spec) == {"empty": [[], []], "a": [[1], [2]]}
-    (tmp_path / "none.tfrecord").write_bytes(b"")
-    with pytest.raises(rs.OptionError) as caught:
-        adapter.feature_spec(rs.open(tmp_path / "none.tfrecord").schema)
-    assert caught.value.option == "schema"
-
-
 def test_sequence_feature_spec(adapter: Any, tf: Any, tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "sequences.tfrecord") as writer:
         for number in range(1, 5):
@@ -435,26 +405,6 @@ def test_sequence_feature_spec(adapter: Any, tf: Any, tmp_path: Path) -> None:
     with pytest.raises(rs.OptionError) as caught:
         adapter.sequence_feature_spec(dataset.schema, ["wrds"])
     assert caught.value.option == "features"
-
-
-def test_feature_spec_of_files_of_others(adapter: Any, tf: Any, shared_data: Path) -> None:
-    rows = (shared_data / "zoo" / "expected.jsonl").read_text().splitlines()
-    checked = 0
-    for row in map(json.loads, rows):
-        if row["tf_error"] is not None or row["payload"] != "Example":
-            continue
-        dataset = rs.open(shared_data / "zoo" / row["file"])
-        kinds = {key: feature.kind for key, feature in dataset.schema.features.items()}
-        keys = [key for key, kind in kinds.items() if kind not in ("none", "mixed")]
-        for key, values in parsed(tf, dataset, adapter.feature_spec(dataset.schema, keys)).items():
-            wanted = told(dataset, key)
-            if kinds[key] == "float":
-                same = zip(values, wanted, strict=True)
-                assert all(np.array_equal(a, b, equal_nan=True) for a, b in same), row["file"]
-            else:
-                assert values == wanted, (row["file"], key)
-            checked += 1
-    assert checked > 90
 
 
 # -- processes of their own ------------------------------------------------------------------------

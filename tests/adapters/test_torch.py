@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import warnings
 from itertools import chain, pairwise
 from typing import Any
@@ -152,11 +151,6 @@ def test_ragged_becomes_a_nested_tensor_without_a_copy() -> None:
     assert nested.values().data_ptr() == rows.values.ctypes.data
 
 
-def test_a_dtype_that_torch_has_not_is_named() -> None:
-    with pytest.raises(rs.OptionError, match=r"datetime64.*'when'.*map_batches"):
-        rt.convert({"when": np.array(["2020-01-01"], "datetime64[D]")})
-
-
 # -- a stream of batches ---------------------------------------------------------------------------
 
 
@@ -172,15 +166,6 @@ def test_batches_are_those_of_the_loader(train: rs.Dataset) -> None:
             for name in batch:
                 assert equal(other[name], batch[name])
                 assert equal(third[name], batch[name])
-
-
-def test_an_iteration_that_is_broken_off_is_left(train: rs.Dataset) -> None:
-    bare = loader(train)
-    expected = [seen(bare) for _ in range(3)]
-    stream = DataLoader(rt.batches(loader(train)), batch_size=None)
-    assert seen(stream) == expected[0]
-    assert next(iter(stream))["at"].tolist() == expected[1][0]
-    assert seen(stream) == expected[2]
 
 
 def test_it_goes_on_where_a_loader_was(train: rs.Dataset) -> None:
@@ -230,13 +215,6 @@ def test_a_data_loader_that_would_batch_batches_is_refused(train: rs.Dataset) ->
     assert len(next(iter(own))) == 2
 
 
-def test_a_copy_reads_for_itself(train: rs.Dataset) -> None:
-    stream = rt.batches(loader(train))
-    expected = [seen(stream), seen(stream)]
-    travelled = pickle.loads(pickle.dumps(rt.batches(loader(train))))
-    assert [seen(travelled), seen(travelled)] == expected
-
-
 # -- examples at positions -------------------------------------------------------------------------
 
 
@@ -267,15 +245,6 @@ def test_examples_that_are_not_decoded(train: rs.Dataset) -> None:
     with pytest.raises(rs.OptionError) as caught:
         rt.examples(train, map_examples=lambda example, _: example)
     assert caught.value.option == "map_examples"
-
-
-def test_random_numbers_belong_to_position_and_epoch(train: rs.Dataset) -> None:
-    examples = rt.examples(train, FEATURES)
-    first = examples[5]["image"]
-    assert torch.equal(first, examples[5]["image"])
-    assert torch.equal(first, pickle.loads(pickle.dumps(examples))[5]["image"])
-    examples.set_epoch(1)
-    assert not torch.equal(first, examples[5]["image"])
 
 
 def test_samplers_draw_examples(train: rs.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

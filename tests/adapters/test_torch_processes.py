@@ -171,18 +171,6 @@ def test_workers_give_what_the_loader_alone_gives(run: Any, train: rs.Dataset) -
 
 
 @pytest.mark.slow
-def test_workers_that_are_spawned(run: Any, train: rs.Dataset) -> None:
-    found = run("""
-        stream = under(batches(loader()), begin="spawn", persist=True)
-        show(spawn=[seen(stream) for _ in range(2)])
-        multiprocessing.set_forkserver_preload(["recordsmith.torch"])
-        stream = under(batches(loader()), begin="forkserver")
-        show(forkserver=[seen(stream) for _ in range(2)])
-    """)
-    assert found == {"spawn": alone(train, 2), "forkserver": alone(train, 2)}
-
-
-@pytest.mark.slow
 def test_iterations_that_are_broken_off_or_go_on_side_by_side(run: Any, train: rs.Dataset) -> None:
     found = run("""
         for persist in (False, True):
@@ -391,20 +379,6 @@ def test_a_stateful_data_loader_resumes_anywhere(run: Any, train: rs.Dataset) ->
         assert found[name].startswith("OptionError: ")
         assert words in found[name]
         assert "state_after(n)" in found[name]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("begin", ["fork", "forkserver", "spawn"])
-def test_a_worker_that_starts_late_makes_its_share(run: Any, train: rs.Dataset, begin: str) -> None:
-    """The other one has ended by then, as near the end of an epoch."""
-    found = run(f"""
-        own = loader()
-        own.load_state_dict(own.state_after(6))
-        stream = under(batches(own), begin="{begin}", worker_init_fn=late)
-        show(rest=seen(stream), then=seen(stream))
-    """)
-    first, second = alone(train, 2)
-    assert (found["rest"], found["then"]) == (first[6:], second)
 
 
 @pytest.mark.slow

@@ -80,7 +80,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "reshard": (
         (
             "OUT --split train --shards 2 --shard-size 1kB --shuffle --seed 3 --take 25 "
-            "--sample 50% --splits a=80%,b=0.2 --where 'id == 1' --tiles "
+            "--sample 50% --splits a=80%,b=0.2 --where 'id == 1' "
             "--compression gzip --overwrite "
             "--threads 2 --shard-names {split}_{shard}"
         ),
@@ -94,7 +94,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "sample": 0.5,
             "splits": {"a": 0.8, "b": 0.2},
             "where": "id == 1",
-            "tiles": True,
             "compression": "gzip",
             "overwrite": True,
             "threads": 2,
@@ -123,10 +122,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "export": (
-        "OUT --format webdataset --shard-size 10kB --skip-errors --overwrite",
+        "OUT --format webdataset --shard-size 10kB --stored-types --skip-errors --overwrite",
         {
             "format": "webdataset",
             "shard_size_bytes": 10_000,
+            "restore_types": False,
             "skip_errors": True,
             "overwrite": True,
         },

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import cv2
-import numpy as np
-
 import recordsmith as rs
 
 
@@ -62,16 +59,3 @@ def test_stats_of_damaged_files(run, packed: Path) -> None:
     outcome = run("stats", packed)
     assert outcome.code == 1
     assert "payload-crc-mismatch" in outcome.err
-
-
-def test_tiled_jpegs(run, tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        for interval in (0, 8, 8):  # of 16 in a row
-            options = [cv2.IMWRITE_JPEG_RST_INTERVAL, interval]
-            image = cv2.imencode(".jpg", np.zeros((160, 256, 3), np.uint8), options)[1]
-            writer.write_example({"image/encoded": image.tobytes()})
-    outcome = run("stats", tmp_path / "x.tfrecord")
-    assert "  3 jpeg (2 tiled); 3 with 3 channels;" in outcome.out
-    page = tmp_path / "page.html"
-    run("stats", tmp_path / "x.tfrecord", "--html", page)
-    assert "2 tiled" in page.read_text("utf-8")

@@ -18,7 +18,6 @@ from recordsmith.wire import encode_records
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "schema.json": SchemaFile.load,
-    "table.json": lambda path: Edits(recode={"label": path}),
     "table.csv": lambda path: Edits(recode={"label": path}),
     "dataset.json": lambda path: read_manifest(path.parent),
     "label_map.pbtxt": read_label_map,
@@ -46,7 +45,7 @@ def test_errors_name_the_format_of_binary_files(
     assert "codec" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["schema.json", "table.json", "dataset.json"])
+@pytest.mark.parametrize("name", ["schema.json", "dataset.json"])
 @pytest.mark.parametrize("value", [[], 3, None, "a", [{"a": 1}]])
 def test_errors_of_other_json_have_no_python_types(tmp_path: Path, name: str, value: Any) -> None:
     path = tmp_path / name

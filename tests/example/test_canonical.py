@@ -25,7 +25,7 @@ def told_by_protobuf(reference: Any, name: str, payload: bytes) -> bytes:
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_what_protobuf_writes_again_is_the_same(
     reference: Any, wire: SimpleNamespace, data: Any
 ) -> None:

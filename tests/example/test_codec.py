@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -86,18 +86,6 @@ def test_golden_bytes(payload: bytes, features: dict[str, list[Any]]) -> None:
     assert {key: list(value) for key, value in decoded.items()} == features
 
 
-def test_types_of_what_is_decoded() -> None:
-    decoded = decode_example(encode_example({"i": 1, "f": 1.5, "b": b"x", "none": []}))
-    assert isinstance(decoded["i"], np.ndarray)
-    assert decoded["i"].dtype == np.int64
-    assert isinstance(decoded["f"], np.ndarray)
-    assert decoded["f"].dtype == np.float32
-    assert decoded["b"] == [b"x"]
-    assert decoded["none"] == []
-    decoded["i"][0] = 7  # the caller's own
-    assert decoded["i"].tolist() == [7]
-
-
 def test_an_empty_payload_is_an_example_without_features() -> None:
     assert decode_example(b"") == {}
     assert decode_payload(b"") == {}
@@ -108,7 +96,7 @@ def test_an_empty_payload_is_an_example_without_features() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=600)
+@settings(max_examples=200)
 def test_decodes_what_protobuf_decodes(reference: Any, wire: SimpleNamespace, data: Any) -> None:
     payload = data.draw(wire.examples)
     expected = reference.plain_features(reference.parse("Example", payload).features)
@@ -122,7 +110,7 @@ def test_decodes_what_protobuf_decodes(reference: Any, wire: SimpleNamespace, da
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_decodes_sequences_as_protobuf_does(
     reference: Any, wire: SimpleNamespace, data: Any
 ) -> None:
@@ -136,7 +124,7 @@ def test_decodes_sequences_as_protobuf_does(
 
 
 @given(data=st.data())
-@settings(max_examples=600)
+@settings(max_examples=200)
 def test_damaged_payloads_are_refused_where_protobuf_refuses(
     reference: Any, wire: SimpleNamespace, data: Any
 ) -> None:
@@ -165,7 +153,7 @@ def test_damaged_payloads_are_refused_where_protobuf_refuses(
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_encodes_the_bytes_that_protobuf_writes(
     reference: Any, wire: SimpleNamespace, data: Any
 ) -> None:
@@ -185,7 +173,7 @@ def test_encodes_the_bytes_that_protobuf_writes(
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_encodes_the_sequences_that_protobuf_writes(
     reference: Any, wire: SimpleNamespace, data: Any
 ) -> None:
@@ -240,58 +228,6 @@ def test_numbers_in_longer_encodings(value: int, width: int, reference: Any) -> 
     for field in (r.tag(1, r.VARINT) + number, r.delimited(1, number)):
         payload = r.example(r.entry(b"n", r.delimited(3, field)))
         assert decode_example(payload)["n"].tolist() == [value]  # type: ignore[union-attr]
-
-
-def test_the_last_of_equal_keys_counts(reference: Any) -> None:
-    r = reference
-    entries = [r.entry(b"k", r.delimited(3, r.delimited(1, r.varint(n)))) for n in (1, 2, 3)]
-    other = r.entry(b"j", r.delimited(1, r.delimited(1, b"x")))
-    for payload in (
-        r.example(*entries, other),
-        r.example(entries[0], other) + r.example(entries[1]) + r.example(entries[2]),
-    ):
-        assert decode_example(payload)["k"].tolist() == [3]  # type: ignore[union-attr]
-    lists = [
-        r.delimited(2, r.entry(b"k", r.delimited(1, r.delimited(1, r.delimited(1, text)))))
-        for text in (b"first", b"last")
-    ]
-    assert decode_sequence_example(b"".join(lists)).feature_lists == {"k": [[b"last"]]}
-
-
-def test_the_last_kind_of_a_feature_counts(reference: Any) -> None:
-    """A oneof: another kind replaces the values, the same kind appends."""
-    r = reference
-    one = r.delimited(3, r.delimited(1, r.varint(1)))
-    two = r.delimited(3, r.delimited(1, r.varint(2)))
-    text = r.delimited(1, r.delimited(1, b"x"))
-
-    def decoded(*fields: bytes) -> Any:
-        return decode_example(r.example(r.entry(b"k", b"".join(fields))))["k"]
-
-    assert decoded(one, two).tolist() == [1, 2]
-    assert decoded(one, text, two).tolist() == [2]
-    assert decoded(one, text) == [b"x"]
-    assert decoded(text, one, two).tolist() == [1, 2]
-
-
-def test_packed_and_unpacked_values_may_be_mixed(reference: Any) -> None:
-    r = reference
-    ints = (
-        r.tag(1, 0) + r.varint(1) + r.delimited(1, r.varint(2) + r.varint(3)) + r.tag(1, 0) + b"\4"
-    )
-    floats = r.tag(1, 5) + bytes.fromhex("0000803f") + r.delimited(1, bytes.fromhex("00000040" * 2))
-    payload = r.example(r.entry(b"i", r.delimited(3, ints)), r.entry(b"f", r.delimited(2, floats)))
-    decoded = decode_example(payload)
-    assert list(decoded["i"]) == [1, 2, 3, 4]
-    assert list(decoded["f"]) == [1.0, 2.0, 2.0]
-
-
-def test_unknown_fields_of_an_entry_are_skipped(reference: Any) -> None:
-    r = reference
-    key, value = r.delimited(1, b"k"), r.delimited(2, r.delimited(1, r.delimited(1, b"v")))
-    unknown = r.delimited(3, b"what?")
-    for parts in ([unknown, key, value], [key, unknown, value], [key, value, unknown]):
-        assert decode_example(r.example(r.delimited(1, b"".join(parts)))) == {"k": [b"v"]}
 
 
 def test_an_entry_with_two_keys_or_values(reference: Any) -> None:
@@ -408,38 +344,6 @@ def test_another_message_of_one_string_is_not_an_example_without_features() -> N
 # ---- decoding: what is not an Example ----------------------------------------------------------
 
 
-def test_a_sequence_is_detected() -> None:
-    payload = encode_sequence_example({"id": 7}, {"tokens": [[1, 2], [3]]})
-    with pytest.raises(DataError, match="decode_sequence_example") as caught:
-        decode_example(payload)
-    assert caught.value.defect is Defect.NOT_AN_EXAMPLE
-    decoded = decode_payload(payload)
-    assert isinstance(decoded, tuple)
-    assert list(decoded.context) == ["id"]
-    assert [list(step) for step in decoded.feature_lists["tokens"]] == [[1, 2], [3]]
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_a_ranking_list_is_detected(count: int, reference: Any) -> None:
-    message = reference.messages().ExampleListWithContext()
-    for number in range(count):
-        message.examples.add().features.feature["a"].int64_list.value.append(number)
-    for with_context in (False, True):
-        if with_context:
-            message.context.features.feature["q"].bytes_list.value.append(b"query")
-        for decode in (decode_example, decode_payload):
-            with pytest.raises(DataError, match="ELWC") as caught:
-                decode(message.SerializeToString())
-            assert caught.value.defect is Defect.NOT_AN_EXAMPLE
-
-
-def test_an_event_is_detected(reference: Any) -> None:
-    event = reference.messages().Event(wall_time=1.5, file_version="brain.Event:2")
-    with pytest.raises(DataError, match="event") as caught:
-        decode_payload(event.SerializeToString())
-    assert caught.value.defect is Defect.NOT_AN_EXAMPLE
-
-
 # ---- encoding ----------------------------------------------------------------------------------
 
 
@@ -509,18 +413,6 @@ def test_declared_kinds(value: Any, kind: Any, expected: Any, reference: Any) ->
         assert reference.plain_features(message.features) == {"k": expected}
 
 
-@pytest.mark.parametrize("kind", ["int64", "float", "bytes"])
-def test_an_empty_list_takes_no_bytes(kind: Any, reference: Any) -> None:
-    message = reference.messages().Example()
-    getattr(message.features.feature["k"], f"{kind}_list").SetInParent()
-    expected = message.SerializeToString(deterministic=True)
-    assert encode_example({"k": []}, {"k": kind}) == expected
-    steps = encode_sequence_example({}, {"k": [[]]}, {"k": kind})
-    message = reference.messages().SequenceExample()
-    getattr(message.feature_lists.feature_list["k"].feature.add(), f"{kind}_list").SetInParent()
-    assert steps == message.SerializeToString(deterministic=True)
-
-
 def test_an_empty_list_of_bytes_has_a_kind_if_declared(reference: Any) -> None:
     message = reference.parse("Example", encode_example({"k": []}, {"k": "bytes"}))
     assert message.features.feature["k"].WhichOneof("kind") == "bytes_list"
@@ -530,13 +422,6 @@ def test_an_empty_list_of_bytes_has_a_kind_if_declared(reference: Any) -> None:
 
 def test_a_feature_that_is_none_is_omitted() -> None:
     assert encode_example({"a": None, "b": 1}) == encode_example({"b": 1})
-
-
-def test_a_feature_list_without_steps_is_kept(reference: Any) -> None:
-    decoded = decode_sequence_example(encode_sequence_example({}, {"a": [], "b": iter([1])}))
-    assert decoded.context == {}
-    assert list(decoded.feature_lists) == ["a", "b"]
-    assert decoded.feature_lists["a"] == []
 
 
 WRONG_VALUES: list[tuple[Any, str]] = [
@@ -620,20 +505,8 @@ def test_steps_are_a_list(steps: Any) -> None:
         encode_sequence_example({}, {"the key": steps})
 
 
-def test_names_that_are_subclasses_of_str() -> None:
-    assert encode_example({np.str_("a"): 1, "b": 2}) == encode_example({"a": 1, "b": 2})
-
-
-def test_any_mapping_is_accepted() -> None:
-    features = {"b": 1, "a": "x"}
-    assert encode_example(MappingProxyType(features)) == encode_example(features)
-    assert encode_example(features, MappingProxyType({"b": "float"})) == encode_example(  # type: ignore[arg-type]
-        {"a": "x", "b": 1.0}
-    )
-
-
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_fast_and_general_encoding_give_equal_bytes(wire: SimpleNamespace, data: Any) -> None:
     """The kernel encodes plain values, Python those of other types."""
 

@@ -38,7 +38,7 @@ def classify_many(payloads: list[bytes]) -> list[str]:
 
 
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_an_example_is_an_example(wire: SimpleNamespace, data: Any) -> None:
     payload = encode_example(data.draw(wire.features))
     assert classify(payload) == "Example"
@@ -176,7 +176,7 @@ def test_small_messages_are_classified_by_the_rules(reference: Any) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_a_sequence_with_lists_is_never_an_example(wire: SimpleNamespace, data: Any) -> None:
     context = data.draw(wire.features)
     lists = data.draw(
@@ -190,7 +190,7 @@ def test_a_sequence_with_lists_is_never_an_example(wire: SimpleNamespace, data: 
 
 
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_a_ranking_list_is_never_an_example(
     reference: Any, wire: SimpleNamespace, data: Any
 ) -> None:
@@ -207,11 +207,6 @@ def test_a_ranking_list_is_never_an_example(
     assert classify(payload) == "ELWC"
     with raises(NotAnExampleError, payload="ELWC"):
         decode_example(payload)
-
-
-def test_a_ranking_list_of_a_context_alone(reference: Any) -> None:
-    payload = reference.delimited(2, encode_example({"query": "shoes"}))
-    assert classify(payload) == "ELWC"
 
 
 @given(
@@ -275,7 +270,7 @@ def test_a_key_may_be_any_bytes(reference: Any, key: bytes) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_any_bytes_are_something(wire: SimpleNamespace, data: Any) -> None:
     """A payload that is not a strict Example is not decoded as one, except for odd keys."""
     strategy = data.draw(st.sampled_from([wire.examples, wire.sequences]))
@@ -316,7 +311,7 @@ def test_payloads_outside_the_buffer_are_refused(starts: list[int], lengths: lis
 
 
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_fields_of_a_later_version_do_not_make_another_message_an_example(
     reference: Any, wire: SimpleNamespace, data: Any
 ) -> None:

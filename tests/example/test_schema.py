@@ -57,7 +57,7 @@ def kind_of(value: Any) -> str:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_counts_what_decoding_gives(wire: SimpleNamespace, data: Any) -> None:
     """Kind, lengths and presence, for any wire form of lists, keys and unknown fields."""
     payloads = data.draw(st.lists(wire.examples, min_size=1, max_size=5))
@@ -153,30 +153,6 @@ def test_contents_of_bytes(values: list[Any], content: str) -> None:
     assert features(*({"b": value} for value in values))["b"].content == content
 
 
-@pytest.mark.parametrize(
-    ("value", "content"),
-    [
-        ("é€😀\U0010ffff".encode(), "text"),
-        (b"\xed\x9f\xbf", "text"),
-        (b"\xee\x80\x80", "text"),
-        (b"\xc0\x80", "raw"),  # an overlong form of NUL
-        (b"\xc1\xbf", "raw"),
-        (b"\xe0\x9f\xbf", "raw"),  # overlong, three bytes
-        (b"\xf0\x8f\xbf\xbf", "raw"),  # overlong, four bytes
-        (b"\xed\xa0\x80", "raw"),  # a surrogate
-        (b"\xf4\x90\x80\x80", "raw"),  # past the last code point
-        (b"\xf5\x80\x80\x80", "raw"),
-        (b"\x80", "raw"),
-        (b"\xe2\x82", "raw"),
-        (b"a\xc3", "raw"),
-        (b"\xe2\x28\xa1", "raw"),
-        (b"\xf0\x9f\x98(", "raw"),
-    ],
-)
-def test_text_is_utf8(value: bytes, content: str) -> None:
-    assert features({"b": value})["b"].content == content
-
-
 @given(value=st.binary(max_size=8).filter(lambda value: all(byte > 127 for byte in value)))
 def test_text_is_recognised_as_python_does(value: bytes) -> None:
     try:
@@ -187,28 +163,10 @@ def test_text_is_recognised_as_python_does(value: bytes) -> None:
         assert features({"b": value})["b"].content == "text"
 
 
-def test_numbers_have_no_content() -> None:
-    assert features({"n": 1})["n"].content is None
-
-
 def test_bytes_of_values_are_counted(reference: Any) -> None:
     found = features({"b": [b"1234", b""], "i": [1, 300]}, {"b": b"12", "i": [7]})
     assert found["b"].value_bytes == (2 + 4) + 2 + (2 + 2)
     assert found["i"].value_bytes == (2 + 3) + (2 + 1)
-
-
-def test_the_last_of_equal_keys_counts(reference: Any) -> None:
-    r = reference
-    three = r.entry(b"k", r.delimited(3, r.delimited(1, b"\x01\x02\x03")))
-    text = r.entry(b"k", r.delimited(1, r.delimited(1, b"text")))
-    found = survey([r.example(three, text)]).features["k"]
-    assert (found.kind, found.present, found.min_length, found.max_length) == ("bytes", 1, 1, 1)
-    assert found.content == "text"
-    raw = r.entry(b"k", r.delimited(1, r.delimited(1, b"\x00")))
-    found = survey([r.example(raw, text)]).features["k"]
-    assert (found.kind, found.content) == ("bytes", "text")
-    found = survey([r.example(text, three)]).features["k"]
-    assert (found.kind, found.max_length, found.content) == ("int64", 3, None)
 
 
 def test_sequences() -> None:
@@ -226,12 +184,6 @@ def test_sequences() -> None:
     assert (frames.kind, frames.min_steps, frames.max_steps) == ("bytes", 1, 2)
     assert frames.content == "image"
     assert schema.sections["context"]["id"].min_steps is None
-
-
-def test_a_feature_list_that_never_has_steps_still_counts_them() -> None:
-    schema = survey([encode_sequence_example({}, {"tokens": []})])
-    tokens = schema.sections["feature_lists"]["tokens"]
-    assert (tokens.min_steps, tokens.max_steps) == (0, 0)
 
 
 def test_a_sequence_without_lists_among_others_is_one_of_them() -> None:
@@ -264,7 +216,7 @@ def test_examples_among_sequences_are_recognised(features: Any) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_merged_surveys_equal_one_survey(wire: SimpleNamespace, data: Any) -> None:
     one_kind = data.draw(st.sampled_from([wire.examples, wire.sequences]))
     parts = data.draw(st.lists(st.lists(one_kind, max_size=3), max_size=4))
@@ -354,7 +306,7 @@ def features_one_by_one(payloads: list[bytes]) -> dict[bytes, tuple[Any, ...]]:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_one_walk_counts_what_two_do(wire: SimpleNamespace, data: Any) -> None:
     """Examples among other payloads, valid or damaged: dropped payloads leave no counts."""
     usual = st.sampled_from(
@@ -404,7 +356,7 @@ PACKED = st.lists(
 
 
 @given(packed=PACKED, kind=st.integers(2, 3))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_packed_numbers_are_those_of_protobuf(packed: bytes, kind: int, reference: Any) -> None:
     """Behind a record like it, whose key is the one that is expected."""
     usual = reference.example(
@@ -441,7 +393,7 @@ def plain_content(value: bytes) -> str:
     middle=st.binary(max_size=2) | st.sampled_from(["ü", "€", "😀", "\x7f", "\t\n"]),
     after=st.text(max_size=20),
 )
-@settings(max_examples=500)
+@settings(max_examples=80)
 def test_content_is_what_python_finds(before: str, middle: bytes | str, after: str) -> None:
     middle = middle.encode() if isinstance(middle, str) else middle
     value = before.encode() + middle + after.encode()
@@ -450,16 +402,8 @@ def test_content_is_what_python_finds(before: str, middle: bytes | str, after: s
     assert features({"b": value})["b"].content == plain_content(value)
 
 
-def test_more_keys_than_are_searched_one_by_one() -> None:
-    rows = [{f"feature/{number}": number for number in range(100)} for _ in range(3)]
-    found = features(*rows, dict(reversed(rows[0].items())), {"feature/99": 1})
-    assert {key: feature.present for key, feature in found.items()} == {
-        f"feature/{number}": 4 + (number == 99) for number in range(100)
-    }
-
-
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_any_payloads_can_be_surveyed(wire: SimpleNamespace, data: Any) -> None:
     any_payload = st.one_of(
         st.binary(max_size=40), wire.mutated(wire.examples), wire.mutated(wire.sequences)
@@ -479,18 +423,6 @@ def test_through_json_and_back(reference: Any) -> None:
     ):
         document = json.loads(json.dumps(schema.to_json()))
         assert Schema.from_json(document) == schema
-
-
-def test_json_omits_keys_that_do_not_apply() -> None:
-    feature = FeatureSchema("int64", 1, 1, 3, shape=())
-    assert feature.to_json() == {
-        "kind": "int64",
-        "shape": [],
-        "min_length": 1,
-        "max_length": 1,
-        "present": 3,
-        "value_bytes": 0,
-    }
 
 
 GOOD_FEATURE = {"kind": "int64", "min_length": 1, "max_length": 1, "present": 1}

@@ -63,7 +63,7 @@ def found(part: Schema) -> tuple[bool, dict[str, int]]:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_what_is_kept_does_not_depend_on_how_records_are_divided(data: Any) -> None:
     rows = data.draw(st.lists(st.dictionaries(NAMES, st.integers(0, 9), max_size=14), max_size=9))
     payloads = [encode_example(row) for row in rows]
@@ -129,7 +129,7 @@ def test_payloads_other_than_examples_do_not_count() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_records_that_end_too_early_change_nothing(data: Any, reference: Any) -> None:
     """Their names are read before it is known that they are not Examples."""
     rows = data.draw(

@@ -11,6 +11,8 @@ from PIL import Image
 
 import recordsmith as rs
 
+from ..raising import raises
+
 
 def classified(image: Any, name: str | None, text: Any, label: Any, seed: int = 0) -> Any:
     more = {"image/class/text": text, "image/class/label": label}
@@ -115,3 +117,12 @@ def test_lost_class_information_is_reported(
     assert report.dropped_features["image/object/bbox/xmin"] == 1
     assert "other" not in report.dropped_features  # it had no value
     assert "several classes" in report.problems[0]
+
+
+def test_pairs_need_masks(write: Any, image: Any, images: ModuleType, tmp_path: Path) -> None:
+    masked = {"image/segmentation/class/encoded": images.encode(images.noise(12, 8, "L"), "PNG")}
+    records = write(train=[image("a.jpg", more=masked), image("b.jpg")])
+    with raises(rs.SourceError, records=(1,)):
+        rs.export(records, tmp_path / "out", "pairs")
+    report = rs.export(records, tmp_path / "out", "pairs", skip_errors=True)
+    assert (report.record_count, report.skipped_positions) == (1, [1])

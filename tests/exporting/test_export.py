@@ -26,7 +26,7 @@ from recordsmith.stores import LocalStore, Location
 from ..raising import raises
 
 EVERY = pytest.mark.parametrize("format", FORMATS)
-NEED_PYARROW = ("csv", "parquet", "huggingface")
+NEED_PYARROW = ("csv", "parquet", "feather", "huggingface")
 WITH_IMAGES = pytest.mark.parametrize("format", ["folder", "voc", "coco", "yolo"])
 
 
@@ -35,6 +35,18 @@ def _needs(request: pytest.FixtureRequest) -> None:
     called = getattr(request.node, "callspec", None)
     if called is not None and called.params.get("format") in NEED_PYARROW:
         pytest.importorskip("pyarrow")
+    if called is not None and called.params.get("format") == "array-record":
+        pytest.importorskip("array_record")
+
+
+@pytest.fixture
+def image(request: pytest.FixtureRequest, image: Any, images: ModuleType) -> Any:
+    """The features of an image, with a mask if the format needs one."""
+    called = getattr(request.node, "callspec", None)
+    if called is None or called.params.get("format") != "pairs":
+        return image
+    mask = {"image/segmentation/class/encoded": images.encode(images.noise(12, 8, "L"), "PNG")}
+    return lambda *given, more=None, **options: image(*given, more=mask | (more or {}), **options)
 
 
 @pytest.fixture
@@ -255,7 +267,7 @@ def test_records_without_an_image_fail_or_are_skipped(
         rs.export(rs.open(source)[1:2], tmp_path / "none", format, skip_errors=True)
 
 
-@EVERY
+@pytest.mark.parametrize("format", [name for name in FORMATS if name != "array-record"])
 def test_other_messages_are_rejected(tmp_path: Path, format: str, write: Any, image: Any) -> None:
     source = write(train=[image("a.jpg")])
     path = tmp_path / "sequences.tfrecord"
@@ -413,7 +425,7 @@ def test_spaces_around_names_do_not_lose_images_in_lists(
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
-        ("format", {"format": "zip"}, "one of coco, csv"),
+        ("format", {"format": "zip"}, "one of array-record, coco"),
         ("skip_errors", {"skip_errors": "ignore"}, "True or False"),
         (
             "shard_size_bytes",

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -30,6 +31,7 @@ from ..raising import raises
 from ..repeating_engine import KilledProcesses, RepeatingEngine, plain
 
 pa_parquet = pytest.importorskip("pyarrow.parquet")
+pa_feather = pytest.importorskip("pyarrow.feather")
 
 WITH_IMAGES = [name for name in DIVISIBLE if name != "csv"]
 SHARDS = 3
@@ -89,12 +91,22 @@ def _read_tar(file: io.BytesIO) -> Iterator[tuple[str, bytes]]:
             yield member.name, content.read()
 
 
+def _read_array_records(file: io.BytesIO) -> list[bytes]:
+    module = pytest.importorskip("array_record.python.array_record_module")
+    with tempfile.NamedTemporaryFile() as copy:
+        copy.write(file.getvalue())
+        copy.flush()
+        return list(module.ArrayRecordReader(copy.name).read_all())
+
+
 READERS: dict[str, Callable[[io.BytesIO], Iterable[Any]]] = {
     "csv": lambda file: csv.reader(io.TextIOWrapper(file, "utf-8", newline="")),
     "parquet": lambda file: pa_parquet.read_table(file).to_pylist(),
     "huggingface": lambda file: pa_parquet.read_table(file).to_pylist(),
     "webdataset": _read_tar,
+    "feather": lambda file: pa_feather.read_table(file).to_pylist(),
     "tfds": rs.read_records,
+    "array-record": _read_array_records,
 }
 
 

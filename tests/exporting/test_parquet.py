@@ -81,14 +81,14 @@ def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> No
         rs.export(write(train=[{"x": 1}, {"x": "a"}]), tmp_path / "out", "parquet")
 
 
-@pytest.mark.parametrize("format", ["parquet", "huggingface"])
+@pytest.mark.parametrize("format", ["parquet", "feather", "huggingface"])
 def test_records_without_features(write: Any, tmp_path: Path, format: str) -> None:
     with pytest.raises(rs.OptionError, match="no features"):
         rs.export(write(train=[{}, {}]), tmp_path / "out", format)
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet", "huggingface"])
+@pytest.mark.parametrize("format", ["csv", "parquet", "feather", "huggingface"])
 def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path, format: str) -> None:
     source = write(train=[{"x": 1}])
     program = (
@@ -161,13 +161,13 @@ def test_streams_of_lists_that_are_all_empty(write: Any) -> None:
     assert pl.DataFrame(rs.open("memory://e/o")).rows() == [([],), (None,)]
 
 
-@pytest.mark.parametrize("format", ["parquet", "csv"])
+@pytest.mark.parametrize("format", ["parquet", "feather", "csv"])
 @pytest.mark.parametrize("engine", [None, "processes:2"])
 def test_exports_have_the_types_of_the_table(
     tmp_path: Path, parquet: Any, format: str, engine: str | None
 ) -> None:
     import pyarrow as pa
-    from pyarrow import csv
+    from pyarrow import csv, feather
 
     table = pa.table(
         {
@@ -181,9 +181,12 @@ def test_exports_have_the_types_of_the_table(
     rs.pack(rs.Table(table), tmp_path / "out", shuffle=False)
     runs_on = None if engine is None else rs.engines.Processes(2)
     rs.export(tmp_path / "out", tmp_path / "typed", format, engine=runs_on)
-    reads = {"parquet": parquet.read_table, "csv": csv.read_csv}
-    (path,) = (tmp_path / "typed").glob("*.*[vt]")
-    found = reads[format](path).select(table.schema.names)
+    rs.export(tmp_path / "out", tmp_path / "stored", format, restore_types=False, engine=runs_on)
+    reads = {"parquet": parquet.read_table, "feather": feather.read_table, "csv": csv.read_csv}
+    found, stored = (
+        reads[format](next((tmp_path / name).glob(f"*.{format}"))).select(table.schema.names)
+        for name in ("typed", "stored")
+    )
     if format == "csv":  # its reader finds other units of time
         assert [str(t).partition("[")[0] for t in found.schema.types] == [
             *("timestamp", "date32", "double", "bool", "string")
@@ -197,6 +200,16 @@ def test_exports_have_the_types_of_the_table(
     assert found.to_pylist() == table.to_pylist()
     if format == "parquet":
         assert found.schema.types == table.schema.types
+    assert stored["when"].to_pylist() == [1_000_000, None, 3]
+    assert stored["yes"].to_pylist() == [1, None, 0]
+
+
+def test_types_that_are_not_there_or_not_possible(write: Any, tmp_path: Path) -> None:
+    records = write(train=[{"x": 1}])
+    with raises(rs.OptionError, option="restore_types", value=True):
+        rs.export(records, tmp_path / "out", "csv", restore_types=True)
+    with raises(rs.OptionError, option="restore_types", value=False):
+        rs.export(records, tmp_path / "out", "webdataset", restore_types=False)
 
 
 def test_what_polars_made_is_read_by_others(

@@ -140,7 +140,7 @@ def test_image_pairs(images: ModuleType, write: Any, image: Any, tmp_path: Path)
     assert (report.changed_names, report.dropped_features) == ([], {})
     assert examples_in(packed(source(tmp_path / "folder"), tmp_path)) == examples_in(records)
     records = write(train=examples[:2], val=examples[2:])
-    rs.export(records, tmp_path / "splits", "folder")
+    rs.export(records, tmp_path / "splits", "pairs")
     again = packed(source(tmp_path / "splits"), tmp_path)
     assert examples_in(again) == examples_in(records)
     assert {name: len(part) for name, part in rs.open(again).splits.items()} == {

@@ -56,16 +56,6 @@ def test_pixels_are_equal(sampling: str, interval: int) -> None:
     assert (in_bands(data) is not None) is (-(-WIDTH // mcu_width) % interval == 0)
 
 
-@pytest.mark.parametrize("threads", [2, 3, 5, 64])
-def test_any_number_of_threads_and_channels(threads: int) -> None:
-    data = encode()
-    head = read_image_head(data)
-    for channels in (1, 3, 4):
-        found = decode_pixels(data, head, channels=channels, threads=threads)
-        assert np.array_equal(found, decode_pixels(data, head, channels=channels))
-    assert in_bands(data, threads) is not None
-
-
 def test_a_large_part_is_decoded_in_bands_as_well() -> None:
     data = encode(height=2500, width=1500)
     head = read_image_head(data)

@@ -19,15 +19,12 @@ from recordsmith.errors import CorruptDataError, Defect, SourceError
 from recordsmith.image import decode_image, decode_mask, probe_image, store_image
 from recordsmith.image.decoding import memory
 from recordsmith.image.decoding.memory import (
-    BYTES_PER_PIXEL,
     Memory,
     convert_rows,
-    image_to_array,
     reserve_for_decoding,
     reserve_memory,
     reserve_more,
 )
-from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_values
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.image.storing.store import _smaller
@@ -227,13 +224,6 @@ def test_memory_is_reserved_once_and_released_after_an_error(shared: Memory) -> 
         assert shared._free == 10 * MIB
 
 
-def test_small_amounts_are_not_counted(shared: Memory) -> None:
-    with reserve_memory(4 * MIB):
-        assert shared._free == 10 * MIB
-        reserve_more(100 * MIB)
-        assert shared._free == 10 * MIB
-
-
 def test_requests_above_the_total_wait_for_all_memory(shared: Memory) -> None:
     with reserve_memory(1000 * MIB):
         assert shared._free == 0
@@ -300,16 +290,6 @@ def test_convert_rows_matches_converting_at_once(
         assert converted.dtype == expected.dtype
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I", "I;16", "F"])
-def test_array_of_matches_converting_at_once(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = np.random.default_rng(3).integers(0, 256, (13, 9, 3), np.uint8)
-    image = Image.fromarray(numbers).convert("L" if mode == "I;16" else mode).convert(mode)
-    expected = image_to_array(image, np.array)
-    monkeypatch.setattr(memory, "UNCOUNTED_PIXELS", 1)
-    monkeypatch.setattr(memory, "_STRIP", 20)
-    np.testing.assert_array_equal(image_to_array(image, np.array), expected)
-
-
 @pytest.mark.parametrize("size", [(7, 20), (13, 31), (40, 60), (1, 1)])
 def test_large_transparent_images_are_resized_like_small_ones(
     size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
@@ -320,20 +300,6 @@ def test_large_transparent_images_are_resized_like_small_ones(
     monkeypatch.setattr(memory, "_STRIP", 180)
     smaller = _smaller(pixels, *size).astype(int)
     assert np.abs(smaller - expected).max() <= 1  # sums of fractions, in another order
-
-
-@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
-@pytest.mark.parametrize("options", [{"lossless": True, "exact": True}, {"quality": 40}])
-def test_webp_matches_pillow(mode: str, options: dict[str, Any]) -> None:
-    numbers = np.random.default_rng(2).integers(0, 256, (37, 51, len(mode)), np.uint8)
-    data = _saved(Image.fromarray(numbers, mode), "WEBP", **options)
-    expected = np.array(Image.open(io.BytesIO(data)))
-    pixels = decode_pixels(data, read_image_head(data), channels=len(mode))
-    np.testing.assert_array_equal(pixels, expected)
-
-
-def test_limit_of_one_image_is_below_the_total() -> None:
-    assert 2 * BYTES_PER_PIXEL * MAX_PIXELS < memory.MAX_BYTES
 
 
 @pytest.mark.parametrize(

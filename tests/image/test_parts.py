@@ -140,19 +140,6 @@ def test_the_file_of_a_part_has_nothing_else() -> None:
     assert soak.adobe(1) in file
 
 
-def test_tables_get_the_codes_that_a_part_needs() -> None:
-    """All differences of an image are small, but the first DC value of a part is not."""
-    levels = np.repeat(np.repeat(np.arange(400).reshape(20, 20) / 2, 8, 0), 8, 1)
-    data = encode(Image.fromarray(levels.astype(np.uint8)), "JPEG", optimize=True)
-    window = Window(140, 130, 8, 8)
-    file = bytes(_find(data, window).data)
-    assert file.count(b"\xff\xc4") == data.count(b"\xff\xc4") + 1
-    head = read_image_head(data)
-    for channels in (1, 3):
-        whole = decode_pixels(data, head, channels=channels)
-        assert same_pixels(decode_part(data, head, window, channels=channels), whole, window)
-
-
 @pytest.mark.parametrize("optimize", [False, True])
 @pytest.mark.parametrize("quality", [75, 95, 100])
 def test_codes_of_noise_are_skipped(quality: int, optimize: bool) -> None:
@@ -165,13 +152,6 @@ def test_codes_of_noise_are_skipped(quality: int, optimize: bool) -> None:
         part = decode_part(data, head, window)
         assert max(part.pixels.shape) <= 24
         assert same_pixels(part, whole, window)
-
-
-@pytest.mark.parametrize("window", [(-1, 0, 9, 9), (0, 0, 9, 161), (152, 0, 9, 9), (0, 0, 0, 9)])
-def test_windows_outside_an_image_are_not_cut(window: tuple[int, int, int, int]) -> None:
-    data = sampled_jpeg(160, 160, _colours(1, 1), interval=1)
-    assert cut_jpeg(data, *window, 1) is None
-    assert cut_jpeg(data, 0, 0, 9, 9, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -206,12 +186,6 @@ HEIGHT = TILED.index(b"\xff\xc0") + 5
 
 def _with_code(data: bytes, code: int) -> bytes:
     return data.replace(b"\xff\xc0", bytes((0xFF, code)), 1)
-
-
-def _replaced(data: bytes, old: bytes, new: bytes) -> bytes:
-    assert data.count(old, data.index(SCAN)) == 1 or data.count(old) == 1
-    at = data.rindex(old)
-    return data[:at] + new + data[at + len(old) :]
 
 
 def _with_fill(data: bytes) -> bytes:
@@ -502,18 +476,6 @@ def test_patches_of_a_large_plain_image_do_not_depend_on_where_they_are(large: b
     files = find_parts(plain, head, corners)
     assert [windows for _, windows in files] == [[0], [1]]
     assert all(file.head.height * file.head.width < 1 << 22 for file, _ in files)
-
-
-@pytest.mark.parametrize("interval", [2, 7, 20, 0])
-def test_files_for_many_windows_equal_those_for_each(interval: int) -> None:
-    data = sampled_jpeg(160, 160, _colours(2, 2), interval=interval)
-    head = read_image_head(data)
-    random = np.random.default_rng(interval)
-    windows = [Window(*corner, 16, 16) for corner in random.integers(0, 145, (30, 2)).tolist()]
-    files = find_parts(data, head, windows, max_pixels=1000)  # too few for all of them together
-    assert sorted(number for _, numbers in files for number in numbers) == list(range(30))
-    for file, (number,) in files:
-        assert file == find_part(data, head, windows[number])
 
 
 def test_large_images_get_tiles_and_are_verified(large: bytes, tmp_path: Path) -> None:

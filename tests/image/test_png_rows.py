@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from types import ModuleType
@@ -10,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 from tests.raising import raises
 
@@ -191,15 +188,6 @@ def test_only_few_rows_are_decoded_alone() -> None:
     assert peak_bytes(data, "png", 40 * WIDTH) < 1.01 * peak_bytes(data, "png", HEIGHT * WIDTH)
 
 
-@given(st.integers(1, 40), st.sampled_from(KINDS), st.integers(0, 9), st.integers(20, 5000))
-def test_any_packing_gives_the_same_rows(
-    row_count: int, kind: tuple[int, int], level: int, split: int
-) -> None:
-    data = png(*kind, split=split, level=level)
-    part = decode_part(data, read_image_head(data), Window(0, 0, row_count, 1), bits=None)
-    np.testing.assert_array_equal(part.pixels, whole_of(data, bits=None)[:row_count])
-
-
 class TestDamage:
     """Damaged data with a right checksum, as an encoder that fails would write it."""
 
@@ -275,10 +263,3 @@ def test_the_rest_of_a_mask_is_not_read() -> None:
     np.testing.assert_array_equal(decode_mask(cut, 20), decode_mask(data)[:20])
     with raises(CorruptDataError):
         decode_mask(with_pixels(data, compressed[: len(compressed) // 9]), 20)
-
-
-def test_pillow_reads_the_files_of_this_test() -> None:
-    for kind, bits in KINDS:
-        with Image.open(io.BytesIO(png(kind, bits))) as image:
-            image.load()
-            assert image.size == (WIDTH, HEIGHT)

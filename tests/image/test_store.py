@@ -209,17 +209,6 @@ def test_quality_matches_libjpeg(images: ModuleType, quality: int) -> None:
     assert stored.changes == (ENCODED["jpeg"],)
 
 
-def test_channels_are_not_mixed_up(tf: Any, images: ModuleType) -> None:
-    data = images.encode(Image.new("RGB", (16, 16), (250, 120, 5)), "PNG")
-    pixels = tf.io.decode_jpeg(store_image(data, JPEG).data).numpy()
-    np.testing.assert_allclose(pixels[8, 8].astype(int), [250, 120, 5], atol=3)
-
-
-def test_grey_stays_grey(images: ModuleType) -> None:
-    stored = store_image(images.odd()["grey png"], JPEG)
-    assert Image.open(io.BytesIO(stored.data)).mode == "L"
-
-
 def test_alpha_is_composited_on_the_background(images: ModuleType) -> None:
     image = images.smooth(32, 24, "RGBA")
     image.putalpha(Image.linear_gradient("L").resize((32, 24)))
@@ -243,13 +232,6 @@ def test_opaque_alpha_is_dropped_and_reported(images: ModuleType, name: str) -> 
     assert stored.changes == (OPAQUE, ENCODED["jpeg"])
     with_background = ImageOptions(store="jpeg", background=(1, 2, 3))
     assert store_image(images.odd()[name], with_background).data == stored.data
-
-
-def test_one_transparent_pixel_is_an_error(images: ModuleType) -> None:
-    image = images.noise(13, 9, "RGBA")
-    image.putpixel((3, 4), (1, 2, 3, 254))
-    with pytest.raises(SourceError, match="1 transparent"):
-        store_image(images.encode(image, "PNG"), JPEG)
 
 
 def test_grey_with_alpha_on_a_background(images: ModuleType) -> None:
@@ -293,13 +275,6 @@ def test_16_bits_of_alpha_are_dropped_or_opaque() -> None:
         stored = store_image(data, ImageOptions(store="raw", drop_alpha=True))
         assert stored.changes == (change, ENCODED["raw"])
         assert stored.data == values[:, :, :3].tobytes()
-
-
-def test_drop_alpha_of_opaque_images(images: ModuleType) -> None:
-    for name in ("png", "grey png", "jpeg", "palette png"):
-        data = images.odd()[name]
-        dropping = store_image(data, ImageOptions(store="raw", drop_alpha=True))
-        assert dropping == store_image(data, RAW)
 
 
 def test_too_large_for_jpeg(images: ModuleType) -> None:

@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recordsmith.errors import CorruptDataError
 from recordsmith.image import apply_orientation, decode_mask, store_mask
 from recordsmith.image.formats.png import GREY, PALETTE, Chunk, encode_png_values, read_header
-
-from ..raising import raises
 
 RANDOM = np.random.default_rng(5)
 COLOURS = RANDOM.integers(0, 256, 768, np.uint8).tobytes()
@@ -97,8 +94,3 @@ def test_tensorflow_reads_the_same_pixels(tf: object) -> None:
         dtype = tf.uint16 if bits == 16 else tf.uint8  # type: ignore[attr-defined]
         decoded = tf.io.decode_png(stored.data, dtype=dtype)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(decoded.numpy()[:, :, 0], np.rot90(values, -1))
-
-
-def test_colour_masks_are_rejected(images: ModuleType) -> None:
-    with raises(CorruptDataError, defect="unreadable-image", match="colours"):
-        store_mask(images.odd()["png"], height=9, width=13)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import random
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,8 +16,6 @@ from PIL import Image
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.image import ImageOptions, store_image
-from recordsmith.image.decoding.parts import Window, decode_part
-from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.jpeg import all_segments
 from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.lossless import NotLosslessError, add_tiles
@@ -136,14 +132,6 @@ def assert_same(first: list[Any], second: list[Any]) -> None:
     for one, other in zip(first, second, strict=True):
         assert (one is None) == (other is None)
         np.testing.assert_array_equal(one, other)
-
-
-def test_coefficients_stay(images: ModuleType, tmp_path: Path) -> None:
-    for name, data in jpegs(images).items():
-        before = coefficients(data, tmp_path / "before.jpg")
-        for interval in intervals(data):
-            after = coefficients(written(data, interval), tmp_path / "after.jpg")
-            assert_same(before, after), name
 
 
 def test_pixels_stay(images: ModuleType) -> None:
@@ -275,36 +263,11 @@ def test_sides_that_lie(images: ModuleType) -> None:
             assert tiling.with_interval(lying, interval) == (tiling.DAMAGED, b"")
 
 
-def test_flipped_bits_are_refused_or_keep_the_coefficients(
-    images: ModuleType, tmp_path: Path
-) -> None:
-    dice = random.Random(3)
-    data = images.encode(Image.fromarray(smooth(60, 90)), "JPEG", restart_marker_blocks=3)
-    start = len(data) - len(scan(data))
-    codes = []
-    for _ in range(300):
-        damaged = bytearray(data)
-        damaged[dice.randrange(start, len(data) - 2)] ^= 1 << dice.randrange(8)
-        code, file = tiling.with_interval(bytes(damaged), 4)
-        codes.append(code)
-        if code == tiling.DONE:
-            before = coefficients(bytes(damaged), tmp_path / "before.jpg")
-            assert_same(before, coefficients(file, tmp_path / "after.jpg"))
-    assert {tiling.DONE, tiling.DAMAGED} <= set(codes)
-
-
 def test_fill_bytes_before_markers(images: ModuleType) -> None:
     data = images.encode(Image.fromarray(smooth(40, 70)), "JPEG", restart_marker_blocks=2)
     head, coded = data[: -len(scan(data))], scan(data)
     filled = head + MARKER.sub(lambda found: b"\xff\xff" + found[0], coded)
     assert written(filled, 2) == data
-
-
-def test_threads_write_the_same() -> None:
-    data = encoded(400, 600)
-    with ThreadPoolExecutor(4) as pool:
-        files = list(pool.map(lambda number: written(data, number % 4), range(40)))
-    assert files[:4] * 10 == files
 
 
 # ---- which tiles an image gets -------------------------------------------------------------------
@@ -385,22 +348,6 @@ def test_encoded_images_get_tiles(images: ModuleType) -> None:
     assert tiled.changes == (*plain.changes, TILED)
     assert restart_interval(tiled.data)
     assert_same(pixels(plain.data), pixels(tiled.data))
-
-
-def test_crops_of_tiles_are_those_of_the_original(images: ModuleType) -> None:
-    dice = random.Random(1)
-    for name, data in jpegs(images).items():
-        head = read_image_head(data)
-        whole = decode_pixels(data, head)
-        for interval in (1, 2, 5):
-            tiled = written(data, interval)
-            for _ in range(5):
-                height, width = dice.randint(1, head.height), dice.randint(1, head.width)
-                top = dice.randint(0, head.height - height)
-                left = dice.randint(0, head.width - width)
-                part = decode_part(tiled, head, Window(top, left, height, width))
-                found = part.pixels[top - part.top :, left - part.left :][:height, :width]
-                assert np.array_equal(found, whole[top:, left:][:height, :width]), name
 
 
 def test_tensorflow_reads_the_same_pixels(tf: Any, images: ModuleType) -> None:

@@ -108,48 +108,6 @@ def test_the_error_says_which_record(
     assert f"{path}, record {BAD_AT[1]}, byte {error.offset}: {defect}" in str(error)
 
 
-@pytest.mark.parametrize(("feature", "changes", "defect", "words"), CASES)
-@pytest.mark.parametrize("threads", [0, 2])
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_a_bad_record_is_left_out_of_its_batch(
-    tmp_path: Path, feature: Any, changes: Any, defect: Defect, words: str, threads: int,
-    *, shuffle: bool,
-) -> None:  # fmt: skip
-    """All others are in the batches that they are in otherwise."""
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "good").mkdir()
-    good, bad = written(tmp_path / "good", {}), written(tmp_path / "bad", changes)
-    options: dict[str, Any] = {"threads": threads, "shuffle": shuffle, "seed": 3}
-    with loader_of(good, feature, **options) as loader:
-        expected = [batch["at"].tolist() for batch in loader]
-    at = sum(COUNTS[: BAD_AT[0]]) + BAD_AT[1]
-    for batch in expected:
-        if at in batch:
-            batch.remove(at)
-    with loader_of(bad, feature, **options, skip_errors=1) as loader:
-        found = list(loader)
-    assert [batch["at"].tolist() for batch in found] == expected
-    for batch in found:
-        assert {len(column) for column in batch.values()} == {len(batch["at"])}
-    (error,) = loader.skipped
-    assert (error.defect, error.record) == (defect, BAD_AT[1])
-    assert error.offset == offset_of(tmp_path / "bad" / f"{BAD_AT[0]}.tfrecord", BAD_AT[1])
-
-
-@pytest.mark.parametrize("threads", [0, 2])
-def test_a_batch_of_which_nothing_is_left(tmp_path: Path, threads: int) -> None:
-    dataset = written(tmp_path, {})
-    feature = rs.Boxes(labels="classes", length=0)
-    with loader_of(dataset, feature, threads=threads, skip_errors=sum(COUNTS)) as loader:
-        batches = list(loader)
-        assert [batch["x"].shape for batch in batches] == [(0, 0, 4)] * 5
-        assert len(loader.skipped) == sum(COUNTS)
-    loader = loader_of(dataset, feature, threads=threads, skip_errors=6)
-    with loader, pytest.raises(CorruptDataError) as caught:
-        list(loader)
-    assert (str(caught.value.defect), caught.value.record) == ("feature-shape-mismatch", 0)
-
-
 @pytest.mark.parametrize("threads", [0, 2])
 def test_several_faults_of_several_features(tmp_path: Path, threads: int) -> None:
     """Two bad records in one batch, found at different times; each is told once."""
@@ -205,11 +163,3 @@ def test_positions_find_the_records_again(tmp_path: Path, threads: int, *, shuff
     assert [dataset[at]["at"].tolist()[0] for at in positions.tolist()] == ats  # type: ignore[union-attr, index]
     assert {len(batch["text"]) for batch in seen} == {len(batch["at"]) for batch in seen}
     assert all(batch["list"].tolist() == [[1, 2]] * len(batch["at"]) for batch in seen)
-
-
-def test_positions_alone_read_nothing_of_the_examples(tmp_path: Path) -> None:
-    dataset = written(tmp_path, {})
-    batches = rs.Loader(dataset, {"at": rs.Position()}, batch_size=7, threads=0)
-    assert [batch["at"].tolist() for batch in batches] == [
-        [0, 1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12, 13], [14, 15, 16, 17],
-    ]  # fmt: skip

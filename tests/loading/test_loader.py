@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import json
 import os
@@ -10,7 +9,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -116,15 +114,6 @@ def test_threads_and_prefetch_change_nothing(dataset: rs.Dataset, shuffle: Any) 
     assert len(set(jitters)) == len(jitters) == 3 * 28
 
 
-def test_slices_and_foreign_shards(dataset: rs.Dataset) -> None:
-    backwards = rs.Loader(dataset[50:3:-5], ID, batch_size=5)
-    assert ids(backwards) == [[50, 45, 40, 35, 30], [25, 20, 15, 10, 5]]
-    one = rs.open(dataset.shards[3].location)
-    assert ids(rs.Loader(one, ID, batch_size=4)) == [[50, 51, 52, 53], [54, 55, 56]]
-    both = rs.Loader(dataset[17:24], ID, batch_size=100, shuffle=True)
-    assert sorted(ids(both)[0]) == list(range(17, 24))
-
-
 @pytest.mark.parametrize("epochs", [1, 3, None])
 @pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
 def test_an_empty_dataset_has_no_batches(dataset: rs.Dataset, epochs: Any, last_batch: Any) -> None:
@@ -134,13 +123,6 @@ def test_an_empty_dataset_has_no_batches(dataset: rs.Dataset, epochs: Any, last_
         )
         assert list(loader) == []
         assert list(loader) == []
-
-
-def test_fewer_records_than_ranks(dataset: rs.Dataset) -> None:
-    shares = [
-        ids(rs.Loader(dataset[:2], ID, batch_size=3, rank=rank, world_size=4)) for rank in range(4)
-    ]
-    assert shares == [[[0]], [[1]], [[]], [[]]]
 
 
 # -- iterations ------------------------------------------------------------------------------------
@@ -221,27 +203,6 @@ def test_an_iteration_begins_with_its_first_batch(dataset: rs.Dataset) -> None:
     iter(loader)  # somebody looks whether it can be iterated over
     assert len(loader) == 5
     assert ids(loader)[0] == list(range(10, 20))
-
-
-def test_closing(dataset: rs.Dataset, numbered: Any) -> None:
-    with rs.Loader(dataset, ID, batch_size=5, threads=3, epochs=None) as loader:
-        first, second = iter(loader), iter(loader)
-        next(first), next(second)
-    assert not numbered.own_threads()
-    assert list(first) == list(second) == []
-    assert len(ids(rs.Loader(dataset, ID, batch_size=5, threads=2))) == 12
-
-
-def test_an_abandoned_iteration_is_collected(dataset: rs.Dataset, numbered: Any) -> None:
-    loader = rs.Loader(dataset, ID, batch_size=5, threads=3, epochs=None)
-    next(iter(loader))
-    numbered.wait_until(lambda: not numbered.own_threads())
-    cycle: list[Any] = [iter(loader)]
-    cycle.append(cycle)
-    next(cycle[0])
-    del cycle
-    gc.collect()
-    numbered.wait_until(lambda: not numbered.own_threads())
 
 
 def test_functions_may_close_their_loader(dataset: rs.Dataset) -> None:
@@ -391,10 +352,6 @@ def python(script: str, dataset: rs.Dataset) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("good\n", "", 0)
 
 
-def test_a_program_ends_in_mid_iteration(on_disk: rs.Dataset) -> None:
-    python("next(iteration); print('good')", on_disk)
-
-
 def test_spawned_processes(on_disk: rs.Dataset) -> None:
     context = __import__("multiprocessing").get_context("spawn")
     loader = rs.Loader(on_disk, ID, batch_size=10, map_batches=noise, threads=1)
@@ -429,22 +386,6 @@ def test_forks_in_mid_iteration(on_disk: rs.Dataset) -> None:
         """,
         on_disk,
     )
-
-
-def test_no_files_stay_open(on_disk: rs.Dataset, numbered: Any, open_files: Any) -> None:
-    folder = on_disk.shards[0].location.parent
-
-    def open_count() -> int:
-        gc.collect()
-        return len(open_files(folder))
-
-    list(rs.Loader(on_disk, ID, batch_size=10, threads=2))
-    before = open_count()
-    assert before
-    for _ in range(20):
-        next(iter(rs.Loader(on_disk, ID, batch_size=3, threads=4)))
-    numbered.wait_until(lambda: not numbered.own_threads())
-    assert open_count() <= before + len(on_disk.shards)  # 20 loaders would leave 80
 
 
 # -- resume ----------------------------------------------------------------------------------------
@@ -550,18 +491,6 @@ def test_a_state_with_true_for_one_is_refused(dataset: rs.Dataset, shuffle: Any,
         loader.load_state_dict(state)
 
 
-def test_the_order_of_a_state_may_have_integers_of_numpy(dataset: rs.Dataset) -> None:
-    loader = rs.Loader(dataset, ID, batch_size=7, shuffle=rs.BlockShuffle(2, 3), seed=1)
-    state = loader.state_after(3)
-    loader.load_state_dict(state)
-    rest = ids(loader)
-    order = state["order"]
-    order |= {name: np.int64(order[name]) for name in ("record_count", "seed")}
-    order["shuffle"] |= {name: np.int64(size) for name, size in order["shuffle"].items()}
-    loader.load_state_dict({**state, "version": np.int64(state["version"])})
-    assert ids(loader) == rest
-
-
 # -- options ---------------------------------------------------------------------------------------
 
 
@@ -621,68 +550,7 @@ def test_what_is_no_dataset_is_refused(dataset: rs.Dataset) -> None:
         assert caught.value.option == "dataset"
 
 
-def test_functions_of_any_sort_are_taken(dataset: rs.Dataset) -> None:
-    class Maps:
-        def __call__(self, *given: Any, extra: int = 3) -> Any:
-            return given[extra]
-
-        def method(self, *anything: Any) -> Any:
-            return anything[0]
-
-    rs.Loader(
-        dataset, ID, batch_size=4, filter=bool, map_examples=Maps(), map_batches=Maps().method
-    )
-
-
-def test_numbers_of_numpy_are_taken(dataset: rs.Dataset) -> None:
-    loader = rs.Loader(
-        dataset, ID, batch_size=4, seed=np.int32(3), shuffle=True, threads=np.int8(0)  # type: ignore[arg-type]
-    )  # fmt: skip
-    next(iter(loader))
-    assert json.loads(json.dumps(loader.state_dict())) == loader.state_dict()
-
-
 # -- memory that is used again ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("threads", "prefetch"), [(0, 2), (1, 0), (4, 3)])
-@pytest.mark.parametrize("held_count", [0, 1, 9, 40])
-def test_memory_is_used_again_when_no_array_uses_it(
-    dataset: rs.Dataset, numbered: Any, threads: int, prefetch: int, held_count: int
-) -> None:
-    """`held_count`: how many batches the user keeps, or views of them."""
-    loader = rs.Loader(
-        dataset, {"image": numbered.Painted(), **ID}, batch_size=4, threads=threads,
-        prefetch=prefetch, epochs=2, shuffle=True,
-    )  # fmt: skip
-    addresses, count = set(), 0
-    held: deque[tuple[Any, Any]] = deque(maxlen=held_count)
-    for batch in loader:
-        addresses.add(batch["image"].ctypes.data)
-        count += 1
-        held.append((batch["image"][1:, ::2], batch["id"][1:]))
-        del batch
-        for view, numbers in held:
-            np.testing.assert_array_equal(view, np.broadcast_to(numbers[:, None, None], view.shape))
-    assert count == 30
-    assert min(held_count, count) <= len(addresses) <= held_count + prefetch + 3
-
-
-def test_memory_of_batches_of_different_sizes(dataset: rs.Dataset, numbered: Any) -> None:
-    def brighter(example: dict[str, Any], generator: Any) -> dict[str, Any]:
-        example["image"] += 1  # in place: it is not copied
-        return example
-
-    loader = rs.Loader(
-        dataset, {"image": numbered.Painted(bad=(8,)), **ID}, batch_size=10, threads=2,
-        skip_errors=1, filter=is_odd, map_examples=brighter,
-    )  # fmt: skip
-    sizes = []
-    for batch in loader:
-        sizes.append(len(batch["id"]))
-        assert batch["image"].shape == (len(batch["id"]), 6, 6)
-        assert (batch["image"] == batch["id"][:, None, None] + 1).all()
-    assert sizes == [5, 5, 5, 5, 5, 3]
 
 
 # -- what it says of itself ------------------------------------------------------------------------
@@ -712,34 +580,6 @@ def test_stats(dataset: rs.Dataset, threads: int) -> None:
     assert stats.bottleneck in str(stats)
     next(iter(loader))
     assert loader.stats().batch_count == 1  # of the last iteration
-
-
-@pytest.mark.parametrize("worker_count", [1, 2, 3])
-def test_workers_feed_a_rank_in_turn(numbered: Any, tmp_path: Any, worker_count: int) -> None:
-    dataset = rs.open(numbered.write(tmp_path / "data", [20, 27]))
-
-    def make(**options: Any) -> rs.Loader:
-        features = {"id": rs.Scalar("id")}
-        return rs.Loader(
-            dataset, features, batch_size=3, shuffle=True, epochs=2, rank=1, world_size=2,
-            threads=0, **options,
-        )  # fmt: skip
-
-    whole = [batch["id"].tolist() for batch in make()]
-    loaders = [make(worker=worker, worker_count=worker_count) for worker in range(worker_count)]
-    assert sum(map(len, loaders)) == len(whole)
-    each = list(map(iter, loaders))
-    for step, expected in enumerate(whole):
-        assert next(each[step % worker_count])["id"].tolist() == expected
-        resumed = make()
-        resumed.load_state_dict(loaders[step % worker_count].state_dict())
-        if step + 1 < len(whole):
-            assert [batch["id"].tolist() for batch in resumed] == whole[step + 1 :]
-    for iterator in each:
-        assert next(iterator, None) is None
-    with pytest.raises(rs.OptionError) as caught:
-        make(worker=2, worker_count=2)
-    assert caught.value.option == "worker"
 
 
 def test_a_loader_is_described_and_cannot_be_indexed(dataset: rs.Dataset) -> None:

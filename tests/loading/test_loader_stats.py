@@ -89,23 +89,3 @@ def test_a_tally() -> None:
     document = json.loads(json.dumps(stats.to_json()))
     assert document["batches"] == 2
     assert document["bottleneck"] == stats.bottleneck
-
-
-def test_the_table() -> None:
-    stats = LoaderStats(
-        elapsed_seconds=2, first_batch_seconds=0.5, waited_seconds=1, between_seconds=0.5,
-        reading_seconds=0.25, decoding_seconds=3, idle_seconds=0.125, batch_count=1234,
-        record_count=9999, byte_count=5_000_000, skipped_count=3, thread_count=8,
-    )  # fmt: skip
-    assert str(stats).splitlines() == [
-        "1,234 batches, 9,999 records, 3 skipped",
-        "5,000 records/s, 2.5 MB/s",
-        "the loop         0.50 s to the first batch",
-        "                 1.00 s waiting for later batches",
-        "                 0.50 s between batches",
-        "8 threads        0.25 s reading",
-        "                 3.00 s decoding",
-        "                 0.00 s in your functions",
-        "                 0.12 s idle",
-        stats.bottleneck,
-    ]

@@ -153,10 +153,10 @@ def test_conflicts_in_single_records_are_located(place: Location) -> None:
 
 def test_labels_and_their_names(labelled: Path, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("old,new,name\n0,1,flower\n2,1,\n1,0,\n")
-    (tmp_path / "texts.tsv").write_text("old\tnew\ndaisy\tflower\ntulip\tflower\nrose\trose\n")
+    (tmp_path / "texts.csv").write_text("old,new\ndaisy,flower\ntulip,flower\nrose,rose\n")
     recode = {
         "image/class/label": tmp_path / "table.csv",
-        "image/class/text": tmp_path / "texts.tsv",
+        "image/class/text": tmp_path / "texts.csv",
     }
     rs.edit(labelled, tmp_path / "out", recode=recode)
     dataset = rs.open(tmp_path / "out")
@@ -169,29 +169,6 @@ def test_labels_and_their_names(labelled: Path, tmp_path: Path) -> None:
         assert dataset.class_names[int(after["image/class/label"][0])] == text
         assert after["image/encoded"] == before["image/encoded"]
     assert rs.verify(tmp_path / "out").is_good
-
-
-@pytest.mark.parametrize(
-    ("change", "contradict"),
-    [
-        ({}, True),
-        ({"rename": {"image/class/text": "words"}}, True),
-        ({"drop": ["image/class/t*"]}, False),
-        ({"drop": ["image/class/text"], "rename": {"image/filename": "image/class/text"}}, False),
-    ],
-)
-def test_notice_about_texts_of_recoded_labels(
-    labelled: Path, tmp_path: Path, change: dict[str, Any], contradict: bool
-) -> None:
-    recode = {"image/class/label": {0: 1, 1: 1, 2: 0}}
-    report = rs.edit(labelled, tmp_path / "out", recode=recode, **change)
-    found = [notice for notice in report.notices if "different classes" in notice]
-    assert len(found) == contradict
-    again = rs.edit(labelled, tmp_path / "out", recode=recode, **change)
-    assert (again.is_new, again.notices) == (False, report.notices)
-    rs.edit(labelled, tmp_path / "without", drop=["image/class/text"])  # no contradiction
-    report = rs.edit(tmp_path / "without", tmp_path / "labels", recode=recode)
-    assert not [notice for notice in report.notices if "different classes" in notice]
 
 
 def test_edits_while_resharding(packed: Location, place: Location) -> None:

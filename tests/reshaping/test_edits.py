@@ -255,8 +255,6 @@ def test_invalid_edits(edit: dict[str, Any], message: str) -> None:
         ({"drop": ["masks/*"]}, r"'masks/\*'"),
         ({"rename": {"lable": "l"}}, "'lable'.*'label'"),
         ({"recode": {"lable": {1: 2}}}, "'lable'.*'label'"),
-        ({"rename": {"label": "text"}}, "rename 'label'"),
-        ({"add": {"sometimes": 1}}, "add 'sometimes'"),
         ({"recode": {"label": {"x": 2}}}, "'x' for int64"),
     ],
 )
@@ -290,10 +288,6 @@ def test_payloads_that_are_no_examples(payload: bytes, defect: Defect) -> None:
     [
         ("t.csv", "old,new,name\n1,10,ten\n2,20,\n"),
         ("t.csv", "﻿New , old\r\n10,1\r\n\r\n20,2\r\n"),
-        ("t.tsv", "old\tnew\n1\t10\n2\t20\n"),
-        ("t.txt", "old\tnew\n1\t10\n2\t20"),
-        ("t.json", '{"1": 10, "2": "20"}'),
-        ("t.json", '[{"old": 1, "new": 10, "name": "ten"}, {"old": 2, "new": 20}]'),
     ],
 )
 def test_tables_in_files(tmp_path: Path, name: str, text: str) -> None:
@@ -315,16 +309,7 @@ def test_tables_in_files(tmp_path: Path, name: str, text: str) -> None:
         ("t.csv", "old,new\n1,2\n01,3\n", "line 3: .*'01'"),
         ("t.csv", "old,new\n*,2\n*,3\n", r"line 3: .* \*"),
         ("t.csv", f"old,new\n1,{2**63}\n", "int64"),
-        ("t.json", "{", "line 1"),
-        ("t.json", "[" * 100_000, "nested"),
-        ("t.json", "", "empty"),
-        ("t.json", "[1]", "row 0 is 1"),
-        ("t.json", '[{"a": 1, "b": {"c": 2}}]', "object with a, b"),
-        ("t.json", '{"1": {"a": [2]}}', "'1' is an object"),
-        ("t.json", '{"1": null}', "'1': found null"),
-        ("t.json", '{"1": 2, "1": 3}', "'1'"),
-        ("t.json", '[{"old": 1, "new": true}]', "integer or text"),
-        ("t.json", "3", "it is 3"),
+        ("t.json", '{"1": 10}', "begins with"),
     ],
 )
 def test_invalid_tables(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -374,18 +359,6 @@ def test_names_move_with_their_labels(table: Any, expected: Any) -> None:
     assert Edits(recode={"image/class/label": table}).class_names(names) == expected
     assert Edits(recode={"other": table}).class_names(names) == names
     assert Edits(recode={"image/class/label": table}).class_names(None) is None
-
-
-def test_named_classes_get_no_negative_label(tmp_path: Path) -> None:
-    schema, names = schema_of(rs.encode_example({"label": 1})), ("daisy", None, "tulip")
-    path = tmp_path / "t.csv"
-    path.write_text("old,new,name\n1,-1,rose\n*,*,\n")
-    for table in ({0: -1}, {1: 1, "*": -2}, path):
-        with pytest.raises(rs.OptionError) as caught:
-            Edits(recode={"label": table}).check(schema, names)
-        assert (caught.value.option, caught.value.value in ("-1", "-2")) == ("recode", True)
-        Edits(recode={"label": table}).check(schema, None)
-    Edits(recode={"label": {1: -1, "*": "*"}}).check(schema, names)  # it has no name
 
 
 def test_the_column_name_names_classes(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_commands_run() -> None:
     (block,) = _blocks("console")
     commands = [shlex.split(line[2:], comments=True) for line in block.splitlines()]
-    assert len(commands) == 12
+    assert len(commands) == 11
     for program, *arguments in commands:
         assert program == "recordsmith"
         if "--where" in arguments and not importlib.util.find_spec("recordsmith.where.expression"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import tarfile
 from pathlib import Path
@@ -54,11 +53,6 @@ def test_shards(tmp_path: Path, folder: str, compression: str | None) -> None:
     assert _count(tmp_path, "shards", "records") == 1
 
 
-def test_files_that_are_only_named_like_shards_are_none(tmp_path: Path) -> None:
-    (tmp_path / "a.tfrecord").write_text("<html>Not found</html>")
-    assert _readings(tmp_path) == []
-
-
 def test_folders_of_tensorflow_datasets_have_both_documents(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "mnist-train.tfrecord-00000-of-00001") as writer:
         writer.write(b"x")
@@ -85,23 +79,9 @@ def test_class_folders_in_archives_are_refused(tmp_path: Path, images: ModuleTyp
         assert len(rs.WebDataset(tmp_path).list_samples().samples) == 2
 
 
-def test_files_that_are_only_named_like_archives_are_none(tmp_path: Path) -> None:
-    (tmp_path / "a.tar").write_bytes(b"x" * 600)
-    (tmp_path / "b.tgz").write_bytes(gzip.compress(b"x" * 600))
-    (tmp_path / "c.tar.gz").write_bytes(b"\x1f\x8b\x08broken")
-    assert _readings(tmp_path) == []
-
-
 def test_arrays_next_to_images_are_no_reading(tmp_path: Path, images: ModuleType) -> None:
     (tmp_path / "1.png").write_bytes(images.encode(images.noise(5, 4), "PNG"))
     np.save(tmp_path / "features.npy", NOISE)
-    assert _readings(tmp_path) == []
-
-
-def test_an_array_for_each_sample_is_no_reading(tmp_path: Path) -> None:
-    for number in range(60):
-        np.save(tmp_path / f"volume{number}.npy", NOISE)
-        np.save(tmp_path / f"image{number}.npy", NOISE)
     assert _readings(tmp_path) == []
 
 

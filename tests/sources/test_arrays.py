@@ -78,12 +78,6 @@ class TestContractNpz(SourceContract):
         )
 
 
-class TestContractNumbers(SourceContract):
-    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
-        x = np.random.default_rng(1).normal(size=(9, 5, 4))
-        return Arrays(_put(folder, {"X.npy": _npy(x), "y.npy": _npy(LABELS.astype(np.int64))}))
-
-
 def _read(source: Arrays) -> list[tuple[str | None, Any, int | None, dict[str, Any]]]:
     """(split, pixels, label, features) of each sample; pixels decoded by Pillow."""
     found = []
@@ -148,20 +142,6 @@ def test_a_file_for_each_sample_is_refused(tmp_path: Path) -> None:
     _put(tmp_path, {f"image{number}.npy": _npy(NOISE[0]) for number in range(120)})
     with raises(rs.SourceError, path=tmp_path, match="120 files"):
         Arrays(tmp_path).list_samples()
-
-
-def test_emnist_and_its_mapping(tmp_path: Path) -> None:
-    head = "emnist-letters"
-    files = {f"{head}-{name.replace('t10k', 'test')}": data for name, data in _mnist().items()}
-    mapping = {f"{head}-mapping.txt": b"0 48\n1 65 97\n2 66 98\n3 67 99\n"}
-    listing = Arrays(_put(tmp_path, files | mapping)).list_samples()
-    assert listing.class_names == ("0", "A", "B", "C")
-    assert any("transposed" in notice for notice in listing.notices)
-    assert listing.splits == ("train", "test")
-    _put(tmp_path, {name.replace("letters", "digits"): data for name, data in files.items()})
-    with raises(rs.SourceError, path=tmp_path, match="emnist letters"):
-        Arrays(tmp_path).list_samples()
-    assert len(Arrays(tmp_path / f"{head}-test-images-idx3-ubyte").list_samples().samples) == 3
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -248,15 +228,6 @@ def test_more_arrays_are_features(tmp_path: Path) -> None:
     assert found == boxes.tolist()
 
 
-def test_one_hot_labels_are_a_feature(tmp_path: Path) -> None:
-    hot = np.eye(3, dtype=np.uint8)[LABELS]
-    _put(tmp_path, {"a.npz": _npz(images=NOISE, labels=hot)})
-    source = Arrays(tmp_path)
-    assert source.list_samples().class_names is None
-    found = [features["labels"].tolist() for _, _, _, features in _read(source)]
-    assert found == hot.tolist()
-
-
 def test_cifar_10(tmp_path: Path) -> None:
     rows = np.random.default_rng(4).integers(0, 256, (7, 3073), np.uint8)
     rows[:, 0] = [1, 0, 2, 1, 0, 1, 2]
@@ -274,14 +245,6 @@ def test_cifar_10(tmp_path: Path) -> None:
     for path in (tmp_path, folder):
         assert Arrays(path).list_samples().class_names == ("airplane", "automobile", "bird")
         _compare(Arrays(path), images, rows[:, 0], ["train"] * 5 + ["test"] * 2)
-
-
-def test_cifar_10_has_five_training_batches(tmp_path: Path) -> None:
-    rows = np.random.default_rng(4).integers(0, 3, (6, 3073), np.uint8)
-    _put(tmp_path, {f"data_batch_{n + 1}.bin": rows[n : n + 1].tobytes() for n in range(5)})
-    _put(tmp_path, {"test_batch.bin": rows[5:].tobytes()})
-    images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-    _compare(Arrays(tmp_path), images, rows[:, 0], ["train"] * 5 + ["test"])
 
 
 def test_cifar_100_keeps_the_coarse_label(tmp_path: Path) -> None:

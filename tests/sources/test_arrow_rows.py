@@ -103,22 +103,6 @@ def test_nulls_are_left_out_and_counted(tmp_path: Path) -> None:
     assert [read_sample(source, s) for s in source.list_samples().samples] == expected
 
 
-def test_long_rows_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: Any) -> None:
-    rng = np.random.default_rng(0)
-    blobs = [rng.bytes(400_000) for _ in range(100)]
-    source = Table(_write(tmp_path / "t.parquet", {"blob": blobs}, compression="none"))
-    seen: list[int] = []
-    iter_batches = pq.ParquetFile.iter_batches
-
-    def watched(file: Any, size: int, **options: Any) -> Any:
-        seen.append(size)
-        return iter_batches(file, size, **options)
-
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
-    assert [row["blob"] for row in _features(source)] == [[blob] for blob in blobs]
-    assert 10 < seen[0] < 60
-
-
 def test_unsupported_types_are_refused(tmp_path: Path) -> None:
     columns = {
         "good": [1],
@@ -152,14 +136,6 @@ def test_values_that_cannot_be_stored(tmp_path: Path) -> None:
     for number, sample in enumerate(source.list_samples().samples):
         with raises(rs.SourceError, sample=f"{path}, row {number}", match="32-bit float"):
             read_sample(source, sample)
-
-
-def test_declared_kinds(tmp_path: Path) -> None:
-    path = _write(tmp_path / "t.parquet", {"a": [1, 2], "b": [1.0, 2.0], "c": ["1.5", "2"]})
-    source = Table(path, kinds={"a": "bytes", "b": "int64", "c": "float"})
-    assert _features(source)[0] == {"a": [b"1"], "b": [1], "c": [1.5]}
-    with raises(rs.SourceError, path=tmp_path / "t.parquet", match=r"'b'.*as int64"):
-        Table(_write(tmp_path / "t.parquet", {"b": [1.5]}), kinds={"b": "int64"}).list_samples()
 
 
 def test_empty_and_columns_without_values(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import itertools
 import os
 import random
 import subprocess
@@ -19,7 +18,6 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.example import encode_columns
 from recordsmith.sources.files.gzip_files import inflated
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.tables.encoded_rows import EncodedRows
@@ -41,19 +39,6 @@ def test_payloads_come_back_from_any_thread() -> None:
     order = source.sample(range(40), 40)
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(rows.read, order)) == [payloads[number] for number in order]
-
-
-def test_columns_and_single_payloads_follow_one_another() -> None:
-    rows = EncodedRows()
-    rows.append(b"first")
-    data, offsets = encode_columns({"x": np.arange(5), "text": list("abcde")})
-    rows.extend(data, offsets)
-    rows.extend(data, offsets[2:])  # a part, which does not begin at 0
-    rows.append(b"last")
-    rows.finish()
-    some = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets)]
-    found = [rows.read(number) for number in range(len(rows))]
-    assert found == [b"first", *some, *some[2:], b"last"]
 
 
 def test_frames_are_records_in_any_order() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,18 +21,6 @@ from recordsmith.stores import as_location
 
 from ..raising import raises
 from .source_contract import touch
-
-_READ = """
-import json, sys
-from recordsmith.example import encode_example
-from recordsmith.sources import Sample, open_reader
-reader_json, samples = json.load(sys.stdin)
-reader = open_reader(reader_json)
-for sample in samples:
-    content = reader.read(Sample.from_json(sample))
-    payload = content if isinstance(content, bytes) else encode_example(content, reader.kinds())
-    print(payload.hex())
-"""
 
 
 def _csv(folder: Path, images: ModuleType) -> Source:
@@ -93,27 +78,6 @@ def source(request: Any, tmp_path: Path, images: ModuleType) -> Source:
 def _payload(reader: Any, sample: Sample) -> bytes:
     content = reader.read(sample)
     return content if isinstance(content, bytes) else encode_example(content, reader.kinds())
-
-
-def test_another_process_reads_the_same(source: Source) -> None:
-    listing = source.list_samples()
-    good, expected = [], []
-    for sample in listing.samples:
-        try:
-            expected.append(_payload(listing.reader, sample).hex())
-        except rs.SourceError:  # a row without a split fails elsewhere, too
-            with pytest.raises(rs.SourceError):
-                open_reader(listing.reader.to_json()).read(sample)
-            continue
-        good.append(sample.to_json())
-    done = subprocess.run(
-        [sys.executable, "-c", _READ],
-        input=json.dumps([listing.reader.to_json(), good]),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == expected
 
 
 def test_files_are_opened_once_also_by_many_threads(

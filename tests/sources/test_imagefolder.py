@@ -80,14 +80,6 @@ def metadata_next_to_class_folders(folder: Folder, suffix: str) -> None:
     folder.metadata(f"metadata.{suffix}", rows)
 
 
-def masks_in_another_column(folder: Folder, suffix: str) -> None:
-    folder.add("1.png", "2.png", "m/1.png", "m/2.png")
-    rows = [
-        {"file_name": f"{n}.png", "mask_file_name": f"m/{n}.png", "text": f"t{n}"} for n in (1, 2)
-    ]
-    folder.metadata(f"metadata.{suffix}", rows)
-
-
 def images_that_no_row_names(folder: Folder, suffix: str) -> None:
     folder.add("1.png", "2.png", "3.png")
     folder.metadata(f"metadata.{suffix}", [{"file_name": f"{n}.png", "n": n} for n in (1, 2)])
@@ -103,7 +95,6 @@ EQUAL: list[tuple[Layout, str]] = [
             metadata_at_the_root,
             metadata_in_each_split,
             metadata_next_to_class_folders,
-            masks_in_another_column,
             images_that_no_row_names,
         )
         for suffix in METADATA
@@ -136,8 +127,8 @@ def read_by_recordsmith(folder: Path, out: Path) -> dict[str, list[dict[str, Any
         for example in part:
             row: dict[str, Any] = {}
             for key, (value,) in example.items():
-                if key in ("image/encoded", "mask"):
-                    row[key.removesuffix("/encoded")] = pixels(value)
+                if key == "image/encoded":
+                    row["image"] = pixels(value)
                 elif key == "image/class/text":
                     row["label"] = value.decode()
                 elif not key.startswith("image/"):
@@ -186,22 +177,26 @@ def test_splits_are_those_of_the_folders_that_the_metadata_names(
     assert [notice for notice in listing.notices if "train and test" in notice]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"file_names": ["1.png", "2.png"]},
-        {"file_name": "missing.png"},
-        {"file_name": "1.png", "mask_file_name": "2.png", "mask": "x"},
-        {"file_name": "1.png", "mask_file_name": "missing.png"},
-    ],
-)
-def test_other_metadata_is_refused(row: dict[str, Any], images: ModuleType, tmp_path: Path) -> None:
+def test_rows_without_their_image_are_refused(images: ModuleType, tmp_path: Path) -> None:
     folder = Folder(tmp_path / "data", images)
     folder.add("1.png", "2.png")
-    folder.metadata("metadata.jsonl", [row])
+    folder.metadata("metadata.jsonl", [{"file_name": "missing.png"}])
     with pytest.raises((rs.OptionError, rs.SourceError)):
         rs.pack(rs.detect(tmp_path / "data").source, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("suffix", METADATA)
+def test_other_columns_of_images_are_noticed(
+    suffix: str, images: ModuleType, tmp_path: Path
+) -> None:
+    folder = Folder(tmp_path, images)
+    folder.add("1.png", "m/1.png")
+    folder.metadata(f"metadata.{suffix}", [{"file_name": "1.png", "mask_file_name": "m/1.png"}])
+    listing = rs.detect(tmp_path).source.list_samples()
+    assert [notice for notice in listing.notices if notice.endswith(": mask_file_name")]
+    features: Any = listing.reader.read(listing.samples[0])
+    assert features["mask_file_name"] == [b"m/1.png"]
 
 
 def test_nested_values_are_noticed(images: ModuleType, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
-import sys
 from typing import Any
 
 import numpy as np
@@ -83,17 +82,3 @@ def test_equal_means_equal_in_everything() -> None:
     sizes = np.array([1, 2, 3])
     assert SampleTable(names[0], sizes) != SampleTable(names[1], sizes)
     assert SampleTable(names[0], sizes) != SampleTable(names[0], sizes + 1)
-
-
-def test_a_million_samples_take_little_memory() -> None:
-    count = 1_000_000
-    labels = np.zeros(count, np.int32)
-    names = RowNames({"a": count})
-    samples = SampleTable(
-        names, np.ones(count, np.int64), labels=labels, references=names.reference
-    )
-    held = [value for value in vars(samples).values() if isinstance(value, np.ndarray)]
-    assert sum(array.nbytes for array in held) == 12 * count
-    assert sys.getsizeof(samples.names) < 1000
-    assert samples[count - 1].name == "a/0999999"
-    assert samples[count - 1].reference == {"file": "a", "row": count - 1}

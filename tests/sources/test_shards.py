@@ -75,14 +75,6 @@ def test_repacked_with_other_options(tmp_path: Path, images: ModuleType) -> None
         rs.pack(source, tmp_path / "one", overwrite=True)
 
 
-def test_label_map_is_carried_along(tmp_path: Path) -> None:
-    rs.pack(Rows([{"x": 1}]), tmp_path / "out")
-    (tmp_path / "out" / "label_map.pbtxt").write_text("item { id: 2 name: 'raccoon' }")
-    listing = Shards(tmp_path / "out").list_samples()
-    assert listing.class_names == (None, None, "raccoon")
-    assert listing.has_label_map
-
-
 @pytest.mark.parametrize(
     ("names", "splits"),
     [
@@ -116,23 +108,6 @@ def test_lists_globs_and_files_of_one_name(tmp_path: Path) -> None:
         assert str(tmp_path) not in str(source.describe())
     with raises(rs.OptionError, option="paths", match="more than once"):
         Shards([tmp_path / "a", tmp_path / "a"]).list_samples()
-
-
-def test_compressed_and_plain_shards_together(tmp_path: Path) -> None:
-    expected = []
-    for number in range(6):
-        payloads = [f"{number} {n}".encode() for n in range(number)]
-        _write(tmp_path / f"{number}.tfrecord", payloads, "gzip" if number % 2 else None)
-        expected += payloads
-    assert _payloads(Shards(str(tmp_path / "*.tfrecord"))) == expected
-
-
-@pytest.mark.slow
-def test_more_shards_than_stay_mapped(tmp_path: Path) -> None:
-    for number in range(300):
-        _write(tmp_path / f"{number:03d}.tfrecord", [b"x%d" % number])
-    source = Shards(tmp_path)
-    assert _payloads(source) == [b"x%d" % number for number in range(300)]
 
 
 def _cut(data: bytes) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import math
@@ -212,16 +211,6 @@ def test_other_encodings(tmp_path: Path, encoding: str) -> None:
         Table(path, encoding=encoding).list_samples()
 
 
-def test_compressed(tmp_path: Path) -> None:
-    path = tmp_path / "t.tsv.gz"
-    path.write_bytes(gzip.compress("a\tb\n1,5\té\n".encode()))
-    assert _rows(Table(path)) == [{"a": b"1,5", "b": "é".encode()}]
-    path.write_bytes(gzip.compress(b"a\tb\n" * 100_000)[:-9])
-    with pytest.raises(rs.CorruptDataError) as caught:
-        Table(path).list_samples()
-    assert caught.value.defect == rs.Defect.TRUNCATED_COMPRESSION
-
-
 @pytest.mark.parametrize(
     ("name", "header", "row", "delimiter", "notice"),
     [
@@ -241,13 +230,6 @@ def test_delimiters(
     for wrong in ('"', "\n", "\r", "\0", "\ud800", "", ";;", b";"):
         with raises(rs.OptionError, option="delimiter", match="one character"):
             Table(tmp_path / name, delimiter=wrong)  # type: ignore[arg-type]
-
-
-def test_missing_file_and_folder_without_a_table(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        Table(tmp_path / "missing.csv").list_samples()
-    with raises(rs.SourceError, path=tmp_path, match=r"metadata\.csv"):
-        Table(tmp_path).list_samples()
 
 
 def test_a_table_that_changes_is_listed_again(tmp_path: Path) -> None:
@@ -355,15 +337,6 @@ def test_paths_that_leave_the_folder_are_refused_and_others_fixed(
         read(6)
     with raises(rs.SourceError, sample=f"{root}/t.csv, line 9", match=r"gone\.png"):
         read(7)
-
-
-def test_column_that_names_no_images(tmp_path: Path) -> None:
-    path = _write(tmp_path / "t.csv", "a,image/width", "1,2")
-    with raises(rs.SourceError, path=tmp_path / "t.csv", match="'image/width'"):
-        Table(path, image_column="a").list_samples()
-    path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with raises(rs.SourceError, path=tmp_path / "t.csv", match="'a' is int64"):
-        Table(path, image_column="a").list_samples()
 
 
 def test_folder_with_metadata(tmp_path: Path, images: ModuleType) -> None:

@@ -60,22 +60,6 @@ def test_errors_of_writing_have_a_reason(number: int) -> None:
     assert len(error.reason.split()) >= 2
 
 
-def test_unknown_errors_keep_the_message_of_the_system() -> None:
-    for error in (OSError(9999, "something new"), OSError("something new")):
-        with pytest.raises(FileAccessError) as caught, accessing("place"):
-            raise error
-        assert caught.value.reason == "something new"
-
-
-def test_errors_are_converted_once() -> None:
-    with pytest.raises(FileAccessError) as caught, accessing("outer", "write"), accessing("inner"):
-        raise OSError(errno.ENOENT, "")
-    assert "inner" in str(caught.value)
-    assert "outer" not in str(caught.value)
-    with pytest.raises(KeyError), accessing("place"):
-        raise KeyError("another")
-
-
 def test_exclusive_refuses_a_second_lock_and_releases_at_the_end(tmp_path: Path) -> None:
     lock = tmp_path / "out"
     lock.mkdir()
@@ -128,11 +112,6 @@ def test_exclusive_makes_its_folder_and_removes_it(tmp_path: Path) -> None:
     with pytest.raises(FileAccessError) as caught:
         locked(tmp_path / "file" / "b", tmp_path / "file" / "b").__enter__()
     assert caught.value.errno == errno.ENOTDIR
-
-
-def test_sync_never_fails(tmp_path: Path) -> None:
-    LocalStore(tmp_path).sync()
-    LocalStore(tmp_path).sync("missing")
 
 
 def test_cache_folder_follows_the_desktop_standard(
@@ -234,16 +213,6 @@ def test_nothing_is_created_through_a_link_or_over_a_file(
         assert not (tmp_path / name).is_symlink()
     assert (tmp_path / "precious").read_bytes() == b"x"
     assert temporary_name(tmp_path / "x") != temporary_name(tmp_path / "x")
-
-
-def test_notes_are_regular_files(tmp_path: Path) -> None:
-    (tmp_path / "note").write_bytes(b"{}")
-    (tmp_path / "link").symlink_to("note")
-    os.mkfifo(tmp_path / "pipe")
-    assert stores.read_note(tmp_path / "note") == b"{}"
-    for name in ("link", "pipe", "."):
-        with pytest.raises(FileAccessError):
-            stores.read_note(tmp_path / name)
 
 
 def test_leftovers_of_an_export_are_removed_without_following_links(tmp_path: Path) -> None:

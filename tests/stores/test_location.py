@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -89,11 +88,6 @@ def test_a_location_reads_and_writes_its_object(tmp_path: Path) -> None:
         place.delete()
         assert place.put_if_absent(b"7")
         assert store.read("a/x") == b"7"
-
-
-def test_local_locations_are_pickled(tmp_path: Path) -> None:
-    location = as_location(tmp_path / "x")
-    assert pickle.loads(pickle.dumps(location)) == location
 
 
 def test_documents_in_memory(tmp_path: Path, numbered: SimpleNamespace) -> None:

@@ -50,20 +50,11 @@ def test_options_below_a_url_are_an_object() -> None:
         options_for("s3://bucket", {"s3://bucket": "secret"})
 
 
-def test_without_variables_nothing_is_set() -> None:
-    assert read_settings() == ({}, None, 10 << 30)
-
-
 @pytest.mark.parametrize("text", ["x", "-1", "0", "0.5", "9" * 30, "9999999999TB", "٣"])
 def test_an_invalid_size(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("RECORDSMITH_CACHE_BYTES", text)
     with raises(rs.OptionError, expected="a size such as 256MB or 1GiB"):
         read_settings()
-
-
-def test_a_size_has_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECORDSMITH_CACHE_BYTES", "1.5 GiB")
-    assert read_settings().cache_bytes == 3 << 29
 
 
 @pytest.mark.parametrize("size", ["10GiB", 1.5, True, 0, -1])
@@ -136,12 +127,6 @@ def test_a_pickled_store_has_only_the_options_that_were_passed(
     changed = of_process | {"access_key_id": "of the process"}
     monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(changed))
     assert pickle.loads(pickled).shards[0].location.store._options == options | secret
-
-
-def test_options_are_not_for_paths(numbered: Any, tmp_path: Any) -> None:
-    numbered.packed(tmp_path / "data", {"train": [3]})
-    for path in (str(tmp_path / "data"), tmp_path / "data", [tmp_path / "data"]):
-        assert len(rs.open(path, store_options={"region": "a"})) == 3
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.wire import (
-    FRAME_BYTES,
     HEADER_BYTES,
     Frames,
     encode_record,
@@ -113,12 +112,6 @@ def test_scan_stops_at_the_limit(limit: int) -> None:
     assert payload_views(buffer, frames) == payloads[:limit]
     assert frames.stop == len(encode_records(payloads[:limit]))
     assert frames.defect is None
-
-
-def test_a_limit_of_nothing_finds_nothing() -> None:
-    buffer = encode_records(PAYLOADS)
-    frames = scan(buffer, limit=0)
-    assert (len(frames.starts), frames.stop, frames.defect) == (0, 0, None)
 
 
 def test_scan_starts_inside_the_buffer() -> None:
@@ -252,11 +245,6 @@ def test_errors_have_the_place_and_what_was_found(
         assert len(error.expected) == 8
         assert error.expected != found
     assert word in error.detail
-
-
-def test_sizes_of_a_frame(reference: Any) -> None:
-    assert len(reference.frame(b"")) == FRAME_BYTES
-    assert len(reference.header(5)) == HEADER_BYTES
 
 
 def test_framing_into_a_buffer_is_the_same_and_stays_inside() -> None:

@@ -339,7 +339,7 @@ PIECES = st.one_of(
 
 
 @given(st.lists(PIECES, max_size=8).map(b"".join), st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_any_bytes(data: bytes, choice: st.DataObject) -> None:
     if data:
         mutable = bytearray(data)
@@ -357,7 +357,7 @@ def test_any_bytes(data: bytes, choice: st.DataObject) -> None:
     st.integers(0, 300),
     st.binary(max_size=60),
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 @example([b"", b"", b""], 20, 4, b"")
 def test_everything_outside_the_damage_is_rescued(
     payloads: list[bytes], start: int, size: int, put: bytes

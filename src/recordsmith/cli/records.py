@@ -178,6 +178,15 @@ def export(
     split: Split = None,
     at: _At = None,
     where: _Where = None,
+    restore_types: Annotated[
+        bool | None,
+        typer.Option(
+            "--restore-types/--stored-types",
+            help="csv, parquet, feather: the types of the table that was packed, or those of the "
+            "records: int64, float32 and bytes. [default: those of the table, where known]",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Images are written byte for byte. Names that are not valid file names are changed and
@@ -193,7 +202,9 @@ def export(
     chosen = _chosen_records(path, split, at, where)
     try:
         with console.progress_bar("exporting") as progress:
-            report = rs.export(chosen.dataset, out, **options, progress=progress)
+            report = rs.export(
+                chosen.dataset, out, restore_types=restore_types, **options, progress=progress
+            )
     except SourceError as error:
         if error.records:
             error.advise(f"`{chosen.command([path], split, error.records)}` shows the first ones.")

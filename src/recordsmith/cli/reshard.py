@@ -50,8 +50,6 @@ def reshard(
     Sample: `recordsmith reshard out tenth --sample 10%`
 
     Split: `recordsmith reshard out halves --splits train=0.5,test=0.5`
-
-    Tile: `recordsmith reshard out tiled --tiles`
     """
     split = options.get("split")
     if split is not None and "splits" not in options and "=" in split:
@@ -106,8 +104,7 @@ def salvage(
     """Never writes to PATH. Recovers every record whose checksums match, anywhere in its file.
     Fixes and reports single flipped bits in lengths and checksums.
 
-    Exits with 0 if nothing was lost, otherwise with 1. If OUT already has the recovered records,
-    prints the report again.
+    Exits with 0 if nothing was lost, otherwise with 1.
 
     Example: `recordsmith salvage damaged rescued`
     """
@@ -123,12 +120,8 @@ def _print_salvage_report(report: SalvageReport) -> None:
     of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
     what = f"{report.record_count:,}{of_all} records"
     folder = console.printable(str(report.folder))
-    if report.is_new:
-        title = f"recovered {what} into {folder}"
-        console.print_line(title, title=title)
-    else:
-        done = f"nothing to do: {what} were already recovered into {folder}"
-        console.print_line(f"{done}; use --overwrite to do it again", title=done)
+    title = f"recovered {what} into {folder}"
+    console.print_line(title, title=title)
     lost = [shard for shard in report.shards if not shard.is_complete or shard.repair_count]
     for shard in lost[:_MAX_SHARDS]:
         _print_shard(shard)
@@ -167,7 +160,7 @@ def _print_shard(shard: SalvagedShard) -> None:
         else f"{lost.defect}: the end mark is missing"
         for lost in shard.breaks
     ]
-    console.print_list("cannot be read or decompressed", breaks, indent="    ")
+    console.print_list("cannot be decompressed", breaks, indent="    ")
     repairs = [
         f"byte {repair.offset:,}, bit {repair.bit}, in {_FIELDS[repair.field]}"
         for repair in shard.repairs

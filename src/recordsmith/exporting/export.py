@@ -7,16 +7,16 @@ cannot hold and changed names are reported.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, Problems, SourceError, option
-from recordsmith.exporting import formats  # noqa: F401 - registers them
+from recordsmith.exporting import formats as _formats  # noqa: F401 - registers them
 from recordsmith.exporting.export_job import ExportTasks, export_locally
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
-from recordsmith.exporting.exporter import EXPORTERS, ExampleFiles, FileExporter
+from recordsmith.exporting.exporter import EXPORTERS, FileExporter, RecordFiles
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
 from recordsmith.summaries import Report
@@ -27,8 +27,11 @@ FORMATS = tuple(sorted(EXPORTERS))
 DIVISIBLE = tuple(name for name in FORMATS if issubclass(EXPORTERS[name], FileExporter))
 """The formats that tasks can write."""
 
-SIZED = tuple(name for name in FORMATS if issubclass(EXPORTERS[name], ExampleFiles))
+SIZED = tuple(name for name in FORMATS if issubclass(EXPORTERS[name], RecordFiles))
 """The formats with several files for a split."""
+
+TYPED = tuple(name for name in FORMATS if EXPORTERS[name].has_types)
+"""The formats that restore types."""
 
 
 @dataclass(repr=False)
@@ -37,7 +40,8 @@ class ExportReport(Report):
 
     Attributes:
         folder: the folder that was written.
-        format: folder, voc, coco, yolo, csv, parquet, huggingface, webdataset or tfds.
+        format: folder, pairs, voc, coco, yolo, csv, parquet, feather, huggingface,
+            webdataset, tfds or array-record.
         record_count: the number of exported records.
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
@@ -77,6 +81,7 @@ def export(
     *,
     split: str | None = None,
     shard_size_bytes: int | None = None,
+    restore_types: bool | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
     engine: Engine | None = None,
@@ -91,18 +96,21 @@ def export(
     Args:
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create: a path, or a place in another store.
-        format: folder (a folder for each class, or images and masks), voc, coco, yolo, webdataset,
-            tfds (for TensorFlow Datasets); or csv (without images), parquet or huggingface (Parquet
-            with images and class names for `datasets`), which need the extra `arrow`.
+        format: folder (a folder for each class, or images and masks), pairs (images and masks),
+            voc, coco, yolo, webdataset, tfds (for TensorFlow Datasets); array-record, which needs
+            the extra of that name; or csv (without images), parquet, feather or huggingface
+            (Parquet with images and class names for `datasets`), which need the extra `arrow`.
         split: export only this split of a path.
-        shard_size_bytes: webdataset, tfds: approximate size of a file; None for 256MB. With an
-            engine, larger shards are divided, from 512 MB by default.
+        shard_size_bytes: webdataset, tfds, array-record: approximate size of a file; None for
+            256MB. With an engine, larger shards are divided, from 512 MB by default.
+        restore_types: for csv, parquet and feather, as in `Dataset.to_arrow`: by default, columns
+            have the types of the Arrow table that was packed, where the manifest has them.
         skip_errors: skip records that the format cannot represent and report them. By default, they
             are an error after all records have been tried. A damaged shard always stops the job.
         overwrite: replace an earlier export in this folder, and all files in the way.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for this thread. Each
-            shard becomes a file, or several; so the format must not be folder, voc, coco or yolo.
-            The processes must see shards and folder under the same paths.
+            shard becomes a file, or several; so the format must not be folder, pairs, voc, coco or
+            yolo. The processes must see shards and folder under the same paths.
         progress: called as `progress(done, total)`; total is 0 if unknown.
 
     Returns:
@@ -123,13 +131,17 @@ def export(
     if format not in FORMATS:
         raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
     exporter = EXPORTERS[format]()
-    if shard_size_bytes is not None and format not in SIZED:
-        raise OptionError(
-            f"{option('shard_size_bytes')} needs one of the formats {', '.join(SIZED)}, not "
-            f"{option('format', format)}",
-            option="shard_size_bytes",
-            value=shard_size_bytes,
-        )
+    for name, value, formats in (
+        ("shard_size_bytes", shard_size_bytes, SIZED),
+        ("restore_types", restore_types, TYPED),
+    ):
+        if value is not None and format not in formats:
+            raise OptionError(
+                f"{option(name)} needs one of the formats {', '.join(formats)}, not "
+                f"{option('format', format)}",
+                option=name,
+                value=value,
+            )
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     if engine is not None and not isinstance(exporter, FileExporter):
@@ -140,6 +152,10 @@ def export(
             expected=f"one of the formats {', '.join(DIVISIBLE)}",
         )
     dataset = dataset_of(path_or_dataset, split)
+    if restore_types:
+        dataset.view.arrow_types(restore_types)  # raises if there are none
+    elif restore_types is False:
+        dataset = Dataset(replace(dataset.view, arrow_schema=None))
     shards = {shard.location.identity: str(shard.location) for shard in dataset.shards}
     _check_apart(shards, folder)
     done = 0

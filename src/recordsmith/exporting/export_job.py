@@ -29,10 +29,10 @@ from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
     EXPORTERS,
-    ExampleFiles,
     Exporter,
     FileExporter,
     FolderExporter,
+    RecordFiles,
     TableFiles,
     WrittenFile,
 )
@@ -177,14 +177,17 @@ def _write_files(
     """Write the records of a split, or of a part of it; `names` are with numbers of records."""
     if isinstance(exporter, TableFiles):
         return _write_table(exporter, writer, split, names[0][0], records, position, advance)
-    assert isinstance(exporter, ExampleFiles)
-    examples = enumerate(example for _, example in _examples(records))
+    assert isinstance(exporter, RecordFiles)
+    if exporter.has_payloads:
+        items = enumerate(payload for _, _, payload in records.located_records())
+    else:
+        items = enumerate(example for _, example in _examples(records))
     files: list[WrittenFile] = []
     for name, record_count in names:
         exporter.open(name, split)
         written = 0
-        for number, example in islice(examples, record_count):
-            written += _add(partial(exporter.add, example), writer, split, position(number, 0))
+        for number, item in islice(items, record_count):
+            written += _add(partial(exporter.add, item), writer, split, position(number, 0))
             advance(1)
         exporter.close()
         files.append(WrittenFile(name, split, written))

@@ -19,9 +19,13 @@ EXPORTERS: dict[str, type[Exporter]] = {}
 
 
 class Exporter(ABC):
-    """Writes records in one format, with as little memory as possible. Used by one thread."""
+    """Writes records in one format, with as little memory as possible. Used by one thread.
+
+    has_types: whether columns may have the types of the Arrow table that was packed.
+    """
 
     format: ClassVar[str]
+    has_types: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, format: str | None = None) -> None:
         super().__init_subclass__()
@@ -94,12 +98,17 @@ class FileExporter(Exporter):
         """Write what describes all files."""
 
 
-class ExampleFiles(FileExporter):
-    """Writes examples; a split has several files of about the same size."""
+class RecordFiles(FileExporter):
+    """Writes records one by one; a split has several files of about the same size.
+
+    has_payloads: whether `add` is called with the bytes of the records instead of examples.
+    """
+
+    has_payloads: ClassVar[bool] = False
 
     @abstractmethod
-    def add(self, example: Features) -> None:
-        """Write one example to the file that was begun last; raises as `FolderExporter.add`."""
+    def add(self, record: Any) -> None:
+        """Write one record to the file that was begun last; raises as `FolderExporter.add`."""
 
 
 class TableFiles(FileExporter):

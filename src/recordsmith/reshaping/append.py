@@ -8,13 +8,15 @@ appended twice.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
+    ShardResult,
     check_folder,
     clean_up_after_kill,
     finish_publishing,
@@ -23,6 +25,7 @@ from recordsmith.building import (
     names_in,
     note_files,
     publish_dataset,
+    shard_files_by_split,
     writing,
 )
 from recordsmith.dataset import (
@@ -30,24 +33,17 @@ from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
+    ClassNames,
     Manifest,
     publish_note_location,
     read_manifest,
     read_publish_note,
 )
 from recordsmith.dataset.labels import read_labels
-from recordsmith.dataset.locate import Paths, as_places, locate
-from recordsmith.errors import OptionError, RecordsmithError
+from recordsmith.dataset.locate import Paths, locate
+from recordsmith.errors import OptionError, option
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
-from recordsmith.reshaping.append_checks import (
-    append_history,
-    check_schemas_match,
-    merge_class_names,
-    merge_manifest,
-    renumber,
-    repeated_shard_notices,
-)
 from recordsmith.reshaping.copies import ShardCopies
 from recordsmith.reshaping.inputs import (
     Inputs,
@@ -57,12 +53,16 @@ from recordsmith.reshaping.inputs import (
     open_records,
 )
 from recordsmith.reshaping.plan import ReshardOptions, ReshardPlan, make_plan
-from recordsmith.sources import detect
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
 from recordsmith.summaries import Report
+from recordsmith.wire import Compression
+from recordsmith.words import first_of
 from recordsmith.work import Progress, Work, thread_count
 
 _VERSION = 1  # changes if the same inputs give other shards
+_NAMED = 5  # features in an error
+_NUMBERED = re.compile(r"(.*?)([0-9]+)-of-([0-9]+)(.*)", re.DOTALL)
+_REWRITE = "Rewrite the dataset with `recordsmith reshard` and append to the copy."
 
 
 @dataclass(repr=False)
@@ -140,8 +140,8 @@ def append(
 
     Raises:
         OptionError: `out` is not a dataset with a manifest; classes or kinds of features differ;
-            features are missing; shards are not numbered; the folder cannot be locked; `paths` is
-            data that was not packed yet.
+            features are missing; shards are not numbered; the folder cannot be locked; `paths` has
+            no TFRecord files.
         SourceError: the inputs have no records.
         CorruptDataError: an input is damaged, a shard is missing, or a file of class names
             contradicts the manifest. The dataset is unchanged.
@@ -159,12 +159,7 @@ def append(
             remedy="`recordsmith reshard` creates a dataset.",
         )
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
-    try:
-        inputs = find_inputs(paths, None, folder)
-    except OptionError as error:
-        if error.option == "paths":
-            _check_packed(paths, folder)
-        raise
+    inputs = find_inputs(paths, None, folder)
     if split is not None:
         inputs = _of_one_split(inputs, split)
     with locked_folder(folder, needs_lock=lock) as notices:
@@ -193,12 +188,12 @@ class _Job:
                     folder, note.fingerprint, (), earlier=manifest, base=note.base
                 ) as claimed:
                     finished = finish_publishing(claimed, note)
-                return AppendReport.from_manifest(folder, finished, append_history(finished)[-1])
+                return AppendReport.from_manifest(folder, finished, _append_history(finished)[-1])
             # another append, which has not renamed anything or is complete
             if manifest is not None and folder.store.can_rename:
                 publish_note_location(folder).delete()
         manifest = self._checked(manifest)
-        for step in append_history(manifest):
+        for step in _append_history(manifest):
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.from_manifest(folder, manifest, step)
                 report.is_new = False
@@ -209,7 +204,7 @@ class _Job:
         job = self._fingerprint(base)
         with writing(folder, job, files, earlier=manifest, base=base) as claimed:
             new = self._build(claimed, manifest, base, files)
-        return AppendReport.from_manifest(folder, new, append_history(new)[-1])
+        return AppendReport.from_manifest(folder, new, _append_history(new)[-1])
 
     def _checked(self, manifest: Manifest | None) -> Manifest:
         """Return the manifest if the dataset is complete."""
@@ -220,7 +215,7 @@ class _Job:
                 f"{self.folder} has no {MANIFEST_NAME}",
                 option="out",
                 value=str(self.folder),
-                remedy="Rewrite the dataset with `recordsmith reshard` and append to the copy.",
+                remedy=_REWRITE,
             )
         places = [self.folder / name for name in (LABELS_NAME, LABEL_MAP_NAME)]
         overwritten = {str(place) for place in places if place.exists()}
@@ -242,9 +237,9 @@ class _Job:
         old_names = manifest.class_names
         if old_names is None:
             old_names = read_labels(folder)
-        names, more = merge_class_names(old_names, inputs.class_names, folder)
+        names, more = _merge_class_names(old_names, inputs.class_names, folder)
         known = Schema.merged(list(inputs.schemas.values()))
-        check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing)
+        _check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing)
         job = self._fingerprint(base)
         records, notices = open_records(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
@@ -258,8 +253,7 @@ class _Job:
         results = copies.run(plan.shards, work)
         schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more]
-        notices += check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)
-        notices += repeated_shard_notices(manifest, results)
+        _check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)
         step = {
             "fingerprint": job,
             "base": base,
@@ -270,7 +264,7 @@ class _Job:
         }
         splits = [shard.split for shard in plan.shards]
         added = list(zip(splits, results, strict=True))
-        new = merge_manifest(manifest, added, renamed, names, step)
+        new = _merge_manifest(manifest, added, renamed, names, step)
         publish_dataset(
             folder,
             job,
@@ -310,25 +304,180 @@ class _Job:
             )
 
 
-def _check_packed(paths: Paths, out: Location) -> None:
-    """Raise OptionError if one of the paths is a folder of data that can be packed."""
-    for place in as_places(paths):
-        try:
-            candidate = detect(place).reading
-        except RecordsmithError:
-            continue
-        if candidate.format != "shards" and candidate.confidence:
-            raise OptionError(
-                f"{place} has no records yet but data to pack: {candidate.what}",
-                option="paths",
-                value=str(place),
-                remedy=f"Pack it with the options of the dataset first: `recordsmith pack {place} "
-                f"NEW --like {out}`, then append NEW. `recordsmith append --pack` does both.",
-            ) from None
-
-
 def _of_one_split(inputs: Inputs, split: str) -> Inputs:
     for shard in inputs.shards:
         shard.split = split
     schemas = {} if inputs.schema is None else {split: inputs.schema}
     return replace(inputs, splits=(split,), schemas=schemas)
+
+
+# -- schemas and classes ---------------------------------------------------------------------------
+
+
+def _merge_class_names(
+    old: ClassNames | None, new: ClassNames | None, folder: Location
+) -> tuple[ClassNames | None, list[str]]:
+    """Join the class names of a dataset and of appended records, and return them with notices."""
+    if old is None:
+        notice = (
+            "the class names of the appended records are ignored: the dataset has no class names"
+        )
+        return None, [] if new is None else [notice]
+    if new is None:
+        return old, ["the appended records have no class names; their labels are assumed equal"]
+    names = [*old, *[None] * (len(new) - len(old))]
+    for label, name in enumerate(new):
+        known = names[label]
+        if None not in (known, name) and known != name:
+            raise OptionError(
+                f"class {label} is {known!r:.80} in {folder} but {name!r:.80} in the appended "
+                "records",
+                option="paths",
+                value=name,
+                remedy="Give them the same numbers with `recordsmith edit` first.",
+            )
+        names[label] = name if known is None else known
+    return tuple(names), []
+
+
+def _check_schemas_match(old: Schema, new: Schema, *, allow_missing: bool) -> None:
+    """Check that appended records are of the same kinds, and lack no feature that all others have.
+
+    A schema with too many features is incomplete: only the features that it has are compared.
+    """
+    if not old.record_count or not new.record_count:
+        return
+    both = Schema.merged([old, new])
+    if both.payload == "mixed" and old.payload != "mixed":
+        raise OptionError(
+            f"the appended records are {new.payload}, those of the dataset {old.payload}",
+            option="paths",
+            value=new.payload,
+        )
+    for name, section in old.sections.items():
+        added = new.sections.get(name, {})
+        for key, feature in section.items():
+            if both.sections[name][key].kind == "mixed" != feature.kind:
+                raise OptionError(
+                    f"feature {key!r} is {feature.kind} in the dataset but {added[key].kind} in "
+                    "the appended records",
+                    option="paths",
+                    value=key,
+                    remedy="Drop or rename it with `recordsmith edit` first.",
+                )
+        lacking = {
+            key: new.record_count - (added[key].present if key in added else 0)
+            for key, feature in section.items()
+            if feature.present == old.record_count
+        }
+        lacking = {key: number for key, number in lacking.items() if number > 0}
+        if lacking and old.is_complete and new.is_complete and not allow_missing:
+            raise OptionError(
+                f"{max(lacking.values()):,} of {new.record_count:,} appended records lack features "
+                f"that all records of the dataset have: {first_of([*map(repr, lacking)], _NAMED)}",
+                option="paths",
+                value=next(iter(lacking)),
+                remedy="Pack them with the options of the dataset (`recordsmith pack --like`), or "
+                f"pass {option('allow_missing', True)}.",
+            )
+
+
+# -- manifest --------------------------------------------------------------------------------------
+
+
+def _merge_manifest(
+    manifest: Manifest,
+    added: Sequence[tuple[str, ShardResult]],
+    renamed: Mapping[str, str],
+    class_names: ClassNames | None,
+    step: Mapping[str, Any],
+) -> Manifest:
+    """Return the manifest of old and new shards.
+
+    Args:
+        added: the new shards, each with its split.
+        renamed: new names of existing shards, by old ones.
+        class_names: of the result.
+        step: the entry for the history.
+    """
+    splits = {
+        split: [replace(shard, file=renamed.get(shard.file, shard.file)) for shard in shards]
+        for split, shards in manifest.splits.items()
+    }
+    schemas: dict[str, list[Schema]] = {}
+    for split in splits:
+        schema = manifest.schema_of(split)
+        if schema is not None:
+            schemas[split] = [schema]
+    for split, result in added:
+        if split in schemas or split not in manifest.splits:
+            schemas.setdefault(split, []).append(result.schema)
+        splits.setdefault(split, []).append(result.entry)
+    return Manifest(
+        {split: tuple(shards) for split, shards in splits.items()},
+        Schema.merged([manifest.schema, *(result.schema for _, result in added)]),
+        {split: Schema.merged(parts) for split, parts in schemas.items()},
+        manifest.compression,
+        class_names,
+        # not the plan of the job that created the dataset, which would not reproduce this one
+        {
+            **manifest.provenance,
+            "fingerprint": step["fingerprint"],
+            "appended": [*_append_history(manifest), step],
+        },
+        formats=manifest.formats,
+    )
+
+
+def _append_history(manifest: Manifest) -> list[Mapping[str, Any]]:
+    """Return the history of appended records, the newest last."""
+    steps = manifest.provenance.get("appended")
+    return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+
+
+# -- names: `-of-00004` becomes `-of-00006` in all shards of a split -------------------------------
+
+
+def renumber(
+    files: Mapping[str, Sequence[str]], added: Mapping[str, int], compression: Compression
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return new names of existing shards by old ones, and the names of new shards by split.
+
+    New splits have the names that `pack` gives by default.
+    """
+    renamed: dict[str, str] = {}
+    new: dict[str, list[str]] = {}
+    for split, count in added.items():
+        old = files.get(split, ())
+        total = len(old) + count
+        if old:
+            names = _numbered_like(old, total, split)
+        else:
+            names = shard_files_by_split({split: total}, compression)[split]
+        renamed |= {a: b for a, b in zip(old, names, strict=False) if a != b}
+        new[split] = names[len(old) :]
+    existing = {name for names in files.values() for name in names}
+    names = [*renamed.values(), *(name for names in new.values() for name in names)]
+    taken = sorted(existing.intersection(names))
+    if taken or len(set(names)) < len(names):
+        raise _not_renumbered(f"two shards would get the name {(taken or names)[0]!r}", names[0])
+    return renamed, new
+
+
+def _numbered_like(old: Sequence[str], total: int, split: str) -> list[str]:
+    """Return as many names as `total` in the pattern of the old ones."""
+    match = _NUMBERED.fullmatch(old[0])
+
+    def names(count: int) -> list[str]:
+        assert match is not None
+        head, number, of, tail = match.groups()
+        return [f"{head}{n:0{len(number)}d}-of-{count:0{len(of)}d}{tail}" for n in range(count)]
+
+    if match is None or list(old) != names(len(old)):
+        problem = f"the shards of split {split!r} are not numbered consistently: {old[0]!r}"
+        raise _not_renumbered(problem, old[0])
+    return names(total)
+
+
+def _not_renumbered(problem: str, value: str) -> OptionError:
+    return OptionError(problem, option="out", value=value, remedy=_REWRITE)

@@ -1,29 +1,26 @@
 """Writes the new shards of a plan, each completely or not at all.
 
-Verified frames are written byte for byte. If images get tiles, records are rewritten in the blocks.
-Shards with changed or compressed records are read back and verified.
+Verified frames are written byte for byte. Shards with changed or compressed records are read back
+and verified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
-
-from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.building import Occurrences, ShardResult, complete_shard, survey_written
-from recordsmith.dataset import LocatedBlock, ShardWriter
+from recordsmith.buffers import Int64Array
+from recordsmith.building import ShardResult, complete_shard, survey_written
+from recordsmith.dataset import ShardWriter
 from recordsmith.errors import DataError
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs import InputRecords
 from recordsmith.reshaping.plan import ReshardedShard
-from recordsmith.reshaping.tiled_images import TiledImages
 from recordsmith.stores import Location
-from recordsmith.wire import Compression, RecordBlock
+from recordsmith.wire import Compression
 from recordsmith.work import Work
 
 Spans: TypeAlias = Callable[[ReshardedShard], Iterable[range | Int64Array]]
@@ -36,7 +33,6 @@ class ShardCopies:
 
     versions: a hash of the versions of the inputs.
     surveyed: the splits whose schemas are not known yet.
-    tiles: whether to divide JPEGs into tiles.
     trusting: whether to keep complete shards of an earlier run.
     """
 
@@ -48,7 +44,6 @@ class ShardCopies:
     versions: str
     surveyed: Collection[str]
     edits: Edits | None = None
-    tiles: bool = False
     trusting: bool = True
 
     def run(
@@ -83,9 +78,7 @@ class ShardCopies:
     def _write(self, shard: ReshardedShard, writer: ShardWriter, work: Work) -> ShardResult:
         """Write the records. The schema of the result is empty if not needed."""
         survey = SchemaSurvey()
-        notes: dict[str, Occurrences] = {}
-        is_copied = self.edits is None and not self.tiles
-        is_as_checked = is_copied and self.compression == "none"
+        is_as_checked = self.edits is None and self.compression == "none"
         is_surveyed = shard.split in self.surveyed
         records, bytes_in = self.records, 0
         spans = self.spans(shard)
@@ -93,10 +86,10 @@ class ShardCopies:
             block = located.block
             frames = block.frames()
             try:
-                if is_copied:
+                if self.edits is None:
                     writer.write_frames(frames, block.lengths)
                 else:
-                    for payloads in self._rewritten(located, notes):
+                    for payloads in self.edits.rewrite(block):
                         writer.write_slices(*payloads)
                 if is_surveyed and is_as_checked:
                     survey.update(block.buffer, block.starts, block.lengths)
@@ -115,32 +108,4 @@ class ShardCopies:
         else:
             written = survey_written(writer)
             schema = written if is_surveyed else schema
-        return ShardResult.from_writer(writer, schema, bytes_in, notes=notes)
-
-    def _rewritten(
-        self, located: LocatedBlock, notes: dict[str, Occurrences]
-    ) -> Iterator[tuple[memoryview, Int64Array]]:
-        """Yield the payloads of a block with edits and tiles, and note changes of images."""
-        if not self.tiles:
-            assert self.edits is not None
-            yield from self.edits.rewrite(located.block)
-            return
-        first = 0
-
-        def note(change: str, number: int) -> None:
-            location = self.records.place(located, first + number)
-            where = f"{location.path}, record {location.number}"
-            notes.setdefault(change, Occurrences()).add(where)
-
-        tiled = TiledImages(note)
-        for payloads in self._edited(located.block):
-            yield from tiled.rewrite(*payloads)
-            first += len(payloads[1])
-
-    def _edited(self, block: RecordBlock) -> Iterator[tuple[BytesLike, Int64Array, Int64Array]]:
-        """Yield the payloads of a block as (buffer, starts, lengths) in pieces, with edits."""
-        if self.edits is None:
-            yield block.buffer, block.starts, block.lengths
-        else:
-            for data, offsets in self.edits.rewrite(block):
-                yield data, offsets[:-1], np.diff(offsets)
+        return ShardResult.from_writer(writer, schema, bytes_in)

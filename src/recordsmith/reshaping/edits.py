@@ -19,8 +19,7 @@ import numpy as np
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import ClassNames
 from recordsmith.errors import DataError, OptionError, option, suggest_names
-from recordsmith.example import FeatureSchema, KeyAction, Rewriter, Schema, encode_example
-from recordsmith.example.keys import label_text_key
+from recordsmith.example import KeyAction, Rewriter, Schema, encode_example
 from recordsmith.example.payload import decode_key, encode_key
 from recordsmith.reshaping.recoding import (
     Recoder,
@@ -65,7 +64,7 @@ class Edits:
             add: values by name, as in `encode_example`, equal for all records. In
                 SequenceExamples they are added to the context.
             recode: a table of new values by old ones for each feature: a dict, or the path of a
-                CSV, TSV or JSON file with the columns old, new and optionally name.
+                CSV file with the columns old, new and optionally name.
 
         Raises:
             OptionError: they contradict each other, or a table is invalid.
@@ -194,8 +193,8 @@ class Edits:
         """Check against the schema of all records, before reading any.
 
         Raises:
-            OptionError: no record has a given feature; a new name exists; a table does not fit
-                its feature; class names would become wrong.
+            OptionError: no record has a given feature; a table does not fit its feature; class
+                names would become wrong.
         """
         if schema.payload in ("none", "mixed"):
             return
@@ -206,26 +205,11 @@ class Edits:
         for name in self.drop:
             if schema.is_complete and not any(self._matches(name, key) for key in known):
                 raise _unknown(name, known)
-        for section, features in schema.sections.items():
-            field = 2 if section == "feature_lists" else 1
-            self._check_section(field, features, schema.record_count)
         for key, table in self.recode.items():
             if key in known and known[key].kind in ("bytes", "float", "int64"):
                 table.for_kind(known[key].kind, key)
         staying = [key for key in known if self._dropped_by(key) is None]
         check_class_names(self.recode, schema, staying, class_names)
-
-    def _check_section(
-        self, field: int, features: Mapping[str, FeatureSchema], record_count: int
-    ) -> None:
-        """Check for conflicts that must occur in some record, from the schema alone."""
-        for key in self.add:
-            if key in features:
-                self._check_record([(field, encode_key(key))])
-        for old, new in self.rename.items():
-            pair = [features[key] for key in (old, new) if key in features]
-            if sum(feature.present for feature in pair) > record_count:
-                self._check_record([(field, encode_key(key)) for key in (old, new)])
 
     def _check_names(self) -> None:
         """Check for conflicts between the options."""
@@ -252,23 +236,6 @@ class Edits:
                 )
 
     # -- results -------------------------------------------------------------------------------
-
-    def notices(self, schema: Schema) -> list[str]:
-        """What should be known of the result; `schema` is that of all records after the edit."""
-        known = {key for part in schema.sections.values() for key in part}
-        notices = []
-        for key in self.recode:
-            text = label_text_key(key)
-            if text is None or text in self.recode or self._dropped_by(text) is not None:
-                continue
-            now = self.rename.get(text, text)
-            is_new = now == text and (text in self.add or text in self.rename.values())
-            if now in known and not is_new:
-                notices.append(
-                    f"{key!r} was recoded but {text!r} was not, so they may name different "
-                    "classes; recode or drop the texts as well"
-                )
-        return notices
 
     def class_names(self, names: ClassNames | None) -> ClassNames | None:
         """Return the class names after the edit: names follow recoded labels."""

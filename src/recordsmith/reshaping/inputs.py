@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,6 +40,7 @@ from recordsmith.dataset.locate import (
     split_names,
 )
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
+from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
 from recordsmith.dataset.splits import is_split_slice
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
@@ -246,25 +248,22 @@ def _common(values: Iterable[_Value | None]) -> _Value | None:
 def check_separate(out: Location, places: Sequence[Location]) -> None:
     """Raise OptionError if the output folder lies in an input folder or contains an input file."""
     for place in places:
-        if place.contains(out):
-            if not place.is_folder():
-                continue
-            if out.identity == place.identity:
-                same = "" if out == place else f" {place}"
-                raise _not_separate(out, f"is the input folder{same}")
-            raise _not_separate(out, f"lies in the input folder {place}")
-        parents = (place.parent.identity, place.identity.rpartition("/")[0])
-        if out.identity in parents and not place.is_folder():
-            raise _not_separate(out, f"contains the input file {place}")
-
-
-def _not_separate(out: Location, relation: str) -> OptionError:
-    return OptionError(
-        f"the output folder {out} {relation}",
-        option="out",
-        value=str(out),
-        remedy="Choose another folder.",
-    )
+        relation = ""
+        if place.is_folder() and place.contains(out):
+            is_same = out.identity == place.identity
+            relation = f"{'is' if is_same else 'lies in'} the input folder {place}"
+        elif not place.is_folder() and out.identity in (
+            place.parent.identity,
+            place.identity.rpartition("/")[0],
+        ):
+            relation = f"contains the input file {place}"
+        if relation:
+            raise OptionError(
+                f"the output folder {out} {relation}",
+                option="out",
+                value=str(out),
+                remedy="Choose another folder.",
+            )
 
 
 def _check_files(shards: Sequence[Shard], out: Location) -> None:
@@ -279,7 +278,7 @@ def _check_files(shards: Sequence[Shard], out: Location) -> None:
                 option="paths",
                 value=str(shard.location),
             )
-        check_separate(out, [shard.location])
+    check_separate(out, [shard.location for shard in shards])
 
 
 def _classes(paths: Sequence[Location], parts: Sequence[Located]) -> tuple[ClassNames | None, bool]:
@@ -307,12 +306,10 @@ def _classes(paths: Sequence[Location], parts: Sequence[Located]) -> tuple[Class
 
 
 def _difference(ours: ClassNames, theirs: ClassNames) -> str:
-    for label in range(max(len(ours), len(theirs))):
-        names = [names[label] if label < len(names) else None for names in (ours, theirs)]
-        if names[0] != names[1]:
-            shown = ["has no name" if name is None else f"is {name!r:.80}" for name in names]
-            return f"{label} {shown[0]} in the first and {shown[1]} in the second"
-    return f"the first has {len(ours)}, the second has {len(theirs)}"
+    pairs = zip_longest(ours, theirs)
+    label, pair = next((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1])
+    shown = ["has no name" if name is None else f"is {name!r:.80}" for name in pair]
+    return f"{label} {shown[0]} in the first and {shown[1]} in the second"
 
 
 def _schemas(parts: Sequence[Located]) -> dict[str, Schema]:
@@ -330,13 +327,15 @@ def _schemas(parts: Sequence[Located]) -> dict[str, Schema]:
 
 
 def _history(manifests: Iterable[Manifest]) -> list[Any]:
+    """Return the last steps of the provenance of the inputs, each without its own history."""
     steps: list[Any] = []
     for manifest in manifests:
         step = dict(manifest.provenance)
-        source = step.get("source")
-        if isinstance(source, Mapping) and isinstance(source.get("provenance"), list):
-            steps += source["provenance"]
-            step["source"] = {name: value for name, value in source.items() if name != "provenance"}
+        if isinstance(step.get("source"), Mapping):
+            source = dict(step["source"])
+            earlier = source.pop("provenance", [])
+            steps += earlier if isinstance(earlier, list) else []
+            step["source"] = source
         steps.append(step)
     return steps[-_MAX_STEPS:]
 
@@ -417,37 +416,24 @@ class InputRecords:
 
     def to_task(self, number: int) -> dict[str, Any]:
         """Return an input for a worker, without credentials."""
-        shard, info, unpacked = self._given[number], self._infos[number], self._unpacked.get(number)
+        shard, unpacked = self._given[number], self._unpacked.get(number)
+        size_bytes = self._infos[number].size_bytes
         return {
-            "location": str(shard.location.absolute()),
+            **shard_for_task(shard),
+            "entry": ShardEntry(shard.location.name, self.counts[number], size_bytes, 0),
             "unpacked": None if unpacked is None else str(unpacked.absolute()),
-            "split": shard.split,
-            "size_bytes": info.size_bytes,
-            "version": info.version,
-            "records": self.counts[number],
         }
 
     @classmethod
     def from_task(cls, documents: Sequence[Mapping[str, Any]], work: Work) -> InputRecords:
         """Open the inputs of a task, from `to_task` of each."""
-        shards, infos, unpacked = [], [], {}
-        for number, document in enumerate(documents):
-            location = as_place(document["location"])
-            info = ObjectInfo(location.key, document["size_bytes"], document["version"])
-            entry = ShardEntry(location.name, document["records"], info.size_bytes, 0)
-            is_plain = document["unpacked"] is None
-            if not is_plain:
-                unpacked[number] = as_place(document["unpacked"])
-            shards.append(
-                Shard(
-                    location,
-                    document["split"],
-                    entry=entry,
-                    compression="none" if is_plain else None,
-                    listed=info,
-                )
-            )
-            infos.append(info)
+        shards = [shard_from_task(document) for document in documents]
+        unpacked = {
+            number: as_place(document["unpacked"])
+            for number, document in enumerate(documents)
+            if document["unpacked"] is not None
+        }
+        infos = [shard.info() for shard in shards]
         return cls(shards, infos, unpacked, work)
 
     def location(self, number: int) -> Location:

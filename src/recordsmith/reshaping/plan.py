@@ -64,7 +64,6 @@ class ReshardOptions:
     splits: Mapping[str, float] | None = None
     where: Where | None = None
     edits: Edits | None = None
-    tiles: bool = False
     compression: str | None = None
     shard_names: str = DEFAULT_TEMPLATE
     keep_shards: bool = False

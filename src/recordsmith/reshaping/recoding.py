@@ -1,8 +1,7 @@
 """Recoding of feature values: tables of new values by old ones, and the class names that follow.
 
-A table is a dict, or a file with the columns old, new and name: CSV, TSV (detected by suffix or
-first line) or JSON, a list of objects with these keys or an object of new values by old ones. The
-old value `*` is the default for values without a row; with the new value `*`, they stay unchanged.
+A table is a dict, or a CSV file with the columns old, new and optionally name. The old value `*` is
+the default for values without a row; with the new value `*`, they stay unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import ClassNames, class_names_of
-from recordsmith.dataset.documents import json_of, kind_in_json, text_of
+from recordsmith.dataset.documents import text_of
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import (
     Schema,
@@ -30,16 +29,10 @@ from recordsmith.example import (
 )
 from recordsmith.example.keys import MASK, is_class_key
 from recordsmith.stores import Location, as_location, read_document
-from recordsmith.words import first_of
 
 TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | RecodeTable"
 
 _OTHERS = "*"
-_COLUMNS = frozenset(("old", "new", "name"))
-_EXPECTED_JSON = (
-    'new values by old ones, such as {"1": 10}, or a list of objects with old, new and optionally '
-    "name"
-)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 
 
@@ -130,17 +123,12 @@ class RecodeTable:
 
 
 def _read_rows(path: Location) -> Iterator[Row]:
-    data = read_document(path)
-    if path.suffix.lower() == ".json":
-        yield from _read_json_rows(data, path)
-        return
     try:
-        text = text_of(data)
+        text = text_of(read_document(path))
     except ValueError as error:
         raise _invalid(f"{path} is not a table: {error}", None) from None
     head = text.partition("\n")[0]
-    is_tabbed = path.suffix.lower() == ".tsv" or ("\t" in head and "," not in head)
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if is_tabbed else ",")
+    lines = csv.reader(io.StringIO(text, newline=""))
     try:
         columns = [cell.strip().lower() for cell in next(lines, [])]
         if not {"old", "new"} <= set(columns):
@@ -159,39 +147,13 @@ def _read_rows(path: Location) -> Iterator[Row]:
         raise _invalid(f"{path}, line {lines.line_num}: {error}", None) from None
 
 
-def _read_json_rows(data: bytes, path: Location) -> Iterator[Row]:
-    try:
-        document = json_of(data, with_keys_once=True)
-    except ValueError as error:
-        raise _invalid(f"{path} is not a table: {error}", None) from None
-    if isinstance(document, dict):
-        for old, new in document.items():
-            if isinstance(new, (dict, list)):  # another kind of document
-                problem = f"{path} is not a table: {old!r:.50} is {kind_in_json(new)}"
-                raise _invalid(problem, old, _EXPECTED_JSON)
-            yield Row(old, _cell(new, f"{path}: the new value of {old!r:.50}"), None, str(path))
-        return
-    if not isinstance(document, list):
-        problem = f"{path} is not a table: it is {kind_in_json(document)}"
-        raise _invalid(problem, None, _EXPECTED_JSON)
-    for number, item in enumerate(document):
-        where = f"{path}, row {number}"
-        if not isinstance(item, dict) or not {"old", "new"} <= item.keys() <= _COLUMNS:
-            keys = f" with {first_of(list(item), 3)}" if isinstance(item, dict) and item else ""
-            raise _invalid(f"{where} is {kind_in_json(item)}{keys}", None, _EXPECTED_JSON)
-        name = item.get("name")
-        if name is not None and not isinstance(name, str):
-            raise _invalid(f"{where}: the name is {name!r:.50}", name, "text")
-        yield Row(_cell(item["old"], where), _cell(item["new"], where), name or None, where)
-
-
 def _cell(value: Any, where: str) -> int | str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise _invalid(f"{where}: found {kind_in_json(value)}", None, "an integer or text")
+        raise _invalid(f"{where}: found {type(value).__name__}", None, "an integer or text")
     return int(value)
 
 
@@ -310,7 +272,6 @@ def check_class_names(
         return
     schema.check_complete("the features with class labels are unknown")
     first, table = next(iter(recoded.items()))
-    _check_numbers(table, names)
     for key in sorted(staying):
         is_mask = key == MASK
         if not (is_mask or is_class_key(key)):
@@ -342,21 +303,3 @@ def _moved_names(table: RecodeTable, names: ClassNames) -> dict[int, str]:
         if label in old_names and (new := recoding.new(label)) is not None:
             moved.setdefault(new, old_names[label])
     return {label: name for label, name in moved.items() if label >= 0}
-
-
-def _check_numbers(table: RecodeTable, names: ClassNames) -> None:
-    """Check that no class with a name gets a negative label."""
-    try:
-        recoding = table.for_kind("int64", "label")
-    except OptionError:  # the labels are text
-        return
-    moved = [(name, recoding.new(label)) for label, name in enumerate(names)]
-    moved += [(row.name, int(row.new)) for row in table.rows if row.new != _OTHERS]
-    for name, new in moved:
-        if name is not None and isinstance(new, int) and new < 0:
-            raise OptionError(
-                f"class {name!r:.80} would get the label {new}",
-                option="recode",
-                value=new,
-                expected="0 or more for classes with names",
-            )

@@ -22,7 +22,6 @@ from recordsmith.building import (
     files_to_replace,
     locked_folder,
     make_manifest,
-    merge_notes,
     note_files,
     publish_dataset,
     writing,
@@ -35,7 +34,6 @@ from recordsmith.errors import (
     OptionError,
     located,
     option,
-    with_options,
 )
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.copies import ShardCopies
@@ -62,7 +60,6 @@ from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
 from recordsmith.where import parse_where
-from recordsmith.words import note_text
 from recordsmith.work import Progress, Work, thread_count
 
 
@@ -126,7 +123,6 @@ def reshard(
     splits: Mapping[str, float] | None = None,
     where: str | None = None,
     edits: Edits | None = None,
-    tiles: bool = False,
     compression: str | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
     overwrite: bool = False,
@@ -134,7 +130,7 @@ def reshard(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ReshardReport:
-    """Rewrite the records of TFRecord files to new shards, byte for byte without edits and tiles.
+    """Rewrite the records of TFRecord files to new shards, byte for byte without edits.
 
     Applies `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
 
@@ -155,8 +151,6 @@ def reshard(
         splits: names and shares of new random splits; None for the existing ones.
         where: only records that match, such as "image/class/label in (1, 2)".
         edits: features to drop, rename, add or recode.
-        tiles: divide baseline JPEGs into tiles without loss, so that crops decode faster. Images
-            that cannot be divided are kept and reported.
         compression: compression of the shards: none, gzip or zlib; None for that of the inputs if
             all are equal, else none.
         shard_names: pattern of the shard names, with {split}, {shard} and {shards}.
@@ -190,7 +184,6 @@ def reshard(
         splits=splits,
         where=None if where is None else parse_where(where),
         edits=edits,
-        tiles=tiles,
         compression=compression,
         shard_names=shard_names,
     )
@@ -227,10 +220,10 @@ def edit(
         rename: features to rename. New names by old ones.
         add: values by name, equal for all records, as in `encode_example`. In SequenceExamples they
             are added to the context.
-        recode: a table of new values by old ones for each feature: a dict, or the path of a CSV,
-            TSV or JSON file with the columns old, new and optionally name. The old value `*` is the
-            default for values without a row; the new value `*` leaves those unchanged. Class names
-            follow recoded labels.
+        recode: a table of new values by old ones for each feature: a dict, or the path of a CSV
+            file with the columns old, new and optionally name. The old value `*` is the default for
+            values without a row; the new value `*` leaves those unchanged. Class names follow
+            recoded labels.
         where: only records that match, such as "image/class/label in (1, 2)".
         split: only this split, or part of one: train, train[:80%]. None for all.
         shards: number of shards of each split; None for as many as before. A dict has a number for
@@ -394,7 +387,6 @@ class _Job:
             inputs.versions(),
             plan.pools.keys() - known.keys(),
             options.edits,
-            options.tiles,
             trusting=not self.overwrite,
         )
         if self.engine is None:
@@ -439,7 +431,7 @@ class _Job:
     def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:
         """Return the schemas of unchanged splits, if known from manifests."""
         options = self.options
-        if options.edits is not None or options.tiles or options.splits is not None:
+        if options.edits is not None or options.splits is not None:
             return {}
         return {
             split: schema
@@ -485,12 +477,6 @@ class _Job:
             for section in manifest.schema.sections.values()
             for key, feature in section.items()
             if feature.kind == "mixed"
-        ]
-        if edits is not None:
-            notices += edits.notices(manifest.schema)
-        notices += [
-            note_text(noted.count, with_options(what))
-            for what, noted in merge_notes(result.notes for result in results).items()
         ]
         if manifest.schema.omission is not None:
             notices.append(manifest.schema.omission)

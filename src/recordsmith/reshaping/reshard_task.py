@@ -41,7 +41,6 @@ def _tasks(copies: ShardCopies, shards: Sequence[ReshardedShard]) -> Iterator[Ta
         "compression": copies.compression,
         "versions": copies.versions,
         "edits": copies.edits,
-        "tiles": copies.tiles,
         "trusting": copies.trusting,
     }
     for number, shard in enumerate(shards):
@@ -96,7 +95,6 @@ def run_task(content: dict[str, Any]) -> ShardResult:
         content["versions"],
         [shard.split] if content["is_surveyed"] else [],
         content["edits"],
-        content["tiles"],
         content["trusting"],
     )
     (result,) = copies.run([shard], work, checks_inputs=True)

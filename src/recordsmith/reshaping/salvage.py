@@ -1,16 +1,14 @@
 """`recordsmith.salvage`: recover intact records from damaged shards.
 
 Each shard becomes one of the same name in a new folder, with every record whose checksums match.
-All shards appear together when they are written and synced. The damaged files are only read. The
-report is saved in the hidden folder, so that a rerun can return it.
+All shards appear together when they are written and synced. The damaged files are only read.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from recordsmith.building import (
@@ -18,7 +16,6 @@ from recordsmith.building import (
     ShardResult,
     check_folder,
     clean_up,
-    clean_up_after_kill,
     existing_dataset,
     files_to_replace,
     locked_folder,
@@ -29,27 +26,24 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest
 from recordsmith.dataset.locate import Located, Paths, as_places, locate
-from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import (
     CorruptDataError,
     DataError,
     Defect,
-    FileAccessError,
     OptionError,
     SourceError,
     accessing,
 )
 from recordsmith.reshaping.inputs import check_separate, fingerprint
-from recordsmith.reshaping.shard_recovery import FaultTolerantFile, SalvagedShard, recover_shard
+from recordsmith.reshaping.shard_recovery import SalvagedShard, recover_shard
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import Location, PlaceLike, as_folder, read_note, write_atomically
+from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.summaries import Report
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 from recordsmith.words import first_of
 from recordsmith.work import Progress, Work, thread_count
 
 _NAMED = 5  # files in a message
-_NOTE_NAME = "salvage.json"
 _NOT_IN_NAMES = re.compile(r"[/\\:\0]")
 
 
@@ -61,7 +55,6 @@ class SalvageReport(Report):
     shards: the results of all shards.
     missing: a message for each missing shard.
     notices: other defects of the dataset, which were ignored.
-    is_new: False if this is the report of an earlier run.
     """
 
     _shown = ("record_count", "expected_count", "lost_bytes")
@@ -70,7 +63,6 @@ class SalvageReport(Report):
     shards: list[SalvagedShard] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    is_new: bool = True
 
     @property
     def record_count(self) -> int:
@@ -130,7 +122,7 @@ def salvage(
 
     Returns:
         A report of recovered, lost and repaired records by shard. A shard without intact records
-        has no file in `out`. If the same job ran before, its report.
+        has no file in `out`. If the same job ran before, it runs again.
 
     Raises:
         CorruptDataError: not-a-tfrecord, missing-shard: no record can be recovered. Nothing is
@@ -158,9 +150,6 @@ def salvage(
             has_label_map=job.has_label_map,
             overwrite=overwrite,
         )
-        if earlier is not None and not overwrite and job.load_report():
-            clean_up_after_kill(folder)
-            return job.report
         with writing(folder, job.fingerprint, (), overwrite=overwrite, earlier=earlier) as claimed:
             clean_up(claimed)
             note_files(claimed, job.names)
@@ -172,16 +161,7 @@ def salvage(
                 has_label_map=job.has_label_map,
                 replaced=files_to_replace(claimed, list(manifest.splits), earlier),
             )
-            job.save_report(claimed)
     return job.report
-
-
-@dataclass(frozen=True)
-class _SavedReport:
-    """The results of all shards, as they are saved; paths of the inputs are private."""
-
-    fingerprint: str
-    shards: list[SalvagedShard]
 
 
 @dataclass
@@ -216,35 +196,6 @@ class _Salvage:
             files.append((shard.location.identity, *known, info.size_bytes, info.version))
         missing = [(missing.split, missing.location.name) for missing in located.missing]
         return fingerprint(["salvage", files, missing, self.compression, located.class_names])
-
-    def save_report(self, folder: Location) -> None:
-        """Save the results of all shards for `load_report`."""
-        import msgspec  # only jobs that write need it
-
-        shards = [replace(shard, path="") for shard in self.report.shards]
-        # unlike msgspec, json writes names that are not UTF-8
-        saved = msgspec.to_builtins(_SavedReport(self.fingerprint, shards))
-        note = json.dumps(saved, separators=(",", ":"))
-        write_atomically(folder / INTERNAL_FOLDER / _NOTE_NAME, note.encode())
-
-    def load_report(self) -> bool:
-        """Load the report of an earlier run of this job; return whether there is one."""
-        import msgspec
-
-        try:
-            data = read_note(self.folder / INTERNAL_FOLDER / _NOTE_NAME)
-            saved = msgspec.convert(json.loads(data), _SavedReport)
-        except (FileAccessError, msgspec.MsgspecError, ValueError, RecursionError):
-            return False
-        shards = self.located.shards
-        if saved.fingerprint != self.fingerprint or len(saved.shards) != len(shards):
-            return False
-        self.report.shards = [
-            replace(result, path=str(shard.location), split=shard.split)
-            for shard, result in zip(shards, saved.shards, strict=True)
-        ]
-        self.report.is_new = False
-        return True
 
     def run(self, folder: Location) -> list[ShardResult | None]:
         """Recover all shards into a folder; a result is None for a shard without intact records."""
@@ -321,7 +272,7 @@ def _common_compression(located: Located) -> Compression:
     heads: Counter[Compression] = Counter()
     for shard in located.shards:
         with shard.location.open_read() as file, accessing(shard.location):
-            head = FaultTolerantFile(file).read(HEAD_BYTES) or b""
+            head = file.read(HEAD_BYTES)
         heads[detect_compression(head)] += bool(head)
     return heads.most_common(1)[0][0] if heads else "none"
 

@@ -1,14 +1,12 @@
 """Recovers the intact records of one damaged shard.
 
-Skips what cannot be read or decompressed, searches for frames whose two checksums match, and writes
+Skips what cannot be decompressed, searches for frames whose two checksums match, and writes
 them byte for byte. The written shard is read back.
 """
 
 from __future__ import annotations
 
-import errno
-import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, cast
@@ -16,7 +14,7 @@ from typing import Any, BinaryIO, Literal, cast
 from recordsmith.building import ShardResult, open_partial_shard, survey_written
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import Defect, accessing, located
+from recordsmith.errors import accessing, located
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location
 from recordsmith.stores.local.scratch import ScratchFile
@@ -31,12 +29,9 @@ from recordsmith.wire import (
     inflate_damaged_stream,
     recover,
 )
-from recordsmith.wire.compression import ByteStream
 
 MAX_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""
-
-_STEP_BYTES = 4096  # the block size of disks and file systems
 
 
 @dataclass
@@ -52,8 +47,8 @@ class SalvagedShard:
     lost: byte ranges without intact records, at most MAX_LISTED; in the decompressed data if the
         file is compressed.
     lost_count, lost_bytes: number and total size of all these ranges.
-    breaks: ranges of the file that cannot be read or decompressed, at most MAX_LISTED; an empty
-        range at the end of the file means that the end mark is missing.
+    breaks: ranges of the file that cannot be decompressed, at most MAX_LISTED; an empty range at
+        the end of the file means that the end mark is missing.
     repairs: fixed bits, at most MAX_LISTED.
     repair_count: number of fixed bits.
     problem: why no record could be recovered; otherwise empty.
@@ -90,11 +85,6 @@ class SalvagedShard:
         if len(self.lost) < MAX_LISTED:
             self.lost.append(lost)
 
-    def add_unreadable(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Add ranges that the disk cannot read."""
-        self.breaks += [LostBytes(*span, Defect.UNREADABLE_SHARD) for span in ranges]
-        self.breaks = sorted(self.breaks)[:MAX_LISTED]
-
     def add_repair(self, repair: Repair) -> None:
         self.repair_count += 1
         if len(self.repairs) < MAX_LISTED:
@@ -103,56 +93,6 @@ class SalvagedShard:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict."""
         return fields_to_json(self)
-
-
-class FaultTolerantFile(io.RawIOBase):
-    """A seekable view of a file on a failing disk, with zeros in place of unreadable blocks.
-
-    Zeros are never a valid record, so the records around them can be recovered. Only read errors
-    are handled; other errors are raised. Does not close the file.
-
-    unreadable: ranges [start, stop) that were read as zeros, in order of reading.
-    """
-
-    def __init__(self, file: ByteStream) -> None:
-        self._file = file
-        self.unreadable: list[tuple[int, int]] = []
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def readinto(self, target: bytearray | memoryview) -> int:  # type: ignore[override]
-        view = memoryview(target).cast("B")
-        start = self._file.tell()
-        block = view[: _STEP_BYTES - start % _STEP_BYTES]
-        for piece in (view, block):
-            self._file.seek(start)
-            try:
-                return cast(int, self._file.readinto(piece))  # type: ignore[union-attr]
-            except OSError as error:
-                if error.errno != errno.EIO:
-                    raise
-        count = min(len(block), max(0, self._file.seek(0, io.SEEK_END) - start))
-        block[:count] = bytes(count)
-        self._file.seek(start + count)
-        self._add_unreadable(start, start + count)
-        return count
-
-    def _add_unreadable(self, start: int, stop: int) -> None:
-        if any(known <= start and stop <= end for known, end in self.unreadable):
-            return  # known from an earlier read
-        if self.unreadable and self.unreadable[-1][1] == start:
-            start = self.unreadable.pop()[0]
-        self.unreadable.append((start, stop))
 
 
 def recover_shard(
@@ -178,8 +118,7 @@ def recover_shard(
         stack.enter_context(accessing(shard.location))
         stack.enter_context(located(shard.location))
         salvaged.size_bytes = opened.size_bytes
-        tolerant = FaultTolerantFile(opened)
-        file = cast(BinaryIO, tolerant)
+        file = cast(BinaryIO, opened)
         head = file.read(HEAD_BYTES)
         salvaged.compression = detect_compression(head)
         if salvaged.compression == "none":
@@ -188,7 +127,6 @@ def recover_shard(
             stream, advance_copy = _inflate(file, salvaged, folder, advance), _ignore
         writer = stack.enter_context(open_partial_shard(folder, name, compression))
         _copy(stream, writer, salvaged, advance_copy)
-        salvaged.add_unreadable(tolerant.unreadable)
         salvaged.record_count = writer.record_count
         is_damaged = salvaged.lost_count or salvaged.breaks or expected
         if not writer.record_count and expected != 0 and is_damaged:
@@ -229,7 +167,8 @@ def _inflate(
     reported = 0
     for piece in inflate_damaged_stream(file, compression):
         if isinstance(piece, LostBytes):
-            salvaged.breaks.append(piece)
+            if len(salvaged.breaks) < MAX_LISTED:
+                salvaged.breaks.append(piece)
             continue
         spool.append(piece)
         reached = file.tell()

@@ -169,8 +169,6 @@ class HuggingFace:
         class_names = listing.class_names
         samples = copy.copy(listing.samples)
         assert isinstance(samples, SampleTable)
-        if class_names is None and label is None:
-            class_names = chosen.class_names_of_lists()
         if chosen.boxes is not None:
             if class_names not in (None, chosen.boxes.class_names):
                 raise SourceError(
@@ -292,7 +290,7 @@ class HuggingFaceReader:
 class _Chosen:
     """What the columns of a dataset are used for.
 
-    class_names: of columns with a class in each row; list_class_names: of lists of classes.
+    class_names: of columns with a class in each row.
     others: other columns of images.
     """
 
@@ -301,14 +299,8 @@ class _Chosen:
     label: str | None = None
     boxes: _BoxColumns | None = None
     class_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    list_class_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     others: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-
-    def class_names_of_lists(self) -> tuple[str, ...] | None:
-        """The class names that all lists of classes have; None if they differ."""
-        names = {*self.list_class_names.values()}
-        return names.pop() if len(names) == 1 else None
 
 
 class _Stream:
@@ -390,10 +382,9 @@ class _Stream:
         """Yield the rows of one part as pyarrow.Tables."""
         has_images = '"Image"' in dumps(_features_of(part))
         at_once = _IMAGES_AT_ONCE if has_images else _ROWS_AT_ONCE
-        inner = getattr(part, "_ex_iterable", None)
-        is_arrow = inner is None or getattr(inner, "iter_arrow", None) is not None
         tables = part.with_format("arrow").iter(batch_size=at_once)
-        if not is_arrow and part.features is not None:
+        inner = getattr(part, "_ex_iterable", None)
+        if part.features is not None and not getattr(inner, "iter_arrow", inner is None):
             # of a Python generator: `datasets` infers the types of each batch and fails where they
             # differ
             schema = part.features.arrow_schema
@@ -431,12 +422,11 @@ class _Stream:
 def _table_of(pa: Any, columns: Mapping[str, Any], schema: Any) -> Any:
     """A pyarrow.Table of columns of Python values; extension types become their storage."""
     arrays = []
-    for field_ in schema:
-        is_extension = isinstance(field_.type, pa.BaseExtensionType)
-        stored = field_.type.storage_type if is_extension else field_.type
-        values = columns[field_.name]
-        if is_extension:  # of arrays
+    for column in schema:
+        values, stored = columns[column.name], column.type
+        if isinstance(stored, pa.BaseExtensionType):  # of arrays
             values = [None if value is None else np.asarray(value).tolist() for value in values]
+            stored = stored.storage_type
         arrays.append(pa.array(values, stored))
     return pa.Table.from_arrays(arrays, names=schema.names, metadata=schema.metadata)
 
@@ -488,23 +478,25 @@ def _choose(
     columns: Sequence[FlatColumn], options: Mapping[str, str | None], *, boxes: bool
 ) -> _Chosen:
     """Choose the columns of images, masks, classes and boxes."""
-    chosen = _Chosen()
     by_name = {column.name: column for column in columns}
+    images = [c.name for c in columns if c.feature.get("_type") == "Image" and not c.is_list]
+    mask, label = options["mask_column"], options["label_column"]
     for name, value in options.items():
-        if value is not None and value not in by_name:
+        known = images if name in ("image_column", "mask_column") else list(by_name)
+        if value is not None and value not in known:
             raise OptionError(
-                f"the dataset has no column {value!r}",
+                f"the dataset has no column {value!r}"
+                if value not in by_name
+                else f"column {value!r} has no images",
                 option=name,
                 value=value,
-                expected=f"one of {join_names(by_name, 'or')}",
+                expected=f"one of {join_names(known, 'or')}" if known else "a column of images",
             )
-    images = [c.name for c in columns if c.feature.get("_type") == "Image" and not c.is_list]
-    chosen.mask = options["mask_column"]
-    others = [name for name in images if name != chosen.mask]
-    chosen.image = _image_column(others, options["image_column"])
-    if chosen.mask is None and _MASK_NAME in images and chosen.image not in (None, _MASK_NAME):
+    chosen = _Chosen(mask=mask, label=label)
+    chosen.image = _image_column([n for n in images if n != mask], options["image_column"])
+    if mask is None and _MASK_NAME in images and chosen.image not in (None, _MASK_NAME):
         chosen.mask = _MASK_NAME
-    if chosen.mask is not None and (chosen.mask not in images or chosen.image is None):
+    if chosen.mask is not None and chosen.image is None:
         raise OptionError(
             f"column {chosen.mask!r} is not a mask of an image",
             option="mask_column",
@@ -516,22 +508,23 @@ def _choose(
         chosen.notices.append(
             f"images of other columns stored as encoded bytes: {join_names(chosen.others)}"
         )
+    of_lists: dict[str, tuple[str, ...]] = {}
     for column in columns:
         if column.feature.get("_type") == "ClassLabel":
             names = tuple(column.feature["names"])
-            (chosen.list_class_names if column.is_list else chosen.class_names)[column.name] = names
-    _choose_boxes(chosen, by_name, required=boxes)
-    chosen.label = options["label_column"]
-    if chosen.label is None and _LABEL_NAME in chosen.class_names:
+            (of_lists if column.is_list else chosen.class_names)[column.name] = names
+    _choose_boxes(chosen, by_name, of_lists, required=boxes)
+    if label is None and _LABEL_NAME in chosen.class_names:
         chosen.label = _LABEL_NAME
-    elif chosen.label is None and len(chosen.class_names) == 1:
+    elif label is None and len(chosen.class_names) == 1:
         (chosen.label,) = chosen.class_names
-    listed = chosen.list_class_names
-    kept = chosen.class_names_of_lists() if chosen.label is None else None
-    lost = [name for name in chosen.class_names if name != chosen.label]
-    lost += [] if kept else [n for n in listed if chosen.boxes is None or n != chosen.boxes.labels]
     used = chosen.class_names.get(chosen.label or "")
-    lost = [name for name in lost if (chosen.class_names | listed)[name] != used]
+    of_boxes = None if chosen.boxes is None else chosen.boxes.labels
+    lost = [
+        name
+        for name, names in (chosen.class_names | of_lists).items()
+        if name not in (chosen.label, of_boxes) and names != used
+    ]
     if lost:
         chosen.notices.append(
             f"class names of some columns were dropped: {join_names(lost)}; label_column chooses "
@@ -542,13 +535,6 @@ def _choose(
 
 def _image_column(names: Sequence[str], given: str | None) -> str | None:
     """The column that an option names, the usual one, or the only one; None if there is none."""
-    if given is not None and given not in names:
-        raise OptionError(
-            f"column {given!r} has no images",
-            option="image_column",
-            value=given,
-            expected=f"one of {join_names(names, 'or')}" if names else "a column of images",
-        )
     if given is not None or _IMAGE_NAME in names:
         return given or _IMAGE_NAME
     if len(names) > 1:
@@ -561,13 +547,19 @@ def _image_column(names: Sequence[str], given: str | None) -> str | None:
     return names[0] if names else None
 
 
-def _choose_boxes(chosen: _Chosen, columns: Mapping[str, FlatColumn], *, required: bool) -> None:
+def _choose_boxes(
+    chosen: _Chosen,
+    columns: Mapping[str, FlatColumn],
+    of_lists: Mapping[str, tuple[str, ...]],
+    *,
+    required: bool,
+) -> None:
     """Find the columns of boxes and of the classes of the same objects."""
     pairs = [
         _BoxColumns(name, labels, names)
         for name, column in columns.items()
         if name.rpartition("/")[2] in _BOX_NAMES and column.is_list
-        for labels, names in chosen.list_class_names.items()
+        for labels, names in of_lists.items()
         if labels.rpartition("/")[0] == name.rpartition("/")[0]
     ]
     if required and (len(pairs) != 1 or chosen.image is None):

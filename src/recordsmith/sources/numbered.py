@@ -1,4 +1,4 @@
-"""Samples of listings that may have millions: created on access from arrays, or listed again."""
+"""Samples of listings that may have millions: created on access from arrays."""
 
 from __future__ import annotations
 
@@ -132,17 +132,6 @@ class Names(LazySequence[str]):
         return [str(name, "utf-8", "surrogateescape") for name in self.encoded[numbers].views()]
 
 
-class StoredReferences:
-    """References of any kind, held as JSON; those of samples without one are empty."""
-
-    def __init__(self, documents: BytesArray) -> None:
-        self.documents = documents
-
-    def __call__(self, number: int) -> Mapping[str, Any] | None:
-        document = bytes(self.documents[number])
-        return json.loads(document) if document else None
-
-
 class SampleTable(LazySequence[Sample]):
     """The samples of a listing in arrays, which are kept as they are given.
 
@@ -223,68 +212,10 @@ def _name_of(coding: Coding, number: int) -> str | None:
     return names[place] if place >= 0 else None
 
 
-class RelistedSamples(LazySequence[Sample]):
-    """Samples that are listed again each time they are iterated, so that none is held.
-
-    The length, an index and comparisons collect them once into arrays.
-    """
-
-    def __init__(self, walk: Callable[[], Iterator[Sample]]) -> None:
-        """`walk` yields all samples, the same at each call."""
-        self._walk = walk
-        self._table: SampleTable | None = None
-
-    def __iter__(self) -> Iterator[Sample]:
-        return self._walk() if self._table is None else iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self.collected())
-
-    def _item(self, number: int) -> Sample:
-        return self.collected()[number]
-
-    def collected(self) -> SampleTable:
-        """All samples in arrays: about 32 bytes each in addition to names and references."""
-        if self._table is None:
-            self._table = _collect(self._walk())
-        return self._table
-
-
-class LazyNotices(LazySequence[str]):
-    """Notices of a listing, which are known when all samples were listed."""
-
-    def __init__(self, samples: RelistedSamples, make: Callable[[], Sequence[str]]) -> None:
-        """`make` returns the notices after the samples were iterated."""
-        self._samples = samples
-        self._make = make
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None
-
-    def __repr__(self) -> str:
-        return repr(self._all())
-
-    def _item(self, number: int) -> str:
-        return self._all()[number]
-
-    def _all(self) -> Sequence[str]:
-        self._samples.collected()
-        return self._make()
-
-
 def collect(samples: Iterable[Sample]) -> SampleTable:
     """Return samples in arrays; those that are in arrays already are not copied."""
     if isinstance(samples, SampleTable):
         return samples
-    return samples.collected() if isinstance(samples, RelistedSamples) else _collect(samples)
-
-
-def _collect(samples: Iterable[Sample]) -> SampleTable:
     names, references = bytearray(), bytearray()
     name_ends, reference_ends = array("q", [0]), array("q", [0])
     sizes, versions = array("q"), array("q")
@@ -305,6 +236,11 @@ def _collect(samples: Iterable[Sample]) -> SampleTable:
         has_versions &= sample.version is not None
         versions.append(sample.version or 0)
     documents = BytesArray(references, np.frombuffer(reference_ends, np.int64))
+
+    def reference(number: int) -> Mapping[str, Any] | None:
+        document = bytes(documents[number])
+        return json.loads(document) if document else None
+
     return SampleTable(
         Names(BytesArray(names, np.frombuffer(name_ends, np.int64))),
         np.frombuffer(sizes, np.int64),
@@ -312,7 +248,7 @@ def _collect(samples: Iterable[Sample]) -> SampleTable:
         splits=_coding(splits, of_split),
         groups=_coding(groups, of_group),
         version=np.frombuffer(versions, np.int64) if has_versions else None,
-        references=StoredReferences(documents) if references else None,
+        references=reference if references else None,
     )
 
 

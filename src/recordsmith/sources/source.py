@@ -157,8 +157,7 @@ class Listing:
     """The samples and classes of a source.
 
     samples: in an order that depends only on the data. A sequence; those of sources with very many
-        samples create each sample when it is accessed (`SampleTable`), or list again each time
-        they are iterated (`RelistedSamples`).
+        samples create each sample when it is accessed (`SampleTable`).
     reader: reads them.
     class_names: index = label; None if there are no classes. A label without a name (gaps, and 0
         where labels start at 1) is None in the tuple.

@@ -11,7 +11,6 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
-from recordsmith.reports import Place
 
 YMIN, XMIN, YMAX, XMAX = BOX
 
@@ -65,7 +64,7 @@ def test_numbers_and_sizes(
         for share, value in numbers.sample.quantiles.items():
             wanted = np.quantile(expected, share, method="inverted_cdf")
             assert value == pytest.approx(wanted, rel=1e-5)
-    assert (found.degenerate, found.outside, found.mismatched, found.place) == (0, 0, 0, None)
+    assert (found.degenerate, found.outside, found.mismatched) == (0, 0, 0)
 
 
 def test_sizes_in_pixels_are_those_of_coco(write, tmp_path: Path) -> None:
@@ -107,9 +106,8 @@ def test_invalid_boxes(write, tmp_path: Path) -> None:
     assert boxes.areas.count == 4
     assert boxes.per_image.count == 5
     assert (boxes.small, boxes.medium, boxes.large) == (0, 0, 0)
-    assert boxes.place == Place(str(path), 1)
     (finding,) = (each for each in found.findings if each.kind == "invalid-boxes")
-    assert finding.places == (boxes.place,)
+    assert finding.text.startswith("of 7 boxes, 3 without area; 1 beyond the image")
 
 
 @pytest.mark.filterwarnings("error")
@@ -134,17 +132,6 @@ def test_numbers_beyond_reason(write, tmp_path: Path) -> None:
 @pytest.mark.parametrize("record", [{"a": 1}, {"image/object/class/label": [1]}])
 def test_no_boxes(write, tmp_path: Path, record: dict[str, Any]) -> None:
     assert rs.stats(write(tmp_path / "a.tfrecord", [record])).boxes is None
-
-
-def test_boxes_in_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
-    """There are more Examples with boxes than records."""
-    message = reference.messages().ExampleListWithContext()
-    for _ in range(3):
-        message.examples.add().ParseFromString(rs.encode_example(boxes_of((0, 0, 1, 1))))
-    found = rs.stats(write(tmp_path / "a.tfrecord", [message.SerializeToString()])).boxes
-    assert found is not None
-    assert found.per_image.sample is not None
-    assert (found.count, found.per_image.sample.top) == (3, ((1, 3),))
 
 
 def test_boxes_that_are_not_floats(write, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ import recordsmith as rs
 from recordsmith.examining.stats import record_builder
 from recordsmith.examining.stats.feature_stats import FeatureStats
 from recordsmith.image import channel_count, probe_image
-from recordsmith.reports import Place
 
 small = st.lists(st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=4)
 floats = st.lists(st.floats(width=32), max_size=4)
@@ -223,38 +222,13 @@ def test_sequence_examples(write, tmp_path: Path) -> None:
     assert found.to_json()["features"] == {}
 
 
-def test_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
-    """The Examples in a list are counted like records."""
-    payloads, inner = [], []
-    for number in range(12):
-        message = reference.messages().ExampleListWithContext()
-        message.context.features.feature["query"].bytes_list.value.append(b"%d" % (number % 5))
-        for rank in range(number % 4):
-            features = message.examples.add().features.feature
-            features["score"].float_list.value.append(number + rank / 4)
-            if rank:
-                features["tokens"].bytes_list.value.extend([b"a"] * rank)
-            inner.append(message.examples[rank].SerializeToString())
-        payloads.append(message.SerializeToString())
-    found = rs.stats(write(tmp_path / "lists.tfrecord", payloads))
-    assert found.payloads == {"ELWC": 12}
-    plain = rs.stats(write(tmp_path / "plain.tfrecord", inner))
-    assert found.sections.keys() == {"context", "examples"}
-    assert {key: feature.to_json() for key, feature in found.sections["examples"].items()} == {
-        key: feature.to_json() for key, feature in plain.features.items()
-    }
-    query = found.sections["context"]["query"]
-    assert (query.present, query.missing, query.bytes and query.bytes.sample.distinct) == (12, 0, 5)
-    score = plain.features["score"].numbers
-    assert score is not None
-    assert (score.min, score.max) == (1.0, 11.5)
-    assert found.to_json()["examples"]["tokens"]["missing"] == sum(n % 4 > 0 for n in range(12))
-
-
 def test_other_payloads_are_counted(write, tmp_path: Path) -> None:
-    payloads = [b"\x01plain words", b"", rs.encode_example({"a": 1}), b"\x01plain words"]
+    ranking = b"\n" + bytes([len(example := rs.encode_example({"b": 1}))]) + example
+    payloads = [b"\x01plain words", b"", rs.encode_example({"a": 1}), b"\x01plain words", ranking]
     found = rs.stats(write(tmp_path / "a.tfrecord", payloads))
-    assert found.payloads == {"Example": 2, "other": 2}
+    assert found.payloads == {"Example": 2, "other": 2, "ELWC": 1}
+    assert found.features.keys() == {"a"}
+    assert "3 records are not Examples" in found.content().notes[0]
     assert found.features["a"].missing == 1
     assert (found.sizes.min, found.sizes.max) == (0, max(map(len, payloads)))
 
@@ -274,7 +248,6 @@ def test_empty_shards_and_no_features(write, tmp_path: Path) -> None:
     write(tmp_path / "b.tfrecord", [{}])
     found = rs.stats(tmp_path)
     assert (found.record_count, found.features) == (1, {})
-    assert [finding.kind for finding in found.findings] == ["empty-shards"]
 
 
 def test_the_zoo(zoo: Path, zoo_rows: list[dict[str, Any]]) -> None:
@@ -334,10 +307,7 @@ def test_images(write, tmp_path: Path, images: ModuleType) -> None:
     assert len(every) > 20
     infos = [(probe_image(data), channel_count(data)) for data in every]
     records: list[Any] = [{"image/encoded": data} for data in every]
-    for record, size in zip(records, ((9, 13), (13, 9), (9, 12)), strict=False):
-        record |= {"image/height": size[0], "image/width": size[1]}
-    records[3] |= {"image/height": [1, 2], "image/width": 3}  # ambiguous
-    records.append({"image/encoded": images.jpeg(3, 30, 20), "image/height": 20, "image/width": 30})
+    records.append({"image/encoded": images.jpeg(3, 30, 20)})
     records.append({"image/encoded": b"\xff\xd8\xff" + bytes(30)})
     records.append({"image/encoded": b"words"})
     found = rs.stats(write(tmp_path / "a.tfrecord", records))
@@ -355,13 +325,7 @@ def test_images(write, tmp_path: Path, images: ModuleType) -> None:
         20,
     )
     assert found_images.sizes == ((13, 9, len(every)), (30, 20, 1))
-    path = str(tmp_path / "a.tfrecord")
-    assert found_images.largest_place == Place(path, len(every))
-    assert (found_images.declared, found_images.differing, found_images.turned) == (4, 2, 1)
-    assert found_images.differing_place == Place(path, 1)
-    findings = {finding.kind: finding.places for finding in found.findings}
-    assert {"declared-size", "unreadable-images"} <= findings.keys()
-    assert findings["declared-size"] == (Place(path, 1),)
+    assert "unreadable-images" in {finding.kind for finding in found.findings}
 
 
 def test_what_is_sampled_is_called_so(
@@ -373,11 +337,10 @@ def test_what_is_sampled_is_called_so(
     features, numbers, texts, *_ = found.content().tables[1:]
     distinct = {row[0]: row[4] for row in features.rows}
     assert distinct == {
-        "id": "20 or more", "label": "3", "same": "1", "text": "1 or more", "some": "20 or more",
+        "id": "20 or more", "label": "3 or more", "same": "1 or more", "text": "1 or more",
+        "some": "20 or more",
     }  # fmt: skip
     assert "20 values" in numbers.note
     assert "20 values" in texts.note
-    constant = {finding.feature: finding.text for finding in found.findings}
-    assert constant["same"].startswith("all values are")
-    assert constant["text"].startswith("all values of the sample")
+    assert [finding.feature for finding in found.findings] == ["same"]
     assert len(found.classes["label"].splits["a"]) == 3

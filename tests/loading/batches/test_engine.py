@@ -124,18 +124,6 @@ def test_no_more_is_begun_than_was_asked_for_and_prefetched(threads: int, prefet
     made.close()
 
 
-def test_who_is_left_with_nothing_sleeps() -> None:
-    made = engine(3, 8, prefetch=0)
-    next(made)
-    time.sleep(0.05)
-    before = time.process_time()
-    time.sleep(0.3)
-    assert time.process_time() - before < 0.15
-    next(made)
-    assert made.idle_seconds > 0.3
-    made.close()
-
-
 def test_many_who_ask_get_each_result_once() -> None:
     made = engine(200, 3)
     seen: list[list[int]] = []
@@ -369,20 +357,6 @@ def test_an_engine_is_collected_by_one_of_its_own_threads() -> None:
         wait_until(lambda: not own_threads())
     finally:
         gc.enable()
-
-
-@pytest.mark.parametrize("threads", [0, 3])
-def test_many_engines_leave_no_files_open(threads: int) -> None:
-    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-    for number in range(60):
-        made = engine(50, threads)
-        next(made)
-        if number % 2:
-            made.close()
-        del made
-    wait_until(lambda: not own_threads())
-    if before:
-        assert len(os.listdir("/proc/self/fd")) <= before
 
 
 # -- other programs --------------------------------------------------------------------------------

@@ -92,19 +92,6 @@ def test_what_is_handed_back_is_not_copied(make: Any, threads: int) -> None:
         assert rows <= set(given)
 
 
-def test_examples_may_be_changed_and_handed_back(make: Any) -> None:
-    def maps(example: dict[str, Any], generator: Any) -> dict[str, Any]:
-        example["id"] = example["id"] * 2
-        example["image"] = example["image"][:2, ::-1]
-        del example["corner"]
-        return example
-
-    batches = list(make(map_examples=maps))
-    assert [set(batch) for batch in batches] == [{"id", "image"}] * 6
-    assert batches[1]["id"].tolist() == [10, 12, 14, 16, 18]
-    assert batches[1]["image"].shape == (5, 2, 6)
-
-
 def test_batch_maps_may_change_the_number_of_rows(make: Any) -> None:
     def twice(batch: dict[str, Any], generator: Any) -> dict[str, Any]:
         return {name: np.concatenate([array, array]) for name, array in batch.items()}
@@ -156,15 +143,6 @@ def test_what_raises_names_its_batch(make: Any, threads: int) -> None:
     assert frames[-1] == "mapped_batch"
 
 
-@pytest.mark.parametrize("threads", THREADS)
-def test_what_is_no_exception_passes(make: Any, threads: int) -> None:
-    def leaves(example: Any, generator: Any) -> Any:
-        raise SystemExit(3)
-
-    with pytest.raises(SystemExit):
-        list(make(threads=threads, map_examples=leaves))
-
-
 def test_functions_are_not_skipped(make: Any) -> None:
     def fails(example: Any, generator: Any) -> Any:
         raise rs.CorruptDataError(rs.Defect.UNREADABLE_IMAGE, "mine")
@@ -186,26 +164,26 @@ def test_functions_are_not_skipped(make: Any) -> None:
         ({"map_examples": lambda e, _: [e]}, "map_examples returned a list; expected a dict"),
         (
             {"map_examples": lambda e, _: {"a": 1} if e["id"] == 2 else {"b": 1}},
-            "record 2, byte .*: map_examples returned the entries 'a', but 'b' for .*record 0",
+            "record 2, byte .*: map_examples returned the entries 'a', but 'b' for the first",
         ),
         (
             {"map_examples": lambda e, _: {"a": np.zeros((int(e["id"] != 3), 2))}},
             (
-                r"record 3,.* returned shape \(0, 2\) for 'a', but shape \(1, 2\) for .*record 0, "
-                r"byte 0\. Crop, resize or pad"
+                r"record 3,.* returned for 'a' shape \(0, 2\), but \(1, 2\) for the first "
+                r"example\. Crop, resize or pad"
             ),
         ),
         (
             {"map_examples": lambda e, _: {"a": e["id"] if e["id"] < 4 else 1.5}},
-            r"record 4,.* returned float64 for 'a', but int64 for .*record 0.*astype",
+            r"record 4,.* returned for 'a' float64, but int64 for .*astype",
         ),
         (
             {"map_examples": lambda e, _: {"a": "text" if e["id"] else 1}},
-            "record 1,.* returned text or bytes for 'a', but numbers for .*record 0",
+            "record 1,.* returned for 'a' text or bytes, but numbers for",
         ),
-        ({"map_examples": lambda *_: {"a": None}}, "returned None for 'a'; expected a number"),
-        ({"map_examples": lambda *_: {"a": {}}}, "returned a dict for 'a'; expected a number"),
-        ({"map_examples": lambda *_: {"a": [[1], [2, 3]]}}, "returned a list for 'a'; expected"),
+        ({"map_examples": lambda *_: {"a": None}}, "returned for 'a' None; expected a number"),
+        ({"map_examples": lambda *_: {"a": {}}}, "returned for 'a' a dict; expected a number"),
+        ({"map_examples": lambda *_: {"a": [[1], [2, 3]]}}, "returned for 'a' a list; expected"),
         ({"map_batches": lambda *_: None}, "places 0 to 4: map_batches returned None; expected"),
         ({"map_batches": lambda *_: {"a": 3}}, "map_batches returned 3 for 'a'; expected an arr"),
         ({"map_batches": lambda *_: {"a": "xyz"}}, "map_batches returned 'xyz' for 'a'; expecte"),
@@ -235,19 +213,12 @@ def test_answers_that_cannot_be_used(
         ([1, 2], np.array([1, 2], np.int64)),
         ([1.5, 2.0], np.array([1.5, 2.0])),
         ([True, False], np.array([True, False])),
-        ([np.float32(1), 2, 2.5], np.array([1, 2, 2.5], np.float32)),
-        ([3, np.int8(-4)], np.array([3, -4], np.int8)),
+        ([np.float32(1), 2.5], None),
         ([np.zeros(2, np.uint8), np.ones(2, np.uint8)], np.array([[0, 0], [1, 1]], np.uint8)),
         ([[1, 2], (3, 4)], np.array([[1, 2], [3, 4]])),
         ([np.zeros((0, 3)), np.zeros((0, 3))], np.zeros((2, 0, 3))),
         ([1j, 2.0], None),
         ([1, 2.5], None),
-        ([np.int8(3), 300], None),
-        ([np.uint8(3), -1], None),
-        ([np.float64(1), 2**53 + 1], None),
-        ([np.float16(1), 2049], None),
-        ([np.float16(1), 1e6], None),
-        ([np.float16(1), 2048, 0.1], np.array([1, 2048, 0.1], np.float16)),
         ([np.int64(3), True], None),
         ([np.float32(1), np.float64(1)], None),
         ([np.array([object()])], None),
@@ -320,7 +291,7 @@ def test_stacks_hold_the_example_that_does_not_fit(dataset: rs.Dataset, tmp_path
     with pytest.raises(rs.FunctionError) as caught:
         list(loader)
     assert str(caught.value).startswith(str(records_of(dataset).locate_record(25)))
-    assert f"but shape (1,) for {records_of(dataset).locate_record(10)}" in str(caught.value)
+    assert "shape (2,), but (1,) for the first example" in str(caught.value)
 
 
 # -- functions of one argument or two --------------------------------------------------------------
@@ -386,14 +357,3 @@ def test_results_do_not_depend_on_the_number_of_arguments(make: Any) -> None:
         "map_batches": lambda batch, generator: {"id": batch["id"] * 2},
     }
     assert found == [batch["id"].tolist() for batch in make(shuffle=True, **with_generator)]
-
-
-def test_a_random_filter_is_the_same_in_each_run(make: Any) -> None:
-    def half(example: dict[str, Any], generator: np.random.Generator) -> bool:
-        return bool(generator.random() < 0.5)
-
-    runs = [
-        [batch["id"].tolist() for batch in make(threads=threads, filter=half)] for threads in (0, 3)
-    ]
-    assert runs[0] == runs[1]
-    assert 3 < sum(map(len, runs[0])) < 27

@@ -331,18 +331,6 @@ def test_only_the_first_records_are_looked_at(tmp_path: Any) -> None:
     assert caught.value.option == "default"
 
 
-def test_a_part_of_a_dataset_is_looked_at_for_itself(tmp_path: Any) -> None:
-    dataset = written(tmp_path, [{"k": 1}] * 100 + [{"k": 0.5}] * 100)
-    assert dataset.schema.features["k"].kind == "mixed"
-    with pytest.raises(OptionError) as caught:
-        rs.Loader(dataset, {"k": "k"}, batch_size=80)
-    assert caught.value.option == "features"
-    (batch,) = rs.Loader(dataset[100:], {"k": "k"}, batch_size=100, threads=0)
-    assert batch["k"].tolist() == [0.5] * 100
-    schema, is_complete = dataset[100:].view.preview_schema(64)
-    assert (schema.record_count, is_complete) == (64, False)
-
-
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize(
     "features",
@@ -360,14 +348,6 @@ def test_a_loader_over_nothing(tmp_path: Any, features: Any, threads: int) -> No
         loader = rs.Loader(dataset, features, batch_size=4, threads=threads, **options)
         assert list(loader) == []
         loader.close()
-
-
-def test_one_record_or_a_part_without_any(tmp_path: Any) -> None:
-    dataset = written(tmp_path, [{"k": 1}])
-    (batch,) = rs.Loader(dataset, {"k": "k"}, batch_size=4, shuffle=True, threads=0)
-    assert batch["k"].tolist() == [1]
-    assert list(rs.Loader(dataset[1:], {"k": "k"}, batch_size=4, threads=0)) == []
-    assert list(rs.Loader(dataset[1:], batch_size=4, threads=0)) == []
 
 
 def test_lists_that_are_empty_in_all_records(tmp_path: Path) -> None:

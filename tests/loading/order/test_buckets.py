@@ -100,36 +100,12 @@ def test_little_is_padded() -> None:
 # -- loaded ----------------------------------------------------------------------------------------
 
 
-def test_batches_are_of_like_size(small: Any, dataset: rs.Dataset) -> None:
-    def spans(buckets: BucketBySize | None) -> list[int]:
-        """The distance between the shortest and the longest of each batch."""
-        batches = small.ids(small.loader(dataset, batch_size=5, shuffle=True, buckets=buckets))
-        assert sorted(number for batch in batches for number in batch) == list(range(51))
-        return [int(np.ptp([LENGTHS[number % 9] for number in batch])) for batch in batches]
-
-    assert sum(spans(rs.BucketBySize(window=51))) < 0.25 * sum(spans(None))
-
-
 def test_sizes_may_be_given(small: Any, dataset: rs.Dataset) -> None:
     sizes = np.arange(51) % 7
     buckets = rs.BucketBySize(window=100, by=sizes)
     batches = small.ids(small.loader(dataset, batch_size=10, buckets=buckets))
     found = [int(sizes[number]) for batch in batches for number in batch]
     assert found == sorted(sizes.tolist())
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_resuming_at_any_step_changes_nothing(
-    small: Any, dataset: rs.Dataset, shuffle: bool
-) -> None:
-    for buckets in (
-        rs.BucketBySize(window=20),
-        rs.BucketBySize(window=20, by=np.arange(51) % 4, group=3),
-    ):
-        read = small.assert_resumes_at_every_step(
-            dataset, batch_size=4, rank=1, world_size=2, shuffle=shuffle, buckets=buckets, epochs=2
-        )
-        assert len(read) == 14
 
 
 @given(
@@ -212,9 +188,3 @@ def test_buckets_that_do_not_fit(small: Any, dataset: rs.Dataset) -> None:
     with pytest.raises(rs.OptionError) as caught:
         small.loader(dataset, batch_size=2, buckets=64)
     assert caught.value.option == "buckets"
-
-
-def test_buckets_have_a_window() -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        rs.BucketBySize(window=None)  # type: ignore[arg-type]
-    assert caught.value.option == "window"

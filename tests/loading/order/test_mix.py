@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
@@ -101,10 +101,6 @@ def test_draws_are_spread_evenly(counts: list[int]) -> None:
         first += count
 
 
-def test_two_alike_take_turns() -> None:
-    assert _interleaved(np.arange(6), (3, 3)).tolist() == [0, 3, 1, 4, 2, 5]
-
-
 def test_what_is_not_shuffled_goes_on_in_order() -> None:
     order = _order([(5, 3), (100, 3)], shuffle=False)
     epochs = [order.positions(epoch, np.arange(6)).tolist() for epoch in range(3)]
@@ -151,42 +147,6 @@ def test_where_a_record_lies(mix: rs.Mix, datasets: list[rs.Dataset]) -> None:
 
 
 # -- loaded ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shuffle", [False, True, rs.BlockShuffle(3, 2)])
-@pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
-def test_resuming_at_any_step_changes_nothing(
-    small: Any, mix: rs.Mix, shuffle: bool | rs.BlockShuffle, last_batch: str
-) -> None:
-    read = small.assert_resumes_at_every_step(
-        mix, batch_size=4, rank=1, world_size=2, shuffle=shuffle, last_batch=last_batch, epochs=3
-    )
-    assert len(read) == 3 * (2 if last_batch == "drop" else 3)
-
-
-@given(shuffle=SHUFFLES, batch_size=st.integers(1, 5), world_size=st.integers(1, 4))
-@settings(max_examples=20)
-def test_ranks_share_an_epoch(
-    small: Any, mix: rs.Mix, shuffle: bool | rs.BlockShuffle, batch_size: int, world_size: int
-) -> None:
-    options = {"batch_size": batch_size, "shuffle": shuffle, "seed": 5}
-    ranks = [
-        small.ids(small.loader(mix, rank=rank, world_size=world_size, **options))
-        for rank in range(world_size)
-    ]
-    together = [number for step in small.dealt(ranks) for number in step]
-    assert together == [n for step in small.ids(small.loader(mix, **options)) for n in step]
-    assert Counter(number // 100 for number in together) == {0: 9, 1: 6, 2: 4}
-
-
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3)), max_size=3))
-@settings(max_examples=20)
-def test_others_may_go_on_in_mid_epoch(
-    small: Any, mix: rs.Mix, worlds: list[tuple[int, int, int]]
-) -> None:
-    read = small.read_by_changing_worlds(mix, [*worlds, (3, 2, 99)], shuffle=True)
-    whole = small.ids(small.loader(mix, batch_size=19, shuffle=True))[0]
-    assert read == whole
 
 
 def test_batches_hold_what_the_datasets_hold(mix: rs.Mix) -> None:
@@ -258,13 +218,3 @@ def test_features_must_be_in_all_datasets(tmp_path: Any, datasets: list[rs.Datas
     assert caught.value.option == "features"
     numbers = np.concatenate([batch["x"] for batch in load(rs.Scalar("other", default=7))])
     assert Counter(numbers.tolist()) == {7: 7, 3: 7}
-
-
-def test_a_mix_says_what_it_is(mix: rs.Mix) -> None:
-    assert repr(mix) == "Mix(9 draws of 13 records, 6 draws of 5 records, 4 draws of 1 records)"
-
-
-def test_parts_that_are_no_list() -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        rs.Mix(3)  # type: ignore[arg-type]
-    assert caught.value.option == "parts"

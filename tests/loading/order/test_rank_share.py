@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from recordsmith.loading.order.rank_share import LastBatch, RankShare
 
 COUNTS = st.integers(0, 120)
 SIZES = st.integers(1, 9)
-ENDS = st.sampled_from(["keep", "drop", "pad"])
 
 
 def _steps(share: RankShare, read: int = 0) -> list[list[int]]:
@@ -127,12 +125,6 @@ def test_shares_that_make_no_sense(options: dict[str, Any], option: str) -> None
     with pytest.raises(rs.OptionError) as caught:
         RankShare(10, **{"batch_size": 2, **options})
     assert caught.value.option == option
-
-
-def test_integers_of_numpy_will_do() -> None:
-    share = RankShare(10, np.int64(2), np.int32(1), np.int64(2))  # type: ignore[arg-type]
-    assert _steps(share) == [[1, 3], [5, 7], [9]]
-    assert type(share.step_size) is int
 
 
 @pytest.mark.parametrize("last_batch", ["keep", "drop"])

@@ -190,12 +190,6 @@ def test_places_of_what_goes_on_for_ever() -> None:
     assert caught.value.option == "batch_count"
 
 
-def test_batches_are_alike_however_many_places_are_computed_at_once(monkeypatch: Any) -> None:
-    whole = _told(_schedule(1000, 7, 1, 3, worker_count=2).steps(EpochProgress()))
-    monkeypatch.setattr("recordsmith.loading.order.schedule._PLACES_AT_ONCE", 20)
-    assert _told(_schedule(1000, 7, 1, 3, worker_count=2).steps(EpochProgress())) == whole
-
-
 @pytest.mark.parametrize("count", [3, 11])
 def test_for_ever_goes_on(count: int) -> None:
     schedule = _schedule(count, epochs=None)
@@ -239,12 +233,6 @@ def test_where_epochs_and_iterations_end() -> None:
     assert [step.epoch for step in resumed.steps(resumed.progress(state))] == [2, 2, 3, 3]
 
 
-def test_fewer_epochs_than_the_state_has_seen_leave_nothing() -> None:
-    schedule = _schedule(10, 5, epochs=1)
-    assert list(schedule.steps(EpochProgress(2, 5, begun=0))) == []
-    assert schedule.length(EpochProgress(2, 5, begun=0)) == 0
-
-
 def _state(**changes: Any) -> dict[str, Any]:
     schedule = _schedule(10)
     return {**schedule.state(EpochProgress(3, 8, 2)), **changes}
@@ -283,10 +271,3 @@ def test_a_state_of_more_epochs_is_refused() -> None:
         _schedule(10, epochs=1).progress(_state())
     assert (caught.value.option, caught.value.value) == ("epochs", "1")
     assert _schedule(10, epochs=None).progress(_state()) == EpochProgress(3, 8, 2)
-
-
-@pytest.mark.parametrize("epochs", [0, -1, 1.5, "1", True])
-def test_epochs_that_make_no_sense(epochs: Any) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        _schedule(10, epochs=epochs)
-    assert caught.value.option == "epochs"

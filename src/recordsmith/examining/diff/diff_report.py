@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.examining.diff.comparing import RecordPlace
-from recordsmith.examining.diff.diff_content import diff_content
-from recordsmith.examining.diff.record_changes import FeatureChange, SchemaChange
-from recordsmith.reports import ReportContent
+from recordsmith.examining.diff.features import FeatureChange, SchemaChange
+from recordsmith.reports import Example, Place, ReportContent, ReportTable, ShownFinding
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
+from recordsmith.words import count as format_count
+from recordsmith.words import first_of
+from recordsmith.words import size as format_size
 
 MAX_LISTED = 100
 """How many records of each sort are listed; the others are only counted."""
@@ -19,11 +22,21 @@ MAX_LISTED = 100
 MAX_COMPARED = 2000
 """How many changed records are compared feature by feature for `changed_features`."""
 
+_SPLITS_SHOWN = 3
+_FEATURES_SHOWN = 20  # of a record
 _FIELDS = (
     *("is_equal", "a", "b", "same_count", "same_bytes_count", "changed_count", "left_only_count"),
     *("right_only_count", "by", "shared_key_count", "is_same_order", "moved_count", "moves"),
     *("schema", "uncompared"),
 )
+
+
+class RecordPlace(NamedTuple):
+    """The place of a record: its file, its position in that file, its split."""
+
+    path: str
+    record: int
+    split: str
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,7 @@ class DatasetSummary:
 
 @dataclass(frozen=True)
 class RecordChange:
-    """A record with the same key but different content in both, or that differs only in the key.
+    """A record with the same key but different content in both.
 
     key: the value of the identifying feature in A, as text; None if it has none.
     """
@@ -81,8 +94,7 @@ class DiffReport(Report):
     a, b: the counts of each dataset.
     same_count: number of records with equal content in both.
     same_bytes_count: how many of them are equal byte for byte.
-    changed_count: number of records with the same key but different content, and of records that
-        are equal except for their key.
+    changed_count: number of records with the same key but different content.
     left_only_count, right_only_count: number of records only in A, or only in B.
     by: the feature that identifies changed records; None if there is no such feature, or no changed
         records.
@@ -146,7 +158,7 @@ class DiffReport(Report):
 
     def content(self) -> ReportContent:
         """Return what a terminal and a page show."""
-        return diff_content(self)
+        return _content(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a JSON-able dict, as described in docs/json.md."""
@@ -164,3 +176,154 @@ class DiffReport(Report):
             ],
             **fields_to_json(self, ("compared_count", "changes", "left_only", "right_only")),
         }
+
+
+def _content(report: DiffReport) -> ReportContent:
+    """Return what a terminal and a page show of a comparison."""
+    counts = [
+        (report.changed_count, "changed"),
+        (report.left_only_count, "only in A"),
+        (report.right_only_count, "only in B"),
+        (report.moved_count, "in another split"),
+    ]
+    same = format_count(report.same_count, "record")
+    differing = [f"{count:,} {what}" for count, what in counts if count]
+    verdict = "equal" if report.is_equal else "different"
+    head = f"the same {same}" if report.is_equal else ", ".join([f"{same} in both", *differing])
+    return ReportContent(
+        summary=f"{verdict}: {head}",
+        verdict=verdict,
+        level="good" if report.is_equal else "note",
+        figures=[(f"{count:,}", what) for count, what in [(report.same_count, "in both"), *counts]],
+        tables=[_datasets(report), *_changed_features(report)],
+        findings=[finding for finding in _findings(report) if finding.examples],
+        notes=[*_notes(report)],
+    )
+
+
+def _datasets(report: DiffReport) -> ReportTable:
+    rows = []
+    for name, side in (("A", report.a), ("B", report.b)):
+        splits = [f"{split} {count:,}" for split, count in side.splits.items()]
+        numbers = (f"{side.record_count:,}", f"{side.shard_count:,}", format_size(side.size_bytes))
+        rows.append((name, *numbers, side.compression, first_of(splits, _SPLITS_SHOWN)))
+    heads = ("", "records", "shards", "size", "compression", "splits")
+    return ReportTable("", heads, rows, heads[1:4], ("splits", "compression"))
+
+
+def _changed_features(report: DiffReport) -> Iterator[ReportTable]:
+    if report.changed_features:
+        among = format_count(report.changed_count, "changed record")
+        if report.compared_count < report.changed_count:
+            among = f"the first {report.compared_count:,} changed records"
+        matched = f", matched by {report.by}" if report.by is not None else ""
+        rows = [(name, f"{count:,}") for name, count in report.changed_features.items()]
+        title = f"features that differ in {among}{matched}"
+        yield ReportTable(title, ("feature", "records"), rows, ("records",))
+
+
+def _notes(report: DiffReport) -> Iterator[str]:
+    """Yield what may differ between equal datasets, and what was not compared."""
+    in_other_bytes = report.same_count - report.same_bytes_count
+    if in_other_bytes:
+        yield (
+            f"{in_other_bytes:,} of the same records have other bytes: another order of features, "
+            "or another packing of lists"
+        )
+    if not report.is_same_order:
+        yield "the same records are in another order"
+    if report.moves and not report.splits_are_comparable:
+        yield "the splits have other names"
+    a, b = report.class_names
+    if (a is None) != (b is None) and not report.class_names_differ:
+        yield f"only {'B' if a is None else 'A'} has class names"
+    yield from (f"note: {reason}" for reason in report.uncompared)
+    if report.shared_key_count:
+        yield (
+            f"{report.shared_key_count:,} more may be changed records, but share their "
+            f"{report.by or ''} with other records"
+        )
+    if report.by is None and report.left_only_count and report.right_only_count:
+        yield (
+            "Changed records are listed as only in A and only in B: no feature identifies them. "
+            "Name one with `--by KEY`."
+        )
+
+
+def _findings(report: DiffReport) -> Iterator[ShownFinding]:
+    moves = [f"{move.a} -> {move.b}: {move.record_count:,}" for move in report.moves]
+    if report.moved_count:
+        yield _listed("splits", "records in another split", moves)
+    yield _listed("features", "features of the datasets", map(_schema_line, report.schema))
+    if report.class_names_differ:
+        names = _differing_names(*report.class_names)
+        yield _listed("classes", "names of the classes", names)
+    yield _listed(
+        "changed",
+        "records that are in both, but differ",
+        [
+            f"{change.key or 'a record'} ({_place(change.a)}; {_place(change.b)}): "
+            + "; ".join(map(_feature_line, change.features[:_FEATURES_SHOWN]))
+            for change in report.changes
+        ],
+        report.changed_count,
+        [place for change in report.changes for place in (change.a, change.b)],
+    )
+    for side, other, count, records in (
+        ("A", "B", report.left_only_count, report.left_only),
+        ("B", "A", report.right_only_count, report.right_only),
+    ):
+        lines = [
+            _place(record.place) + (f": {record.key}" if record.key else "") for record in records
+        ]
+        places = [record.place for record in records]
+        yield _listed(f"only in {side}", f"records that {other} lacks", lines, count, places)
+
+
+def _listed(
+    kind: str,
+    text: str,
+    lines: Iterable[str],
+    count: int | None = None,
+    places: Sequence[RecordPlace] = (),
+) -> ShownFinding:
+    examples = [*map(Example, lines)]
+    return ShownFinding(
+        kind,
+        text,
+        count=len(examples) if count is None else count,
+        examples=examples,
+        places=[Place(place.path, place.record) for place in places],
+    )
+
+
+def _schema_line(change: SchemaChange) -> str:
+    name = (change.feature or repr("")) if change.section else "payload"
+    what = "" if change.what in ("feature", "payload") else f"{change.what} "
+    return f"{name}{_of_section(change.section)}: {what}{_arrow(change.a, change.b)}"
+
+
+def _feature_line(change: FeatureChange) -> str:
+    return f"{change.feature}{_of_section(change.section)}: {_arrow(change.a, change.b)}"
+
+
+def _place(place: RecordPlace) -> str:
+    return str(Place(place.path, place.record))
+
+
+def _arrow(a: str | None, b: str | None, none: str = "missing") -> str:
+    return f"{none if a is None else a} -> {none if b is None else b}"
+
+
+def _of_section(section: str) -> str:
+    return {"": "", "features": ""}.get(section, f" ({section})")
+
+
+def _differing_names(a: Sequence[str | None] | None, b: Sequence[str | None] | None) -> list[str]:
+    if a is None or b is None:
+        return [f"only {'B' if a is None else 'A'} has them"]
+    return [
+        f"{label}: {_arrow(name, other_name, 'none')}"
+        for label, (name, other_name) in enumerate(zip_longest(a, b))
+        if name != other_name
+    ]

@@ -11,11 +11,9 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
-from recordsmith.examining.stats.image_stats import declared_sizes
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
-from recordsmith.examining.stats.sampling import Builder, FirstPlace, Places, hash_positions
+from recordsmith.examining.stats.sampling import Builder, hash_positions
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
-from recordsmith.reports import Place
 from recordsmith.summaries import Report
 
 COCO_SIDES = (32, 96)
@@ -37,7 +35,6 @@ class BoxStats(Report):
     outside: number of the other boxes with coordinates below 0 or above 1.
     mismatched: number of records whose coordinates have different numbers of values; their boxes
         are not counted.
-    place: place of the first record with an invalid box; None without any.
     """
 
     count: int
@@ -51,7 +48,6 @@ class BoxStats(Report):
     degenerate: int
     outside: int
     mismatched: int
-    place: Place | None
 
 
 class BoxBuilder(Builder):
@@ -61,7 +57,6 @@ class BoxBuilder(Builder):
         self._per_image = NumberBuilder()
         self._widths, self._heights, self._areas = (NumberBuilder() for _ in range(3))
         self._counts: Counter[str] = Counter()  # the counts of BoxStats by name
-        self._first_wrong = FirstPlace()
 
     def add(self, blocks: Mapping[str, FeatureBlock], places: Int64Array) -> None:
         """Add the boxes of some records; `places` numbers the records."""
@@ -87,10 +82,10 @@ class BoxBuilder(Builder):
             self._heights.add(heights[is_box].astype(np.float32), hashes)
             self._widths.add(widths[is_box].astype(np.float32), hashes)
             self._areas.add((heights * widths)[is_box].astype(np.float32), hashes)
-            images = declared_sizes(blocks, HEIGHT, WIDTH, len(places))
-            is_known = is_box & images.is_known[rows]
-            pixels = heights * images.heights[rows] * widths * images.widths[rows]
-            sizes = np.digitize(pixels[is_known], [side * side for side in COCO_SIDES])
+            pixels = heights * widths
+            for key in (HEIGHT, WIDTH):
+                pixels = pixels * _image_side(blocks.get(key), len(places))[rows]
+            sizes = np.digitize(pixels[is_box & ~np.isnan(pixels)], [n * n for n in COCO_SIDES])
         small, medium, large = np.bincount(sizes, minlength=3).tolist()
         self._counts.update(
             count=len(rows),
@@ -101,11 +96,8 @@ class BoxBuilder(Builder):
             outside=int(np.count_nonzero(is_outside)),
             mismatched=len(places) - int(np.count_nonzero(is_even)),
         )
-        wrong = np.concatenate([rows[~is_box | is_outside], np.flatnonzero(~is_even)])
-        if len(wrong):
-            self._first_wrong.add(int(places[wrong].min()))
 
-    def finish(self, places: Places) -> BoxStats | None:
+    def finish(self) -> BoxStats | None:
         """Return the statistics; None if no record has boxes."""
         if not self._counts:
             return None
@@ -114,7 +106,6 @@ class BoxBuilder(Builder):
             widths=self._widths.finish(),
             heights=self._heights.finish(),
             areas=self._areas.finish(),
-            place=self._first_wrong.finish(places),
             **self._counts,
         )
 
@@ -125,3 +116,13 @@ def _coordinates(block: FeatureBlock | None) -> tuple[npt.NDArray[np.float64], I
         if block is not None and kind in block.values:
             return np.asarray(block.values[kind], np.float64), block.rows[kind]
     return np.empty(0), np.empty(0, np.int64)
+
+
+def _image_side(block: FeatureBlock | None, record_count: int) -> npt.NDArray[np.float64]:
+    """Return the height or width of the image of each record; NaN if it has not exactly one."""
+    sides = np.full(record_count, np.nan)
+    if block is not None and "int64" in block.values:
+        rows = block.rows["int64"]
+        sides[rows] = block.values["int64"]
+        sides[np.bincount(rows, minlength=record_count) != 1] = np.nan
+    return sides

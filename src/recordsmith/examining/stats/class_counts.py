@@ -1,4 +1,4 @@
-"""Counts the classes of label features in each split, and which texts the labels have.
+"""Counts the classes of label features in each split.
 
 A feature is a label if its key is a conventional one, or ends in a word such as label or class.
 """
@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.examining.stats.feature_blocks import FeatureBlock, Values
+from recordsmith.examining.stats.feature_blocks import Values
 from recordsmith.example import BytesArray
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.serialization import to_json
@@ -26,7 +25,7 @@ NUMBERED_KEYS = (CLASS_LABEL, OBJECT_LABEL)
 TEXT_OF_LABEL = {CLASS_LABEL: CLASS_TEXT, OBJECT_LABEL: OBJECT_TEXT}
 
 MAX_CLASSES = 100_000
-"""With more different values, a feature is not a label, and pairs of label and text are none."""
+"""With more different values, a feature is not a label."""
 
 MAX_TEXT_BYTES = 256
 """Longer texts are not class names."""
@@ -35,7 +34,6 @@ _KEYS = frozenset((*NUMBERED_KEYS, CLASS_TEXT, OBJECT_TEXT))
 _WORDS = re.compile(
     "labels?|class|classes|category|categories|target|(class|category|label)_id|class_(label|name)"
 )
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 Label: TypeAlias = int | str
 
@@ -97,42 +95,24 @@ class ClassStats:
 
 
 class LabelCounter:
-    """Counts labels, or pairs of label and text. `counts` is None if these are not classes."""
+    """Counts labels. `counts` is None if the values are not classes."""
 
     def __init__(self) -> None:
         self.counts: Counter[Any] | None = Counter()
 
-    def add_labels(self, values: Values) -> None:
+    def add(self, values: Values) -> None:
         """Add numbers or texts."""
         if self.counts is None:
             return
-        keys = values.hashes() if isinstance(values, BytesArray) else values
-        self._add(_firsts(keys), lambda first: _labels(values[first]))
-
-    def add_pairs(self, labels: FeatureBlock, texts: FeatureBlock) -> None:
-        """Add some records; records with different numbers of texts and labels are ignored."""
-        numbers, names = labels.values.get("int64"), texts.values.get("bytes")
-        if self.counts is None or numbers is None or not isinstance(names, BytesArray):
-            return
-        places, name_places = _shared_places(labels.rows["int64"], texts.rows["bytes"])
-        numbers, names = numbers[places], names[name_places]
-        keys = names.hashes() ^ (numbers.astype(np.uint64) * _SPREAD)
-        pairs = _firsts(keys)
-        self._add(
-            pairs, lambda first: zip(_labels(numbers[first]), _labels(names[first]), strict=True)
-        )
-
-    def _add(self, firsts: tuple[Int64Array, Int64Array], labels_at: Any) -> None:
-        first, counts = firsts
-        if self.counts is None or len(first) > MAX_CLASSES:
+        keys: Any = values.hashes() if isinstance(values, BytesArray) else values
+        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        labels: list[Label] | None = None
+        if len(first) <= MAX_CLASSES:
+            labels = _labels(values[first])
+        if labels is None:
             self.counts = None
-            return
-        try:
-            labels = list(labels_at(first))
-        except ValueError:  # not a class name
-            self.counts = None
-            return
-        self._join(dict(zip(labels, counts.tolist(), strict=True)))
+        else:
+            self._join(dict(zip(labels, counts.tolist(), strict=True)))
 
     def _join(self, counts: Mapping[Any, int]) -> None:
         assert self.counts is not None
@@ -148,29 +128,16 @@ class LabelCounter:
             self._join(other.counts)
 
 
-def _firsts(keys: Any) -> tuple[Int64Array, Int64Array]:
-    """Return where each key is first, and how often it is there."""
-    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-    return first, counts
-
-
-def _labels(values: Any) -> Iterable[Label]:
-    """Return numbers or texts; raise ValueError if a text is not a class name."""
+def _labels(values: Any) -> list[Label] | None:
+    """Return numbers or texts; None if a text is not a class name."""
     if not isinstance(values, BytesArray):
         return values.tolist()  # type: ignore[no-any-return]
     if values.lengths.max(initial=0) > MAX_TEXT_BYTES:
-        raise ValueError
-    return [str(view, "utf-8") for view in values.views()]
-
-
-def _shared_places(rows: Int64Array, other_rows: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Find the values of two features that belong together, by the rows they are in."""
-    if np.array_equal(rows, other_rows):
-        every = np.arange(len(rows))
-        return every, every
-    row_count = 1 + max(rows.max(initial=0), other_rows.max(initial=0))
-    is_same = np.bincount(rows, minlength=row_count) == np.bincount(other_rows, minlength=row_count)
-    return np.flatnonzero(is_same[rows]), np.flatnonzero(is_same[other_rows])
+        return None
+    try:
+        return [str(view, "utf-8") for view in values.views()]
+    except ValueError:
+        return None
 
 
 def class_stats(

@@ -16,7 +16,6 @@ from recordsmith.examining.stats.number_stats import TOP_VALUES, NumberBuilder, 
 from recordsmith.examining.stats.sampling import (
     Builder,
     Hashes,
-    Places,
     ValueSample,
     hash_positions,
 )
@@ -115,7 +114,7 @@ class BytesBuilder(Builder):
         ]
         self._sample.add(hashes[chosen], np.fromiter(strings, object, len(strings)))
 
-    def finish(self, places: Places) -> BytesStats:
+    def finish(self) -> BytesStats:
         """Return the statistics."""
         raw, text, image_count = self._contents.tolist()
         sizes = self._sizes.finish()
@@ -132,7 +131,7 @@ class BytesBuilder(Builder):
                 distinct=len(counts),
                 top=tuple(FrequentBytes(key[2], key[1], n) for key, n in top[:TOP_VALUES]),
             ),
-            images=None if self.images is None else self.images.finish(places),
+            images=None if self.images is None else self.images.finish(),
         )
 
 
@@ -220,11 +219,11 @@ class FeatureBuilder(Builder):
             else:
                 self._numbers.setdefault(kind, NumberBuilder()).add(values, positions)
 
-    def finish(self, record_count: int, places: Places) -> FeatureStats:
+    def finish(self, record_count: int) -> FeatureStats:
         """Return the statistics."""
         values: dict[Kind, ValueStatistics] = {}
         if self.bytes is not None:
-            values["bytes"] = self.bytes.finish(places)
+            values["bytes"] = self.bytes.finish()
         for kind in sorted(self._numbers):
             values[kind] = self._numbers[kind].finish()
         return FeatureStats(

@@ -14,19 +14,23 @@ from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import DataError
 from recordsmith.examining.stats import feature_blocks
 from recordsmith.examining.stats.box_stats import BoxBuilder
-from recordsmith.examining.stats.class_counts import TEXT_OF_LABEL, LabelCounter, is_label
-from recordsmith.examining.stats.feature_blocks import LISTS_FIELD, FeatureBlock, example_blocks
+from recordsmith.examining.stats.class_counts import LabelCounter, is_label
+from recordsmith.examining.stats.feature_blocks import (
+    LISTS_FIELD,
+    FeatureBlock,
+    example_blocks,
+    list_blocks,
+)
 from recordsmith.examining.stats.feature_stats import FeatureBuilder
-from recordsmith.examining.stats.image_stats import DeclaredSizes, ImageBuilder, declared_sizes
+from recordsmith.examining.stats.image_stats import ImageBuilder
 from recordsmith.examining.stats.mask_stats import DecodeMask, MaskBuilder, decode_raw
 from recordsmith.examining.stats.number_stats import NumberBuilder
 from recordsmith.examining.stats.sampling import Builder, Hashes, hash_positions
-from recordsmith.examining.stats.step_blocks import list_blocks
-from recordsmith.example import BytesArray, context_as_example, field_spans, inner_spans
+from recordsmith.example import BytesArray, context_as_example
 from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_DTYPE, WIDTH, is_mask_key
+from recordsmith.example.keys import MASK, MASK_DTYPE, is_mask_key
 from recordsmith.example.payload import PAYLOAD_KINDS
-from recordsmith.example.spans import field_sizes, have_many_entries, select_features
+from recordsmith.example.spans import have_many_entries, payload_views, select_features
 from recordsmith.image import decode_mask
 from recordsmith.wire import RecordBlock
 
@@ -38,8 +42,6 @@ Less than FEATURES_AT_A_TIME, so that a narrowed record fits into one piece.
 MAX_LEFT_OUT = 65_536
 """How many of the other features are counted."""
 
-_CONTEXT_TAG = 0x0A
-
 
 class Messages(NamedTuple):
     """Messages with features: their spans in a buffer, and the place numbers of their records."""
@@ -50,9 +52,10 @@ class Messages(NamedTuple):
     places: Int64Array
 
     @classmethod
-    def of(cls, payload: bytes, place: int) -> Messages:
-        """Make messages from one payload."""
-        return cls(payload, *np.array([[0], [len(payload)], [place]], np.int64))
+    def of(cls, payloads: list[bytes], places: Int64Array) -> Messages:
+        """Make messages from payloads."""
+        lengths = np.array(list(map(len, payloads)), np.int64)
+        return cls(b"".join(payloads), np.cumsum(lengths) - lengths, lengths, places)
 
     def some(self, piece: slice) -> Messages:
         """Return neighboring messages."""
@@ -83,14 +86,12 @@ class RecordBuilder(Builder):
     def __init__(self, split: str, mask_limits: MutableMapping[str, int]) -> None:
         """`mask_limits`: limits of the masks of other parts, by feature."""
         self.record_count = 0
-        self.listed_count = 0  # Examples in ranking lists
         self.sizes = NumberBuilder()
         self.payloads: Counter[str] = Counter()
         self.sections: dict[str, dict[str, FeatureBuilder]] = {
-            name: {} for name in ("features", "context", "feature_lists", "examples")
+            name: {} for name in ("features", "context", "feature_lists")
         }
         self.classes: dict[str, dict[str, LabelCounter]] = {}  # by key and split
-        self.label_texts: dict[str, LabelCounter] = {}  # pairs by the key of the label
         self.masks: dict[str, MaskBuilder] = {}
         self.boxes = BoxBuilder()
         self.left_out: set[str] = set()
@@ -116,38 +117,10 @@ class RecordBuilder(Builder):
         messages = Messages(block.buffer, block.starts[rows], block.lengths[rows], places)
         if payload == "Example":
             self._add_messages("features", messages)
-        elif payload == "ELWC":
-            self._add_ranking_lists(messages)
         elif payload == "SequenceExample":
-            self._add_contexts(messages)
+            contexts = map(context_as_example, payload_views(*messages[:3]))
+            self._add_messages("context", Messages.of(list(contexts), messages.places))
             self._add_messages("feature_lists", messages)
-
-    def _add_ranking_lists(self, lists: Messages) -> None:
-        """Add the contexts and Examples of ranking lists, which are all Examples."""
-        contexts, examples = inner_spans(lists.buffer, lists.starts, lists.lengths)
-        self.listed_count += len(examples.owners)
-        for section, inner in (("context", contexts), ("examples", examples)):
-            places = lists.places[inner.owners]
-            with _counting(inner.owners):
-                messages = Messages(lists.buffer, inner.starts, inner.lengths, places)
-                self._add_messages(section, messages)
-
-    def _add_contexts(self, sequences: Messages) -> None:
-        """Add contexts; the context field of a SequenceExample has the same bytes as an Example."""
-        buffer, starts, lengths, places = sequences
-        spans = field_spans(buffer, starts, lengths, 1)
-        fields = field_sizes(spans.lengths)
-        begins = spans.starts + spans.lengths - fields
-        is_plain = (np.bincount(spans.owners, minlength=len(starts)) == 1)[spans.owners]
-        is_plain &= np.frombuffer(as_view(buffer), np.uint8)[begins] == _CONTEXT_TAG
-        owners = spans.owners[is_plain]
-        with _counting(owners):
-            plain = Messages(buffer, begins[is_plain], fields[is_plain], places[owners])
-            self._add_messages("context", plain)
-        for row in np.setdiff1d(spans.owners, owners):
-            context = context_as_example(sequences.payload(row))
-            with _counting(np.array([row])):
-                self._add_messages("context", Messages.of(context, places[row]))
 
     def _add_messages(self, section: str, messages: Messages) -> None:
         """Add messages all at once, or in pieces if they have few features in common, or one by
@@ -168,7 +141,8 @@ class RecordBuilder(Builder):
             )
             if stop == start:
                 some = select_features(messages.payload(start), takes, [field])
-                piece, part = slice(start, start + 1), Messages.of(some, messages.places[start])
+                piece = slice(start, start + 1)
+                part = Messages.of([some], messages.places[piece])
             else:
                 piece = slice(start, min(start + size, stop))
                 part = messages.some(piece)
@@ -201,32 +175,21 @@ class RecordBuilder(Builder):
             if is_label(key):
                 counter = self.classes.setdefault(key, {}).setdefault(self._split, LabelCounter())
                 for values in block.values.values():
-                    counter.add_labels(values)
+                    counter.add(values)
             if block.contents[2]:
-                self._add_images(feature, block, blocks, places)
+                self._add_images(feature, block, places)
             elif key == MASK and "bytes" in block.values:
                 self._add_raw_masks(block, blocks, places)
         if name != "feature_lists":
             self.boxes.add(blocks, places)
-        for key, text_key in TEXT_OF_LABEL.items():
-            if key in blocks and text_key in blocks:
-                pairs = self.label_texts.setdefault(key, LabelCounter())
-                pairs.add_pairs(blocks[key], blocks[text_key])
 
-    def _add_images(
-        self,
-        feature: FeatureBuilder,
-        block: FeatureBlock,
-        blocks: Mapping[str, FeatureBlock],
-        places: Int64Array,
-    ) -> None:
-        values, owners = block.values["bytes"], places[block.rows["bytes"]]
+    def _add_images(self, feature: FeatureBuilder, block: FeatureBlock, places: Int64Array) -> None:
+        values = block.values["bytes"]
         assert isinstance(values, BytesArray)
         assert feature.bytes is not None
         feature.bytes.images = feature.bytes.images or ImageBuilder()
-        hashes = hash_positions(owners)
-        declared = _declared(block, blocks, len(places))
-        chosen = feature.bytes.images.add(values, hashes, owners, declared)
+        hashes = hash_positions(places[block.rows["bytes"]])
+        chosen = feature.bytes.images.add(values, hashes)
         if is_mask_key(block.key) and len(chosen):
             self._add_masks(block.key, values[chosen], hashes[chosen])
 
@@ -269,14 +232,3 @@ class RecordBuilder(Builder):
             if len(self.left_out) >= MAX_LEFT_OUT:
                 return
             self.left_out.add(key)
-
-
-def _declared(block: FeatureBlock, blocks: Mapping[str, FeatureBlock], count: int) -> DeclaredSizes:
-    """Return the size of each image, given in records with one image and one size."""
-    folder = block.key.rpartition("/")[0]
-    related = (f"{folder}/height", f"{folder}/width") if folder else ("height", "width")
-    keys = (HEIGHT, WIDTH) if block.key == IMAGE else related
-    sizes = declared_sizes(blocks, *keys, count)
-    rows = block.rows["bytes"]
-    sizes = sizes._replace(is_known=sizes.is_known & (np.bincount(rows, minlength=count) == 1))
-    return sizes.of(rows)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from recordsmith.examining.shard_summaries import PAYLOADS, SECTIONS, span
 from recordsmith.examining.stats.box_stats import COCO_SIDES, BoxStats
 from recordsmith.examining.stats.class_counts import TEXT_OF_LABEL, ClassStats
 from recordsmith.examining.stats.feature_stats import BytesSample, BytesStats, FeatureStats
 from recordsmith.examining.stats.image_stats import ImageStats
 from recordsmith.examining.stats.mask_stats import MaskStats
-from recordsmith.examining.stats.number_stats import NumberSample, NumberStats
+from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.record_builder import MAX_FEATURES, MAX_LEFT_OUT
 from recordsmith.reports import (
     Bar,
@@ -27,20 +27,7 @@ from recordsmith.words import size as format_size
 if TYPE_CHECKING:
     from recordsmith.examining.stats.stats_report import StatsReport
 
-_PAYLOADS = {  # singular and plural
-    "Example": ("Example", "Examples"),
-    "SequenceExample": ("SequenceExample", "SequenceExamples"),
-    "ELWC": ("ranking list (ELWC)", "ranking lists (ELWC)"),
-    "Event": ("TensorBoard event", "TensorBoard events"),
-    "other": ("record that is not an Example", "records that are not Examples"),
-}
-_SECTIONS = {  # what a section lists, and what its counts refer to
-    "features": ("feature", "records"),
-    "feature_lists": ("feature list", "records"),
-    "context": ("feature of the context", "records"),
-    "examples": ("feature of the Examples", "Examples"),
-}
-_FOREIGN = ("Event", "other")
+_FOREIGN = ("ELWC", "Event", "other")
 _LARGE = 10**10
 _CLASS_ROWS = 30  # on a terminal
 _NAME_WIDTH = 48
@@ -53,7 +40,7 @@ def stats_content(report: StatsReport) -> ReportContent:
     size = format_size(report.size_bytes)
     number = len(report.payloads)
     payloads = ", ".join(
-        _PAYLOADS[payload][n != 1] if number == 1 else format_count(n, *_PAYLOADS[payload])
+        PAYLOADS[payload][n != 1] if number == 1 else format_count(n, *PAYLOADS[payload])
         for payload, n in report.payloads.items()
     )
     shards = format_count(len(report.shards), "shard")
@@ -75,7 +62,7 @@ def stats_content(report: StatsReport) -> ReportContent:
 
 
 def _tables(report: StatsReport) -> Iterator[ReportTable]:
-    yield _splits(report)
+    yield report.splits_table()
     for section, features in report.sections.items():
         yield _features(section, features)
         yield _numbers(features)
@@ -84,8 +71,13 @@ def _tables(report: StatsReport) -> Iterator[ReportTable]:
             values = feature.values.get("bytes")
             if isinstance(values, BytesStats) and values.images is not None:
                 yield _images(key, values, values.images)
-    for key, classes in _different_classes(report).items():
-        yield _classes(key, classes)
+    counts = {key: _counts(classes) for key, classes in report.classes.items()}
+    repeated = {  # texts that only repeat the names of the labels
+        text for key, text in TEXT_OF_LABEL.items() if counts.get(key) == counts.get(text)
+    }
+    for key, classes in report.classes.items():
+        if key not in repeated:
+            yield _classes(key, classes)
     for key, masks in report.masks.items():
         yield _masks(key, masks)
     if report.boxes is not None:
@@ -109,19 +101,7 @@ def _notes(report: StatsReport) -> Iterator[str]:
         yield f"{records} {are}: only sizes are shown. `recordsmith head` shows their contents"
 
 
-def _splits(report: StatsReport) -> ReportTable:
-    rows = []
-    for split, shards in report.splits.items():
-        sizes = [shard.size_bytes for shard in shards]
-        numbers = (sum(shard.record_count for shard in shards), len(shards))
-        shown = map(format_size, (sum(sizes), min(sizes), max(sizes)))
-        rows.append((split, *(f"{number:,}" for number in numbers), *shown))
-    heads = ("split", "records", "shards", "size", "smallest shard", "largest shard")
-    return ReportTable("", heads, rows, heads[1:], optional=heads[-2:])
-
-
 def _features(section: str, features: Mapping[str, FeatureStats]) -> ReportTable:
-    title, counted = _SECTIONS[section]
     rows = []
     for key, feature in features.items():
         lengths = _span(feature.lengths)
@@ -131,8 +111,8 @@ def _features(section: str, features: Mapping[str, FeatureStats]) -> ReportTable
         present = "all" if not feature.missing else f"{feature.present:,}"
         size = format_size(feature.value_bytes)
         rows.append((key, feature.kind, present, lengths, distinct or "0", size))
-    heads = (title, "kind", counted, "values", "distinct", "total size")
-    return ReportTable("", heads, rows, (counted, "distinct", "total size"), heads[-1:])
+    heads = (SECTIONS[section], "kind", "records", "values", "distinct", "total size")
+    return ReportTable("", heads, rows, ("records", *heads[4:]), heads[-1:])
 
 
 def _numbers(features: Mapping[str, FeatureStats]) -> ReportTable:
@@ -147,21 +127,16 @@ def _numbers(features: Mapping[str, FeatureStats]) -> ReportTable:
             odd = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
             numbers = (values.min, sample.median, values.max, values.mean, sample.std)
             bars = Histogram(sample.edges, sample.histogram)
-            outer = (sample.quantiles[0.05], sample.quantiles[0.95])
-            top = _top([(_number(value), count) for value, count in sample.top], sample)
-            rows.append(
-                (key, *map(_number, numbers), bars, odd, *map(_number, outer), top),
-            )
+            rows.append((key, *map(_number, numbers), bars, odd))
             sizes.add((sample.size, values.finite))
     heads = ("numbers", "min", "median", "max", "mean", "std", "from min to max", "not finite")
-    wide = ("5%", "95%", "most frequent")
     return ReportTable(
         "",
-        (*heads, *wide),
+        heads,
         rows,
-        (*heads[1:6], *wide[:2]),
-        ("from min to max", "std", "not finite") if any(row[7] for row in rows) else heads[6:4:-1],
-        wide if any(row[7] for row in rows) else ("not finite", *wide),
+        heads[1:6],
+        (heads[6], heads[5]),
+        () if any(row[7] for row in rows) else heads[7:],
         _sampled(sizes, "median, std and bars"),
     )
 
@@ -195,7 +170,7 @@ def _sampled(sizes: set[tuple[int, int]], what: str) -> str:
     return f"{what}: from a sample of {max(partial):,} values of each feature" if partial else ""
 
 
-def _top(values: Sequence[tuple[str, int]], sample: NumberSample | BytesSample) -> str:
+def _top(values: Sequence[tuple[str, int]], sample: BytesSample) -> str:
     """Return the values that occur more than once; none if all are equally frequent."""
     if sample.distinct > 1 and len({count for _, count in values}) < 2:
         return ""
@@ -204,9 +179,7 @@ def _top(values: Sequence[tuple[str, int]], sample: NumberSample | BytesSample) 
 
 
 def _images(key: str, values: BytesStats, images: ImageStats) -> ReportTable:
-    formats = ", ".join(
-        f"{count:,} {name}{_variants(images, name)}" for name, count in images.formats.items()
-    )
+    formats = ", ".join(f"{count:,} {name}" for name, count in images.formats.items())
     channels = ", ".join(
         f"{count:,} with {format_count(number, 'channel')}"
         for number, count in images.channels.items()
@@ -221,16 +194,6 @@ def _images(key: str, values: BytesStats, images: ImageStats) -> ReportTable:
         _spread("file size", values.sizes, format_size),
     ]
     return _spread_table(f"images in {_short(key)}", rows, note)
-
-
-def _variants(images: ImageStats, image_format: str) -> str:
-    """Return which of the images of a format are progressive, tiled, animated, …"""
-    variants = [
-        f"{count:,} {name.removesuffix(image_format).rstrip()}"
-        for name, count in images.variants.items()
-        if name.endswith(f" {image_format}")
-    ]
-    return f" ({', '.join(variants)})" if variants else ""
 
 
 def _boxes(boxes: BoxStats) -> ReportTable:
@@ -263,21 +226,11 @@ def _spread_table(title: str, rows: Sequence[Sequence[Cell]], note: str) -> Repo
     return ReportTable(title, heads, rows, heads[1:4], heads[4:], (), note)
 
 
-def _different_classes(report: StatsReport) -> dict[str, ClassStats]:
-    """Return the classes of all labels, except texts that only repeat the names of the labels."""
-
-    def counts(key: str) -> dict[str, Counter[object]]:
-        return {
-            split: Counter({label.name or label.label: label.count for label in labels})
-            for split, labels in report.classes[key].splits.items()
-        }
-
-    repeated = {
-        text_key
-        for key, text_key in TEXT_OF_LABEL.items()
-        if {key, text_key} <= report.classes.keys() and counts(key) == counts(text_key)
+def _counts(classes: ClassStats) -> dict[str, dict[int | str, int]]:
+    return {
+        split: {label.name or label.label: label.count for label in labels}
+        for split, labels in classes.splits.items()
     }
-    return {key: classes for key, classes in report.classes.items() if key not in repeated}
 
 
 def _classes(key: str, classes: ClassStats) -> ReportTable:
@@ -312,28 +265,15 @@ def _masks(key: str, masks: MaskStats) -> ReportTable:
 
 def _distinct(values: NumberStats | BytesStats) -> str:
     """Return the number of different values in the sample; NaN and infinities are not counted."""
-    if isinstance(values, BytesStats):
-        is_exact, suffix = values.sample.size == values.count, ""
-        distinct = values.sample.distinct
-    else:
-        distinct, is_exact = _distinct_numbers(values)
-        suffix = " finite" if values.finite < values.count else ""
-    return f"{distinct:,}{suffix}" if is_exact else f"{distinct:,} or more{suffix}"
-
-
-def _distinct_numbers(values: NumberStats) -> tuple[int, bool]:
-    """Return how many different finite numbers are in the sample, and whether there are no more."""
-    sample, low, high = values.sample, values.min, values.max
-    if sample is None or low is None or high is None:
-        return 0, True
-    is_range_full = isinstance(low, int) and high - low + 1 == sample.distinct
-    return sample.distinct, sample.size == values.finite or low == high or is_range_full
+    distinct = 0 if values.sample is None else values.sample.distinct
+    size = 0 if values.sample is None else values.sample.size
+    finite = values.count if isinstance(values, BytesStats) else values.finite
+    more = "" if size == finite else " or more"
+    return f"{distinct:,}{more}{' finite' if finite < values.count else ''}"
 
 
 def _span(numbers: NumberStats) -> str:
-    """Return the range of whole numbers: "5", or "0 to 12"."""
-    low, high = numbers.min or 0, numbers.max or 0
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return span(int(numbers.min or 0), int(numbers.max or 0))
 
 
 def _number(value: float | None) -> str:

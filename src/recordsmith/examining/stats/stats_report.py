@@ -20,11 +20,11 @@ from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, ClassStats, class_stats
 from recordsmith.examining.stats.feature_stats import FeatureBuilder, FeatureStats
-from recordsmith.examining.stats.findings import LabelTexts, make_findings
+from recordsmith.examining.stats.findings import make_findings
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.record_builder import RecordBuilder
-from recordsmith.examining.stats.sampling import Places, place_numbers
+from recordsmith.examining.stats.sampling import place_numbers
 from recordsmith.examining.stats.stats_content import stats_content
 from recordsmith.example.keys import MASK
 from recordsmith.reports import Finding, ReportContent
@@ -43,8 +43,7 @@ class StatsReport(ShardTotals, Report):
     shards: record and byte counts of each shard.
     payloads: number of records by type: Example, SequenceExample, ELWC, Event, other.
     sizes: payload sizes in bytes.
-    sections: features of Examples; context and feature_lists of SequenceExamples; context and
-        examples of ranking lists, counted per Example.
+    sections: features of Examples; context and feature_lists of SequenceExamples.
     classes: count of each class, for features that look like labels.
     masks: pixels per class, for features that hold masks.
     boxes: number and sizes of boxes; None without `image/object/bbox/`.
@@ -138,7 +137,7 @@ def stats(
         ShardSummary(str(shard.location), shard.split, count, size, compression)
         for shard, count, size, compression in zip(shards, counts, sizes, compressions, strict=True)
     )
-    return _report(whole, summaries, dataset.class_names, Places(shards))
+    return _report(whole, summaries, dataset.class_names)
 
 
 @dataclass(frozen=True)
@@ -225,10 +224,9 @@ def _report(
     whole: RecordBuilder,
     shards: tuple[ShardSummary, ...],
     class_names: ClassNames | None,
-    places: Places,
 ) -> StatsReport:
     sections = {
-        name: {key: section[key].finish(count, places) for key in sorted(section)}
+        name: {key: section[key].finish(count) for key in sorted(section)}
         for name, count, section in _sections(whole)
     }
     classes = {}
@@ -240,11 +238,8 @@ def _report(
         key: built.finish(class_names if key == MASK else None)
         for key, built in sorted(whole.masks.items())
     }
-    texts: dict[str, LabelTexts] = {
-        key: counter.counts or {} for key, counter in sorted(whole.label_texts.items())
-    }
-    boxes = whole.boxes.finish(places)
-    findings = make_findings(shards, sections, class_names, classes, texts, masks, boxes)
+    boxes = whole.boxes.finish()
+    findings = make_findings(sections, class_names, classes, masks, boxes)
     return StatsReport(
         shards=shards,
         payloads=dict(whole.payloads.most_common()),
@@ -264,17 +259,13 @@ def _sections(whole: RecordBuilder) -> Iterator[tuple[str, int, dict[str, Featur
     sections = whole.sections
     examples = whole.payloads["Example"]
     sequences = whole.payloads["SequenceExample"]
-    lists = whole.payloads["ELWC"]
     features, context = sections["features"], sections["context"]
     if sequences and features.keys() <= context.keys():  # without lists they look like Examples
         for key, feature in features.items():
             context[key].merge(feature)
         sequences, examples = sequences + examples, 0
-    if sequences or lists:
-        yield "context", sequences + lists, context
     if sequences:
+        yield "context", sequences, context
         yield "feature_lists", sequences, sections["feature_lists"]
-    if lists:
-        yield "examples", whole.listed_count, sections["examples"]
     if examples:
         yield "features", examples, sections["features"]

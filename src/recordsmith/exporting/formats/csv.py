@@ -37,6 +37,7 @@ class CsvTables(TableFiles, format="csv"):
     """Writes tables."""
 
     suffix = ".csv"
+    has_types = True
     decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

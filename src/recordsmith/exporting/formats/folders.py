@@ -1,4 +1,4 @@
-"""Folders of images: one for each class, or `images` and `masks`.
+"""Folders of images: one for each class, or `images` and `masks`; or only the latter, as pairs.
 
     <class>/<name>                    examples with a class
     images/<name>                     examples without a class
@@ -11,8 +11,9 @@ in a folder for each split, if there are several. Class folders can be packed ag
 from __future__ import annotations
 
 from recordsmith.dataset import Dataset
+from recordsmith.errors import SourceError
 from recordsmith.example import Features
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, MASK
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import (
@@ -20,6 +21,7 @@ from recordsmith.exporting.images import (
     MASK_KEYS,
     get_int,
     get_text,
+    has_values,
     read_image,
     read_mask,
 )
@@ -63,3 +65,12 @@ class ClassFolders(FolderExporter, format="folder"):
             return None
         known = self._class_names[label] if 0 <= label < len(self._class_names) else None
         return str(label) if known is None else known
+
+
+class ImagePairFiles(ClassFolders, format="pairs"):
+    """Writes images and their masks, which every example must have."""
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        if not has_values(example, MASK):
+            raise SourceError("it has no mask")
+        super().add(example, split, position)

@@ -36,7 +36,7 @@ _DESCRIPTION = IMAGE_KEYS | {SOURCE_ID}
 class HuggingFaceTables(ParquetTables, format="huggingface"):
     """Writes Parquet with the types of `datasets` in its metadata."""
 
-    _restores_types = False
+    has_types = False
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)

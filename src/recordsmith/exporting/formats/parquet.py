@@ -1,6 +1,6 @@
-"""Parquet: a table for each split with a row for each example, typed by the schema.
+"""Parquet and Feather: a table for each split with a row for each example, typed by the schema.
 
-    <split>.parquet
+    <split>.parquet or <split>.feather
 
 Columns are as in `recordsmith.arrow`, with the types of the Arrow table that was packed. Class
 names and the kinds of features are in the metadata of the fields. Memory holds one row group of a
@@ -27,24 +27,22 @@ class ParquetTables(TableFiles, format="parquet"):
     """Writes tables, many rows at a time."""
 
     suffix = ".parquet"
+    has_types = True
     decoder: ArrowDecoder
-    _restores_types = True
     _writer: Any = None
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        types = dataset.view.arrow_types() if self._restores_types else None
+        types = dataset.view.arrow_types() if self.has_types else None
+        types = types and self._stored_types(types)
         self.decoder = ArrowDecoder(dataset.schema, None, dataset.class_names, types)
         self._schema = self.decoder.schema
         if not self._schema.names and dataset.schema.record_count:
             raise OptionError("the records have no features, so a table would have no rows")
 
     def open(self, name: str, split: str) -> None:
-        import pyarrow.parquet as pq
-
         self._name, self._file = name, self._out.open(name)
-        repeating = _repeating(self._schema)
-        self._writer = pq.ParquetWriter(self._file, self._schema, use_dictionary=repeating)
+        self._writer = self._make_writer()
         self._batches: list[Any] = []
         self._row_count = self._size_bytes = 0
 
@@ -67,6 +65,16 @@ class ParquetTables(TableFiles, format="parquet"):
         if self._writer is not None:
             self._writer.is_open = False
 
+    def _make_writer(self) -> Any:
+        """Return the writer of pyarrow for the file."""
+        import pyarrow.parquet as pq
+
+        return pq.ParquetWriter(self._file, self._schema, use_dictionary=_repeating(self._schema))
+
+    def _stored_types(self, types: Any) -> Any:
+        """Return the types that the format can hold."""
+        return types
+
     def _batch(self, position: Callable[[int], int]) -> Any:
         """Return the rows in the decoder as a pyarrow.RecordBatch and empty it."""
         return self.decoder.finish()
@@ -76,6 +84,27 @@ class ParquetTables(TableFiles, format="parquet"):
             self._writer.write_table(import_pyarrow().Table.from_batches(self._batches))
         self._batches = []
         self._row_count = self._size_bytes = 0
+
+
+class FeatherTables(ParquetTables, format="feather"):
+    """Writes Feather, whose files have only one dictionary for a column, so none are written."""
+
+    suffix = ".feather"
+
+    def abandon(self) -> None:
+        """Do nothing: the writer of Feather has no footer of its own."""
+
+    def _make_writer(self) -> Any:
+        pa = import_pyarrow()
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        return pa.ipc.new_file(self._file, self._schema, options=options)
+
+    def _stored_types(self, types: Any) -> Any:
+        pa = import_pyarrow()
+        values = [
+            getattr(t, "value_type", t) if pa.types.is_dictionary(t) else t for t in types.types
+        ]
+        return pa.schema([field.with_type(t) for field, t in zip(types, values, strict=True)])
 
 
 def _repeating(schema: Any) -> list[str]:

@@ -28,7 +28,7 @@ from recordsmith.example import Features, SchemaSurvey, encode_example
 from recordsmith.example.keys import DEPTH, DTYPE, IMAGE, MASK, MASK_DTYPE
 from recordsmith.example.schema import SchemaCounts
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import ExampleFiles, WrittenFile
+from recordsmith.exporting.exporter import RecordFiles, WrittenFile
 from recordsmith.exporting.images import get_bytes, read_image, read_mask
 from recordsmith.wire import RecordWriter
 
@@ -36,7 +36,7 @@ _NO_SPLIT_NAME = re.compile(r"[^\w-]")
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 
 
-class TfdsFiles(ExampleFiles, format="tfds"):
+class TfdsFiles(RecordFiles, format="tfds"):
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -60,10 +60,10 @@ class TfdsFiles(ExampleFiles, format="tfds"):
         self._file, self._split = name, split
         self._writer = RecordWriter(self._out.open(name))
 
-    def add(self, example: Features) -> None:
-        record = self._converter.convert(self._with_encoded_images(example))
-        self._images.add(record)
-        payload = encode_example(record)
+    def add(self, record: Features) -> None:
+        converted = self._converter.convert(self._with_encoded_images(record))
+        self._images.add(converted)
+        payload = encode_example(converted)
         size = np.array([len(payload)], np.int64)
         self._survey.update(payload, np.zeros(1, np.int64), size)
         self._writer.write(payload)

@@ -41,7 +41,7 @@ from recordsmith.example.keys import (
 )
 from recordsmith.exporting.boxes import shortest_float
 from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import ExampleFiles
+from recordsmith.exporting.exporter import RecordFiles
 from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.webdataset import EMPTY_KINDS
@@ -54,7 +54,7 @@ _FROM_MASK = frozenset((MASK, MASK_FORMAT))
 _LONGEST_SUFFIX = ".mask.jpeg2000"
 
 
-class WebDatasetShards(ExampleFiles, format="webdataset"):
+class WebDatasetShards(RecordFiles, format="webdataset"):
     """Writes tar files."""
 
     suffix = ".tar"
@@ -71,10 +71,10 @@ class WebDatasetShards(ExampleFiles, format="webdataset"):
         file = self._out.open(name)
         self._tar = tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
 
-    def add(self, example: Features) -> None:
-        members, used = self._images(example)
+    def add(self, record: Features) -> None:
+        members, used = self._images(record)
         rest: dict[str, FeatureValue | None] = {
-            key: value for key, value in example.items() if key not in used
+            key: value for key, value in record.items() if key not in used
         }
         if members:
             rest.setdefault(FILENAME, None)
@@ -84,7 +84,7 @@ class WebDatasetShards(ExampleFiles, format="webdataset"):
             del rest[CLASS_LABEL]
         if rest or not members:
             members.append((".json", _document(rest)))
-        name = self._out.name_key(example, self._split, _LONGEST_SUFFIX)
+        name = self._out.name_key(record, self._split, _LONGEST_SUFFIX)
         for suffix, data in members:
             member = tarfile.TarInfo(name + suffix)  # no owner, time 0, mode 644
             member.size = len(data)

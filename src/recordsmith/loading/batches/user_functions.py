@@ -21,7 +21,6 @@ from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
-from recordsmith.loading.features.numbers import can_hold
 
 Example: TypeAlias = dict[str, Any]
 Filter: TypeAlias = Callable[[Example], Any] | Callable[[Example, np.random.Generator], Any]
@@ -140,9 +139,9 @@ def accepts(
         result = function(example, generator)
         is_kept = bool(result)
     except Exception as error:
-        raise _raised("filter", error, locate(row)) from error
+        raise _error("filter", _raising(error), locate(row)) from error
     if result is None:
-        raise _returned("filter", "None; expected True or False", locate(row))
+        raise _error("filter", "returned None; expected True or False", locate(row))
     return is_kept
 
 
@@ -194,10 +193,10 @@ class MappedRows:
         try:
             result = self._function(example, generator)
         except Exception as error:
-            raise _raised("map_examples", error, self._locate(row)) from error
+            raise _error("map_examples", _raising(error), self._locate(row)) from error
         if not isinstance(result, Mapping):
-            found = f"{_kind(result)}; expected a dict"
-            raise _returned("map_examples", found, self._locate(row))
+            problem = f"returned {_kind(result)}; expected a dict"
+            raise _error("map_examples", problem, self._locate(row))
         self._results[row] = result
         for name, entry in result.items():
             if entry is not given.get(name, _NOTHING):
@@ -214,8 +213,8 @@ class MappedRows:
         for row, result in zip(rows, results, strict=True):
             if result.keys() != first.keys():
                 names, firsts = (", ".join(map(repr, each)) for each in (result, first))
-                found = f"the entries {names}, but {firsts} for {self._locate(rows[0])}"
-                raise _returned("map_examples", found, self._locate(row))
+                problem = f"returned the entries {names}, but {firsts} for the first example"
+                raise _error("map_examples", problem, self._locate(row))
         columns: dict[str, Any] = {}
         for name in first:
             if name in given and name not in self._changed:
@@ -224,27 +223,17 @@ class MappedRows:
             try:
                 columns[name] = stack([result[name] for result in results], given.get(name))
             except _MismatchError as error:
-                found = f"{error.found} for {name!r}"
-                if error.other_row is not None:
-                    found += f", but {error.other} for {self._locate(rows[error.other_row])}"
-                if error.expected:
-                    found += f"; expected {error.expected}"
                 where = self._locate(rows[error.row])
-                raise _returned("map_examples", found, where, error.remedy) from None
+                problem = f"returned for {name!r} {error.problem}"
+                raise _error("map_examples", problem, where, error.remedy) from None
         return columns
 
 
-def _raised(what: str, error: Exception, where: RecordLocation) -> FunctionError:
-    return _function_error(what, f"raised {type(error).__name__}: {error}", where)
+def _raising(error: Exception) -> str:
+    return f"raised {type(error).__name__}: {error}"
 
 
-def _returned(what: str, found: str, where: RecordLocation, remedy: str = "") -> FunctionError:
-    return _function_error(what, f"returned {found}", where, remedy)
-
-
-def _function_error(
-    what: str, problem: str, where: RecordLocation, remedy: str = ""
-) -> FunctionError:
+def _error(what: str, problem: str, where: RecordLocation, remedy: str = "") -> FunctionError:
     return FunctionError(
         f"{where}: {what} {problem}",
         function=what,
@@ -276,33 +265,20 @@ def _length(entry: Any) -> int | None:
 
 
 class _MismatchError(Exception):
-    """A row that is not usable, or that does not match another one."""
+    """A row that is not usable, or that does not match the first one."""
 
-    def __init__(
-        self,
-        row: int,
-        found: str,
-        other_row: int | None = None,
-        other: str = "",
-        *,
-        expected: str = "",
-        remedy: str = "",
-    ) -> None:
-        super().__init__(found)
+    def __init__(self, row: int, problem: str, remedy: str = "") -> None:
+        super().__init__(problem)
         self.row = row
-        self.found = found
-        self.other_row = other_row
-        self.other = other
-        self.expected = expected
+        self.problem = problem
         self.remedy = remedy
 
 
 def stack(values: Sequence[Any], given: Column | None = None) -> Column:
     """Stack the values of at least one row to a column.
 
-    Numbers and arrays of one shape and dtype become an array, where Python numbers take the dtype
-    of the others. bytes become a BytesArray; str and lists of str an array of objects. If `given`,
-    the column before the map, is ragged, so is the result.
+    Numbers and arrays of one shape and dtype become an array, bytes a BytesArray, str and lists of
+    str an array of objects. If `given`, the column before the map, is ragged, so is the result.
     """
     if all(_is_text(value) for value in values):
         return _texts(values)
@@ -311,26 +287,28 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
     is_ragged = isinstance(given, RaggedArray) and all(len(value.shape) == 1 for value in rows)
     for row, value in enumerate(rows):
         if isinstance(value, BytesArray) is not isinstance(first, BytesArray):
-            raise _MismatchError(row, _sort(value), 0, _sort(first))
+            raise _MismatchError(row, f"{_sort(value)}, but {_sort(first)} for the first example")
         if value.shape != first.shape and not is_ragged:
             raise _MismatchError(
                 row,
-                f"shape {value.shape}",
-                0,
-                f"shape {first.shape}",
-                remedy="Crop, resize or pad the examples of a batch to one shape.",
+                f"shape {value.shape}, but {first.shape} for the first example",
+                "Crop, resize or pad the examples of a batch to one shape.",
             )
+        if isinstance(first, np.ndarray) and value.dtype != first.dtype:
+            raise _MismatchError(
+                row,
+                f"{value.dtype}, but {first.dtype} for the first example",
+                "Convert the examples of a batch to one dtype with astype.",
+            )
+    splits = offsets_from_lengths([len(row) for row in rows]) if is_ragged else None
     if isinstance(first, BytesArray):
         pieces: list[Any] = [piece for value in rows for piece in value.reshape(-1).tolist()]
         column = BytesArray.from_values(pieces)
-        if is_ragged:
-            return RaggedArray(column, _splits(rows))
+        if splits is not None:
+            return RaggedArray(column, splits)
         return column.reshape(len(rows), *first.shape)
-    dtype = _dtype_of(rows, values)
-    if is_ragged:
-        return RaggedArray(np.concatenate(rows, dtype=dtype, casting="unsafe"), _splits(rows))
-    # only numbers of Python are cast
-    return np.stack(rows, dtype=dtype, casting="unsafe")
+    arrays: Any = rows
+    return np.stack(arrays) if splits is None else RaggedArray(np.concatenate(arrays), splits)
 
 
 def _is_text(value: Any) -> bool:
@@ -362,7 +340,7 @@ def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:
         try:
             return BytesArray.from_values(value)
         except OptionError as error:
-            raise _MismatchError(row, f"a list whose {error}") from None
+            raise _MismatchError(row, f"a list: {error}") from None
     try:
         array = np.asarray(value)
     except Exception:  # noqa: BLE001 - objects may raise anything
@@ -370,41 +348,9 @@ def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:
     if array.dtype.kind == "U":
         return BytesArray.from_values(array.ravel().tolist()).reshape(*array.shape)
     if array.dtype.kind not in "biufc":
-        raise _MismatchError(row, _kind(value), expected="a number, an array, str or bytes")
+        raise _MismatchError(row, f"{_kind(value)}; expected a number, an array, str or bytes")
     return array
-
-
-def _dtype_of(rows: Sequence[Any], values: Sequence[Any]) -> np.dtype[Any]:
-    """Return the common dtype of all rows."""
-    is_weak = [type(value) in (bool, int, float, complex) for value in values]
-    first = is_weak.index(False) if False in is_weak else 0
-    dtype = rows[first].dtype
-    for row, value in enumerate(rows):
-        fits = value.dtype == dtype
-        if is_weak[row] and not is_weak[first]:
-            fits = _fits(values[row], dtype)
-        if not fits:
-            raise _MismatchError(
-                row,
-                f"{value.dtype}",
-                first,
-                f"{dtype}",
-                remedy="Convert the examples of a batch to one dtype with astype.",
-            )
-    return dtype  # type: ignore[no-any-return]
-
-
-def _fits(number: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype can hold a Python number."""
-    kinds = {bool: "b", int: "iufc", float: "fc", complex: "c"}
-    if dtype.kind not in kinds[type(number)]:
-        return False
-    return dtype.kind in "bc" or can_hold(dtype, number)
 
 
 def _sort(value: Any) -> str:
     return "text or bytes" if isinstance(value, BytesArray) else "numbers"
-
-
-def _splits(rows: Sequence[Any]) -> npt.NDArray[np.int64]:
-    return offsets_from_lengths([len(row) for row in rows])

@@ -144,8 +144,6 @@ def find_arrays(path: Location) -> ArrayLayout:
     copies = sorted(set(array_names) - set(files))
     others = [name for name in names if name not in array_names] if is_folder else []
     layout.files = {array.file: opened[array.file] for array in used}
-    if any("emnist" in array.words for array in used):
-        layout.notices.append("images are transposed, as in the files of EMNIST")
     layout.notices += [
         *count_notice(unused, "array", "that belong to no images skipped", shown=_MAX_NAMED),
         *count_notice(copies, "compressed copy", "skipped", "compressed copies"),
@@ -310,21 +308,13 @@ def _add_extras(layout: ArrayLayout, part: ArrayPart, group: Sequence[NamedArray
 
 
 def _class_names(root: Location, names: Sequence[str]) -> dict[int, str]:
-    """The names of classes: of EMNIST's mapping, or of CIFAR."""
+    """The names of classes of CIFAR."""
     for name in names:
         last = posixpath.basename(name)
         if last in ("batches.meta.txt", "fine_label_names.txt"):
             lines = read_lines(root / name)
             return {number: text for number, (_, text) in enumerate(lines)}
-        if last.startswith("emnist") and last.endswith("-mapping.txt"):
-            rows = [text.split() for _, text in read_lines(root / name)]
-            if all(len(row) > 1 and all(map(_is_code, row)) for row in rows):
-                return {int(row[0]): chr(int(row[1])) for row in rows}
     return {}
-
-
-def _is_code(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 8 and int(text) < 0x110000
 
 
 def _check_pickles(root: Location, names: Sequence[str]) -> None:

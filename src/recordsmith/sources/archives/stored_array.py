@@ -1,7 +1,8 @@
 """Arrays in files, read by rows: idx files of MNIST, `.npy`, `.npz`, CIFAR's binary version.
 
 Nothing is unpickled, and no header is believed: the bytes that it announces must be there.
-Compressed files and members are decompressed into temporary files, up to what is announced.
+Compressed files and the members of `.npz` files are read into temporary files, up to what is
+announced.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ _CIFAR = re.compile(r"(data_batch_\d|test_batch|train|test)\.bin")
 _CIFAR_SHAPE = (3, 32, 32)
 _PIECE_BYTES = 1 << 20
 _ROWS_AT_ONCE_BYTES = 1 << 24
-_LOCAL_HEADER_BYTES = 30  # of a member in a zip archive; its last 4 are the lengths of what follows
 _MAX_MEMBERS = 1000
 
 # NumPy parses headers as Python source, and Python before 3.11.8 fails at random ("recursion depth
@@ -110,7 +110,7 @@ class ArrayFile:
         return [name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")]
 
     def array(self, name: str) -> StoredArray:
-        """One array; of a `.npz` file, a compressed member is decompressed once."""
+        """One array; that of a `.npz` file is copied once, which checks its checksum."""
         with self._lock:
             if name not in self._arrays:
                 self._arrays[name] = self._member(name)
@@ -182,21 +182,6 @@ class ArrayFile:
         assert self._zip is not None
         place = f"{self.location}, array {name!r}"
         info = self._zip.getinfo(f"{name}.npy")
-        if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1:
-            local = self._reader.read_at(
-                info.header_offset, info.header_offset + _LOCAL_HEADER_BYTES
-            )
-            if len(local) < _LOCAL_HEADER_BYTES or not local.startswith(_ZIP_MAGIC):
-                raise self._damaged(f"{place}: its header is damaged")
-            begin = (
-                info.header_offset
-                + _LOCAL_HEADER_BYTES
-                + sum(np.frombuffer(local[-4:], "<u2").tolist())
-            )
-            end = min(begin + info.file_size, self._reader.size_bytes)
-            head = self._reader.read_at(begin, min(end, begin + LARGEST_HEADER))
-            shape, dtype, offset = self._header(place, head)
-            return self._array(place, self._reader, shape, dtype, begin + offset, end)
         try:
             with self._zip.open(info) as stream:
                 pieces = iter(lambda: stream.read(_PIECE_BYTES), b"")

@@ -13,7 +13,7 @@ from recordsmith.sources.classes import class_in_name, classes_in_names, compile
 from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
 from recordsmith.sources.files.images import class_features, read_image
 from recordsmith.sources.files.paths import check_folder, last_name, relative_place
-from recordsmith.sources.numbered import LazyNotices, RelistedSamples
+from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import only_split, sort_splits
@@ -90,8 +90,8 @@ class ImageFiles(TreeSource):
             check_folder(folder, "a folder with images")
         tree = self._take_tree(self.root)
         walk = _Walk(tree, self._below, self._pattern)
-        samples = RelistedSamples(walk.samples)
-        if next(walk.samples(), None) is None:
+        samples = collect(walk.samples())
+        if not len(samples):
             others = walk.listing.others
             what = f"found {summarize_paths(others)}" if others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self._folder)
@@ -99,7 +99,7 @@ class ImageFiles(TreeSource):
             samples,
             ImageReader(self.root, walk.classes),
             walk.classes,
-            LazyNotices(samples, walk.notices),
+            tuple(walk.notices()),
             sort_splits(walk.splits),
             only_split(reversed(self._below.split("/")), self.root),
         )

@@ -25,6 +25,8 @@ FOUND_BY_LAST_PART = "images were found by the last part of the path in their an
 FOUND_BY_OTHER_SPELLING = "images were found under another spelling than in their annotation"
 FOUND_WITH_SUFFIX = "images were found under another suffix than in their annotation"
 
+_MAX_NAMESAKES = 64  # that are compared for each name
+
 
 class Found(NamedTuple):
     """A file, relative to the root, and the note on how it was found; None for an exact match."""
@@ -69,120 +71,87 @@ class FileIndex:
     def find(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
         """Find the file that an annotation calls `name`; or all candidates, if there is not one.
 
-        `name` is relative to one of the folders, the best first, or from another machine. The
-        nearest of several candidates to `near` wins, the path of the annotation.
+        `name` is relative to one of the folders, the best first, or from another machine. Of
+        several files with its last part, the folders in the name count most, then those in
+        `folders`, then those next to `near`, the path of the annotation.
         """
-        for folder in folders:
-            path = _joined(folder, name)
-            if path in self._known:
-                return Found(path)
         plain = with_slashes(name)
+        for spelling in dict.fromkeys((name, plain)):
+            for folder in folders:
+                path = posixpath.normpath(posixpath.join(folder, spelling))
+                if path in self._known:
+                    return Found(path, None if spelling == name else FOUND_BY_OTHER_SPELLING)
         last = posixpath.basename(plain.rstrip("/"))
         if not last:
             return []
-        if plain != name:
-            for folder in folders:
-                path = _joined(folder, plain)
-                if path in self._known:
-                    return Found(path, FOUND_BY_OTHER_SPELLING)
-        exact = self._by_name.nearest(last, plain, folders, near)
-        best = exact or self._by_spelling.nearest(name_key(last), plain, folders, near)
+        candidates = self._by_name.get(last, [])
+        how = None if candidates else FOUND_BY_OTHER_SPELLING
+        best = self._nearest(
+            candidates or self._by_key.get(name_key(last), []), plain, folders, near
+        )
         if len(best) != 1:
             return best
-        if plain != last:
-            return Found(best[0], FOUND_BY_LAST_PART)
-        return Found(best[0], None if exact else FOUND_BY_OTHER_SPELLING)
+        return Found(best[0], how if plain == last else FOUND_BY_LAST_PART)
 
     def find_image(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
         """Like `find`, but also with a missing or wrong suffix."""
-        found = self.find(name, folders, near)
-        if isinstance(found, Found) or found:
-            return found
+        match = self.find(name, folders, near)
+        if isinstance(match, Found) or match:
+            return match
         plain = with_slashes(name)
         last = posixpath.basename(plain.rstrip("/"))
-        best = self._by_stem.nearest(name_key(last), plain, folders, near)
-        if not best and has_image_name(last):
-            best = self._by_stem.nearest(name_key(stem_of(last)), plain, folders, near)
+        stems = [name_key(last), *([name_key(stem_of(last))] if has_image_name(last) else [])]
+        candidates = next(filter(None, map(self._by_stem.get, stems)), [])
+        best = self._nearest(candidates, plain, folders, near)
         return Found(best[0], FOUND_WITH_SUFFIX) if len(best) == 1 else best
 
-    @cached_property
-    def _by_name(self) -> _PathsByName:
-        return _PathsByName(self.paths, posixpath.basename)
-
-    @cached_property
-    def _by_spelling(self) -> _PathsByName:
-        return _PathsByName(self.paths, lambda path: name_key(posixpath.basename(path)))
-
-    @cached_property
-    def _by_stem(self) -> _PathsByName:
-        images = filter(has_image_name, self.paths)
-        return _PathsByName(images, lambda path: name_key(stem_of(path)))
-
-
-class _PathsByName:
-    """Files by a key of their names, and of those with one key the nearest ones."""
-
-    def __init__(self, paths: Iterable[str], key: Callable[[str], str]) -> None:
-        self._paths: dict[str, list[str]] = {}
-        for path in paths:
-            self._paths.setdefault(key(path), []).append(path)
-        self._trees: dict[str, _Tree] = {}
-
-    def nearest(self, key: str, name: str, folders: Sequence[str], near: str) -> list[str]:
-        """The files of a key whose folders match best.
-
-        The folders in the name count most, then those in `folders`, then those next to `near`.
-        The time does not grow with the number of files, as each of them may be looked up.
-        """
-        paths = self._paths.get(key, [])
-        if len(paths) < 2:
+    def _nearest(self, paths: list[str], name: str, folders: Sequence[str], near: str) -> list[str]:
+        """The paths whose folders match best; of very many, those with the same last folder."""
+        if len(paths) > _MAX_NAMESAKES:
+            paths = self._by_last_two.get(_last_two(name), paths)
+        if not 1 < len(paths) <= _MAX_NAMESAKES:
             return paths
-        if key not in self._trees:
-            self._trees[key] = _Tree([(path, _ends(path)) for path in paths])
-        tree = self._trees[key].descend(_ends(name))
-        preferred = (tree.by_folder[folder] for folder in folders if folder in tree.by_folder)
-        return next(preferred, None) or tree.by_start.descend(near.split("/")[:-1]).paths
+        ends, start = _ends(name), near.split("/")[:-1]
 
+        def rank(path: str) -> tuple[int, int, int]:
+            folder = posixpath.dirname(path)
+            preference = len(folders) - folders.index(folder) if folder in folders else 0
+            return _common(_ends(path), ends), preference, _common(path.split("/")[:-1], start)
 
-class _Tree:
-    """Paths by some of their parts. Only the branches that are used are made, each once."""
-
-    def __init__(self, items: list[tuple[str, list[str]]], depth: int = 0) -> None:
-        self._items = items
-        self._depth = depth
-
-    def descend(self, parts: Iterable[str]) -> _Tree:
-        """The paths that have as many of the first parts as possible."""
-        tree = self
-        for part in parts:
-            if len(tree._items) == 1 or part not in tree._branches:
-                break
-            tree = tree._branches[part]
-        return tree
+        ranks = list(map(rank, paths))
+        return [path for path, its in zip(paths, ranks, strict=True) if its == max(ranks)]
 
     @cached_property
-    def _branches(self) -> dict[str, _Tree]:
-        found: dict[str, list[tuple[str, list[str]]]] = {}
-        for item in self._items:
-            if self._depth < len(item[1]):
-                found.setdefault(item[1][self._depth], []).append(item)
-        return {part: _Tree(items, self._depth + 1) for part, items in found.items()}
+    def _by_last_two(self) -> dict[str, list[str]]:
+        return _grouped(self.paths, _last_two)
 
     @cached_property
-    def paths(self) -> list[str]:
-        return [path for path, _ in self._items]
+    def _by_name(self) -> dict[str, list[str]]:
+        return _grouped(self.paths, posixpath.basename)
 
     @cached_property
-    def by_folder(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for path in self.paths:
-            found.setdefault(posixpath.dirname(path), []).append(path)
-        return found
+    def _by_key(self) -> dict[str, list[str]]:
+        return _grouped(self.paths, lambda path: name_key(posixpath.basename(path)))
 
     @cached_property
-    def by_start(self) -> _Tree:
-        """The same paths by their folders from the root."""
-        return _Tree([(path, path.split("/")[:-1]) for path in self.paths])
+    def _by_stem(self) -> dict[str, list[str]]:
+        return _grouped(filter(has_image_name, self.paths), lambda path: name_key(stem_of(path)))
+
+
+def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        groups.setdefault(key(path), []).append(path)
+    return groups
+
+
+def _common(parts: Sequence[str], others: Sequence[str]) -> int:
+    """How many of the first parts are equal."""
+    return len(posixpath.commonprefix([parts, others]))
+
+
+def _last_two(path: str) -> str:
+    return name_key("/".join(path.split("/")[-2:]))
 
 
 def not_found(found: Found | list[str], name: str, where: str = "", noun: str = "image") -> str:
@@ -208,11 +177,6 @@ def no_files(root: Location, expected: str, index: FileIndex) -> SourceError:
         path=root,
         remedy="Check that this is the right folder.",
     )
-
-
-def _joined(folder: str, name: str) -> str:
-    """A normalized path; the index contains none that lead out of the root."""
-    return posixpath.normpath(posixpath.join(folder, name))
 
 
 def name_key(name: str) -> str:

@@ -5,32 +5,41 @@ A column is the image column if its first values are files that are there, with 
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import itertools
+import json
 import os
 import posixpath
 import re
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.locate import detect_foreign_folder
 from recordsmith.dataset.splits import has_split_word, is_split_name
-from recordsmith.errors import option
+from recordsmith.errors import RecordsmithError, option
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.paths import is_absolute, is_file, leaves_folder, with_slashes
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
+from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
+from recordsmith.sources.tables.csv_rows import guess_delimiter
 from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES
-from recordsmith.sources.tables.table_head import TableHead, read_table_head
+from recordsmith.sources.tables.table_reader import open_rows
 from recordsmith.stores import Location
+from recordsmith.wire.compression import GZIP_MAGIC
 from recordsmith.words import count
 
+_ROWS = 300
+_INFLATED_BYTES = 1 << 18
 _FOLDERS_NEAR = 100
 _MAX_TABLES = 50
 _MAX_FOLDERS = 100
 _MAX_COLUMNS = 50
+_MAX_READ_COLUMNS = 10_000
 _SHOWN_FOLDERS = 5
 _PROBED = 24  # values of a column that are looked up
 _FIRST = 7
@@ -132,18 +141,6 @@ def _metadata(tree: FileTree) -> LayoutCandidate | None:
             if folder in tree.folders and name in tree.folders[folder].names
         ]
         heads = [head for path in paths if (head := read_table_head(tree, path)) is not None]
-        for head in heads:
-            named = [name for name in head.columns if name.endswith("file_names")]
-            if named and METADATA_COLUMNS[head.name] not in head.columns:
-                return LayoutCandidate(
-                    "table",
-                    f"the table {head.path}",
-                    Confidence.MARKED,
-                    noun="rows",
-                    problem=f"the column {named[0]} has lists of images; expected a column "
-                    f"{METADATA_COLUMNS[head.name]} with one image in each row",
-                    remedy=f"Pass {option('format', 'files')} to pack only the images.",
-                )
         if heads and all(METADATA_COLUMNS[head.name] in head.columns for head in heads):
             column = METADATA_COLUMNS[heads[0].name]
             if any(_has_boxes(head) for head in heads):
@@ -151,6 +148,105 @@ def _metadata(tree: FileTree) -> LayoutCandidate | None:
             what = f"rows of {join_names(_paths(heads))} with images (column {column})"
             return LayoutCandidate("table", what, Confidence.MARKED, noun="rows")
     return None
+
+
+# -- the first rows --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TableHead:
+    """The first rows of a table.
+
+    path: relative to the root.
+    columns: the texts in each column, without missing ones; a column of anything else is empty.
+    row_count: of these rows.
+    """
+
+    path: str
+    columns: dict[str, list[str]]
+    row_count: int
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+def read_table_head(tree: FileTree, path: str) -> TableHead | None:
+    """Read the first rows of a table; None if it is not a table with column names."""
+    name = path.lower().removesuffix(".gz")
+    if name.endswith(ARROW_SUFFIXES):
+        return _arrow(tree, path)
+    head = tree.head(path)
+    if head.startswith(GZIP_MAGIC):
+        try:
+            head = zlib.decompressobj(31).decompress(head, _INFLATED_BYTES)
+        except zlib.error:
+            return None
+    text = head.decode("utf-8-sig", "replace")
+    lines = text.splitlines(keepends=True)
+    if lines and len(head) >= 1 << 16:
+        lines.pop()  # it may be cut
+    rows = lines[: _ROWS + 1]
+    try:
+        columns = _json(rows) if name.endswith((".jsonl", ".ndjson")) else _csv(rows, name)
+    except (csv.Error, ValueError, RecursionError):
+        return None
+    if not columns or len(columns) > _MAX_READ_COLUMNS:
+        return None
+    return TableHead(
+        path,
+        {name: [text for text in map(_text, values) if text] for name, values in columns.items()},
+        max(map(len, columns.values())),
+    )
+
+
+def _csv(lines: Sequence[str], name: str) -> dict[str, list[Any]]:
+    if not lines:
+        return {}
+    names, *rows = list(csv.reader(lines, delimiter=guess_delimiter(name, lines[0])))
+    rows = [row for row in rows if len(row) == len(names)]
+    return {column.strip(): [row[at] for row in rows] for at, column in enumerate(names)}
+
+
+def _json(lines: Sequence[str]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    for line in lines:
+        row = json.loads(line) if not line.isspace() else {}
+        if not isinstance(row, dict):
+            return {}
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    return columns
+
+
+def _arrow(tree: FileTree, path: str) -> TableHead | None:
+    try:
+        rows = open_rows([tree.root / path], {})
+        batch = next(iter(rows.batches(0)), None)
+        if batch is None:
+            return None
+        names = [name for name in rows.kinds if name != rows.image]
+        columns = {name: list(map(_text, batch.values(name)[:_ROWS])) for name in names}
+    except RecordsmithError:
+        return None
+    return TableHead(
+        path,
+        {name: list(filter(None, values)) for name, values in columns.items()},
+        min(_ROWS, len(batch)),
+    )
+
+
+def _text(value: Any) -> str:
+    """A text or an integer as text; empty for anything else."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, str):
+        return value.strip()
+    return str(value) if type(value) is int else ""
 
 
 # -- images ---------------------------------------------------------------------------------------
@@ -165,10 +261,7 @@ def _image_readings(
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
     labels = {head: _label_column(head, with_images[head].column) for head in with_images}
     labelled = [head for head in with_images if labels[head] is not None]
-    groups = _groups(labelled or list(with_images), with_images)
-    if not labelled:
-        groups = _preferred(groups)
-    for group in groups:
+    for group in _groups(labelled or list(with_images), with_images):
         head = group[0]
         images, label = with_images[head], labels[head]
         others = [path for path in tables if path not in _paths(group)]
@@ -189,10 +282,8 @@ def _image_readings(
             + (f", classes in column {label}" if label is not None else "")
             + (f", splits in column {split}" if split is not None else "")
         )
-        known = {other.path: other for other in heads}
         left_out = tuple(
-            f"{path} ({_why_left_out(path, known.get(path), images, with_images, labels, lookup)})"
-            for path in others
+            f"{path} ({_why_left_out(path, heads, with_images, labelled)})" for path in others
         )
         folders = _other_folders(lookup.tree, images, head.columns[images.column])
         yield LayoutCandidate(
@@ -216,67 +307,38 @@ def _groups(
     return list(groups.values())
 
 
-def _preferred(groups: list[list[TableHead]]) -> list[list[TableHead]]:
-    """The tables for training, if one has that name and all others are for something else."""
-    train = [group for group in groups if group[0].name.lower().startswith("train")]
-    others = [group for group in groups if group not in train]
-    if len(train) == 1 and all(has_split_word(group[0].name) for group in others):
-        return train
-    return groups
-
-
 def _folder(path: str) -> str:
     return posixpath.dirname(path)
 
 
 def _why_left_out(
     path: str,
-    head: TableHead | None,
-    images: _ImageColumn,
-    with_images: dict[TableHead, _ImageColumn],
-    labels: dict[TableHead, str | None],
-    lookup: _Lookup,
+    heads: Sequence[TableHead],
+    with_images: Collection[TableHead],
+    labelled: Collection[TableHead],
 ) -> str:
-    """Why a table is not read next to one with `images`."""
+    """Why a table is not read next to one with images."""
     if _is_submission(path):
         return "a submission"
+    head = next((head for head in heads if head.path == path), None)
     if head is None:
         return "not a table with column names"
-    if head in with_images:
-        return "no classes" if labels[head] is None else "other columns or images"
-    column = images.column
-    if not head.columns.get(column):
-        named = (name for name, values in head.columns.items() if any(map(has_image_name, values)))
-        column = next(named, "")
-    if not column:
-        return "no column of images"
-    names = list(dict.fromkeys(head.columns[column]))
-    there = {
-        name
-        for folder in _near_folders(lookup.tree, head)
-        for name in names
-        if name in lookup.hits(folder, names)
-    }
-    missing = [name for name in names if name not in there]
-    return (
-        f"{len(missing):,} of {len(names):,} images in column {column} of its first "
-        f"{count(head.row_count, 'row')} are missing: {join_names(missing)}"
-    )
+    if head not in with_images:
+        return "no column whose images are there"
+    return "other columns or images" if head in labelled else "no classes"
 
 
 def _other_folders(tree: FileTree, images: _ImageColumn, values: Sequence[str]) -> tuple[str, ...]:
     """The folders whose images the rows do not name, such as test images."""
-    folder = images.folder
+    read = [images.folder, *images.spread]
     is_below = any("/" in value or "\\" in value for value in values)
-    counts: dict[str, int] = {}
-    for path, other in tree.folders.items():
-        is_read = path == folder or path in images.spread
-        is_read |= is_below and (not folder or path.startswith(f"{folder}/"))
-        if other.image_count and not is_read:
-            top = path.partition("/")[0]
-            above = path if folder == top or folder.startswith(f"{top}/") else top
-            counts[above] = counts.get(above, 0) + other.image_count
-    shown = [f"{path or '.'}/ ({count(number, 'image')})" for path, number in counts.items()]
+    shown = [
+        f"{path or '.'}/ ({count(other.image_count, 'image')})"
+        for path, other in tree.folders.items()
+        if other.image_count
+        and path not in read
+        and not (is_below and f"{path}/".startswith(f"{images.folder}/".lstrip("/")))
+    ]
     more = len(shown) - _SHOWN_FOLDERS
     rest = [f"{more} more folders with images"] if more > 0 else []
     return (*shown[:_SHOWN_FOLDERS], *rest)
@@ -392,13 +454,8 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
         for name in others
         if _plain(name) in _LABEL_NAMES and _are_classes(head, name, is_named=True)
     ]
-    if len(named) > 1:  # such as class_id and class_name: names, if they are the same classes
-        texts = [name for name in named if not _are_integers(head.columns[name])]
-        if len(texts) == 1 and all(_correspond(head, texts[0], name) for name in named):
-            return texts[0]
-        return None
     if named:
-        return named[0]
+        return named[0] if len(named) == 1 else None
     if len(others) == 1 and _are_classes(head, others[0], is_named=False):
         return others[0]
     return None
@@ -435,12 +492,6 @@ def _are_several(distinct: set[str]) -> bool:
 
 def _are_integers(values: Sequence[str]) -> bool:
     return all(re.fullmatch(r"-?\d+", value) for value in values)
-
-
-def _correspond(head: TableHead, column: str, other: str) -> bool:
-    left, right = head.columns[column], head.columns[other]
-    pairs = set(zip(left, right, strict=False))
-    return len(left) == len(right) and len(pairs) == len(set(left)) == len(set(right))
 
 
 def _plain(name: str) -> str:

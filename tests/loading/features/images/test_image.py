@@ -419,11 +419,6 @@ def test_opencv_has_one_thread_once_a_loader_is_made(records: _Records, images: 
         cv2.setNumThreads(before)
 
 
-def test_sides_may_be_numbers_of_numpy() -> None:
-    assert rs.Image(size=np.int64(8)) == rs.Image(size=8)  # type: ignore[arg-type]
-    assert type(rs.Image(size=(np.int32(8), 9)).size[0]) is int  # type: ignore[arg-type,index]
-
-
 @pytest.mark.parametrize(
     ("options", "option"),
     [

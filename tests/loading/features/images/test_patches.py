@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 from tests.raising import raises
 
@@ -18,7 +16,7 @@ import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.image import decode_image, encode_mask
 from recordsmith.image.decoding import parts
-from recordsmith.image.decoding.parts import Window, covering, find_parts
+from recordsmith.image.decoding.parts import Window, find_parts
 from recordsmith.image.decoding.pixels import read_image_head
 
 HEIGHT, WIDTH = 176, 240
@@ -246,21 +244,6 @@ def test_a_value_outside_the_patches_is_not_checked(tmp_path: Path, images: Modu
         only(dataset, features)
 
 
-@pytest.mark.parametrize("fit", ["random-crop", "center-crop", "crop-or-pad"])
-def test_crops_of_tall_masks(tmp_path: Path, images: ModuleType, fit: Any) -> None:
-    """Only the upper rows of a mask are decoded; it stays on its image."""
-    mask = np.arange(300 * 40, dtype=np.uint16).reshape(300, 40)
-    record = {"image/encoded": encode_mask(mask), "m": encode_mask(mask)}
-    dataset = write(tmp_path, [record] * 8)
-    image = rs.Image(
-        size=40, fit=fit, channels=1, dtype="uint16",
-        **({"interpolation": "nearest"} if fit != "crop-or-pad" else {}),
-        **({"crop_area": (0.05, 0.2)} if fit == "random-crop" else {}),
-    )  # fmt: skip
-    batch = only(dataset, {"x": image, "m": rs.Mask("m", dtype="uint16")})
-    np.testing.assert_array_equal(batch["x"][..., 0], batch["m"])
-
-
 @pytest.mark.parametrize("flip", [None, "both"])
 @pytest.mark.parametrize("length", [None, 3])
 def test_boxes_of_patches(
@@ -366,53 +349,7 @@ def test_equal_for_any_threads_ranks_and_after_resuming(forms: rs.Dataset) -> No
     assert begun + flat(other) == expected
 
 
-def test_functions_see_patches(forms: rs.Dataset) -> None:
-    def mapped(example: dict[str, Any]) -> dict[str, Any]:
-        assert example["x"].shape == (2, 8, 8, 3)
-        assert example["x_offsets"].shape == (2, 2)
-        return {"mean": example["x"].mean(axis=(1, 2, 3)), "x_offsets": example["x_offsets"]}
-
-    features = {"x": rs.Patches(8, 2)}
-    batch = only(forms, features, map_examples=mapped)
-    expected = only(forms, features)
-    np.testing.assert_allclose(batch["mean"], expected["x"].mean(axis=(2, 3, 4)))
-    np.testing.assert_array_equal(batch["x_offsets"], expected["x_offsets"])
-
-
 # -- what is decoded -------------------------------------------------------------------------------
-
-
-@settings(max_examples=60)
-@given(
-    st.sampled_from(sorted(FORMS)),
-    st.lists(
-        st.tuples(st.integers(0, 399), st.integers(0, 319), st.integers(1, 90)),
-        min_size=1,
-        max_size=9,
-    ),
-)
-def test_the_files_of_several_windows_have_their_pixels(
-    images: ModuleType, form: str, places: list[tuple[int, int, int]]
-) -> None:
-    kind, options = FORMS[form]
-    data = images.encode(images.smooth(320, 400), kind, **options)
-    windows = [
-        Window(top, left, min(side, 400 - top), min(side, 320 - left)) for top, left, side in places
-    ]
-    head, whole = read_image_head(data), decode_image(data)
-    seen: list[int] = []
-    for file, numbers in find_parts(data, head, windows):
-        part = file.decode()
-        seen += numbers
-        for number in numbers:
-            top, left, height, width = windows[number]
-            found = part.pixels[top - part.top :, left - part.left :][:height, :width]
-            np.testing.assert_array_equal(found, whole[top : top + height, left : left + width])
-    assert sorted(seen) == list(range(len(windows)))
-
-
-def test_covering() -> None:
-    assert covering([Window(3, 9, 2, 2), Window(1, 12, 3, 5)]) == Window(1, 9, 4, 8)
 
 
 @pytest.mark.parametrize(
@@ -515,17 +452,3 @@ def test_invalid_options(option: str, arguments: Any, options: dict[str, Any]) -
     with raises(OptionError, option=option) as caught:
         rs.Patches(*arguments, **options)
     assert "fit" not in caught.value.remedy
-
-
-def test_features_are_values() -> None:
-    patches = rs.Patches(8, 2, mean=0.5, dtype="float32")
-    assert patches == rs.Patches((8, 8), 2, mean=(0.5, 0.5, 0.5), dtype="float32")
-    assert hash(patches) == hash(rs.Patches((8, 8), 2, mean=0.5, dtype="float32"))
-    assert patches != rs.Patches(8, 3, mean=0.5, dtype="float32")
-    assert "image" not in repr(patches).replace("image/encoded", "")
-
-
-def test_a_mask_names_the_patches_that_it_follows(forms: rs.Dataset) -> None:
-    features = {"x": rs.Patches(8, 2), "y": rs.Image(size=8), "m": rs.Mask("image/encoded")}
-    with raises(OptionError, option="of"):
-        rs.Loader(forms, features, batch_size=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,50 +95,6 @@ def test_presence_is_that_of_the_keys(
     dataset: rs.Dataset, options: dict[str, Any], expected: list[int]
 ) -> None:
     check(rs.Loader(dataset, FEATURES, batch_size=8, **options), expected)
-
-
-def test_selected_and_mixed(dataset: rs.Dataset) -> None:
-    check(rs.Loader(dataset[5:30:3], FEATURES, batch_size=4), list(range(5, 30, 3)))
-    check(rs.Loader(dataset.filter("id >= 20"), FEATURES, batch_size=4), list(range(20, COUNT)))
-    mix = rs.Mix([(dataset, 0.5), (dataset[:10], 0.5)])
-    check(rs.Loader(mix, FEATURES, batch_size=4))
-
-
-def test_ranks_and_resume(dataset: rs.Dataset) -> None:
-    def loader(**options: Any) -> rs.Loader:
-        return rs.Loader(dataset, FEATURES, batch_size=3, shuffle=True, seed=1, **options)
-
-    parts = [check(loader(rank=rank, world_size=2)) for rank in range(2)]
-    assert sorted(parts[0] + parts[1]) == ALL
-    undisturbed = list(loader())
-    first = loader()
-    iteration = iter(first)
-    for _ in range(4):
-        next(iteration)
-    resumed = loader()
-    resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
-    for batch, expected in zip(resumed, undisturbed[4:], strict=True):
-        assert all(batch[name].tolist() == expected[name].tolist() for name in expected)
-
-
-def test_skipped_records_leave_the_others_right(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
-    with rs.ShardWriter(path) as writer:
-        for number in range(6):
-            writer.write_example({"id": number} | ({"x": number} if number % 2 else {}))
-            writer.write_example({"id": [7, 7]})  # of another shape
-    features = {"id": rs.Scalar("id"), "has_x": rs.Present("x")}
-    for batch in rs.Loader(rs.open(path), features, batch_size=12, skip_errors=6):
-        assert batch["id"].tolist() == list(range(6))
-        assert batch["has_x"].tolist() == [False, True] * 3
-
-
-def test_it_changes_neither_what_is_required_nor_other_entries(dataset: rs.Dataset) -> None:
-    with raises(rs.OptionError, option="default"):
-        rs.Loader(dataset, {"age": rs.Scalar("age"), "has": rs.Present("age")}, batch_size=2)
-    alone = rs.Loader(dataset, {"has": rs.Present("name")}, batch_size=COUNT)
-    assert [batch["has"].tolist() for batch in alone] == [[has_name(n) for n in ALL]]
-    assert alone.spec()["has"].dtype == np.bool_
 
 
 def test_a_key_that_no_record_has(dataset: rs.Dataset) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining.stats import feature_blocks, record_builder, step_blocks
+from recordsmith.examining.stats import feature_blocks, record_builder
 from recordsmith.example import BytesArray
 
 INT64S = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300)
@@ -50,7 +50,9 @@ def encode(reference: Any) -> Callable[[dict[str, Any]], bytes]:
 def _blocks(payloads: list[bytes]) -> dict[str, Any]:
     buffer = b"".join(payloads)
     lengths = np.array([len(payload) for payload in payloads], np.int64)
-    found = step_blocks.list_blocks(buffer, np.cumsum(lengths) - lengths, lengths, lambda _: True)
+    found = feature_blocks.list_blocks(
+        buffer, np.cumsum(lengths) - lengths, lengths, lambda _: True
+    )
     assert found is not None
     plain = {}
     for key, block in found.items():
@@ -88,16 +90,6 @@ def _expected(payloads: list[bytes], reference: Any) -> dict[str, Any]:
 def test_messages_written_by_protobuf(records: list[Any], encode: Any, reference: Any) -> None:
     payloads = [encode(record) for record in records]
     assert _blocks(payloads) == _expected(payloads, reference)
-
-
-def test_records_are_not_decoded(encode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_blocks, "decode_sequence_example", None)
-    numbers = [("int64", [1, -1, 1 << 40]), ("none", []), ("int64", []), ("int64", [300])]
-    words = [("bytes", [b"a" * 200, b""]), ("bytes", [b"b"])]
-    floats = [("float", [0.5]), ("float", [1.5, float("nan")])]
-    found = _blocks([encode({"n": numbers, "w": words, "f": floats}), b"", encode({"n": numbers})])
-    assert found["n"][:3] == (2, [4, 4], [3, 0, 0, 1] * 2)
-    assert found["w"][3] == {"bytes": [(0, b"a" * 200), (0, b""), (0, b"b")]}
 
 
 def test_unusual_encodings(encode: Any, reference: Any) -> None:

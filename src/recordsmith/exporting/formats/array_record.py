@@ -1,0 +1,49 @@
+"""ArrayRecord, which Grain reads at random: `grain.sources.ArrayRecordDataSource(files)`.
+
+    <split>-00000-of-00001.array_record, …
+
+Payloads are unchanged, of any type. Needs the package array_record.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from recordsmith.dataset import Dataset
+from recordsmith.errors import MissingExtraError
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import RecordFiles
+from recordsmith.stores.local.scratch import ScratchFolder
+
+_ONE_RECORD_PER_GROUP = "group_size:1"  # a group is decompressed whole to read one of its records
+
+
+class ArrayRecordFiles(RecordFiles, format="array-record"):
+    """Writes ArrayRecord files: the library writes to local paths, so each is copied."""
+
+    suffix = ".array_record"
+    has_payloads = True
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        try:
+            from array_record.python import array_record_module
+        except ImportError:
+            raise MissingExtraError("array-record", "array_record") from None
+        self._make_writer = array_record_module.ArrayRecordWriter
+        self._out = out
+        self._folder = ScratchFolder()
+        self._path = os.path.join(self._folder.path, "records")
+
+    def open(self, name: str, split: str) -> None:
+        self._name = name
+        self._writer = self._make_writer(self._path, _ONE_RECORD_PER_GROUP)
+
+    def add(self, record: bytes) -> None:
+        self._writer.write(record)
+
+    def close(self) -> None:
+        self._writer.close()
+        with open(self._path, "rb") as file, self._out.opened(self._name) as copy:
+            shutil.copyfileobj(file, copy)
+        os.remove(self._path)
