@@ -72,16 +72,16 @@ def read(
         labels = frame["image/class/label"].value_counts().compute()
     """
     dataset = dataset_of(paths, split, store_options=store_options)
-    types = dataset.to_arrow(columns, where=filter, restore_types=restore_types).schema
+    schema = dataset.to_arrow(columns, where=filter, restore_types=restore_types).schema
     parts = parts_of(dataset, part_bytes) or [dataset[:0]]
     return dd.from_map(
         _read_part,
         parts,
         [_version(part) for part in parts],
-        meta=_as_pandas(types.empty_table()),
+        meta=_as_pandas(schema.empty_table()),
         label="recordsmith",
         where=filter,
-        types=types if restore_types else None,
+        restore_types=restore_types,
     )
 
 
@@ -162,21 +162,15 @@ def _as_arrow(frame: pd.DataFrame) -> Any:
 
 
 def _read_part(
-    part: Dataset, _version: str | None, *, columns: Sequence[str], where: str | None, types: Any
+    part: Dataset,
+    _version: str | None,
+    *,
+    columns: Sequence[str],
+    where: str | None,
+    restore_types: bool,
 ) -> pd.DataFrame:
-    """Read a partition; Dask passes the columns that are needed.
-
-    types: pyarrow.Schema of the columns with the types to restore, of which the dataset may lack
-        some; None to restore none.
-    """
-    known = part.to_arrow().schema.names if types is not None else columns
-    found = [name for name in columns if name in known]
-    table = part.to_arrow(found, where=where, restore_types=types is not None).read_all()
-    if len(found) == len(columns):
-        return _as_pandas(table)
-    absent = {name: pa.nulls(len(table), types.field(name).type) for name in columns}
-    arrays = {name: table[name] if name in found else absent[name] for name in columns}
-    return _as_pandas(pa.table(arrays))
+    """Read a partition; Dask passes the columns that are needed."""
+    return _as_pandas(part.to_arrow(columns, where=where, restore_types=restore_types).read_all())
 
 
 def _version(part: Dataset) -> str | None:

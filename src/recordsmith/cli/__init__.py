@@ -64,16 +64,15 @@ COMMANDS = {
 }
 
 _MODULES = {
-    "cache": "index",
-    "export": "records",
-    "head": "records",
-    "detect": "pack",
-    "diff": "stats",
-    "edit": "reshard",
-    "forecast": "lint",
-    "salvage": "reshard",
-    "schema": "stats",
-    "sheet": "records",
+    command: module
+    for module, commands in {
+        "index": "cache",
+        "pack": "detect run finish",
+        "records": "export head sheet",
+        "reports": "bench diff forecast inspect lint schema stats verify",
+        "reshard": "edit salvage upgrade",
+    }.items()
+    for command in commands.split()
 }
 """The modules here of commands that are not in one of their own name."""
 

@@ -103,43 +103,12 @@ class ExportWriter:
         """The name of a class or split as a part of a path in `folder`; the same on every call."""
         key = (folder, name)
         if key not in self._part_names:
-            wanted = safe_part(name if renamed is None else renamed)
-            (part,) = self._taken.take((wanted,), [(folder, "")])
+            safe = safe_part(name if renamed is None else renamed)
+            (part,) = self._taken.take((safe,), [(folder, "")])
             self._part_names[key] = part
             if part != name:
                 self._change(None, name, f"{folder}/{part}" if folder else part)
         return self._part_names[key]
-
-    def name_image(
-        self,
-        example: Features,
-        image: ExportedImage,
-        folder: str,
-        *,
-        flat: bool = False,
-        companions: Sequence[tuple[str, str]] = (),
-    ) -> tuple[str, str]:
-        """Reserve a name for the image of the current record and for its companion files.
-
-        Folders of the original name are kept below `folder`, except up to the one with the same
-        name: train/images/x.jpg becomes images/x.jpg.
-
-        Returns:
-            The name without suffix, and the suffix of the image's file.
-        """
-        wanted = original_name(example)
-        parts = safe_parts(wanted or f"{self.position:06d}")
-        is_safe = wanted is None or "/".join(parts) == wanted
-        *above, last = parts
-        known = [place for place, part in enumerate(above) if part in folder.split("/")]
-        above = [] if flat else above[known[-1] + 1 if known else 0 :]
-        stem, suffix = image.split_name(last)
-        stem = stem.rstrip() or "_"  # readers of lists strip trailing spaces
-        taken = self._taken.take((*above, stem), [(folder, suffix), *companions])
-        path = "/".join(taken)
-        if wanted is not None and not (is_safe and last == taken[-1] + suffix):
-            self._change(self.position, wanted, f"{folder}/{path}{suffix}".lstrip("/"))
-        return path, suffix
 
     def write_image(
         self,
@@ -152,19 +121,32 @@ class ExportWriter:
         flat: bool = False,
         companions: Sequence[tuple[str, str]] = (),
     ) -> tuple[str, str]:
-        """Write the image of the current record, and its mask if it has one.
+        """Write the image of the current record and its mask; `companions` get the same name.
+
+        Folders of the original name are kept below `folder`, except up to the one with the same
+        name: train/images/x.jpg becomes images/x.jpg.
 
         Returns:
             The name of the files without suffix, and the suffix of the image.
         """
-        suffixes = [] if mask is None else [mask.split_name("mask.png")[1]]
-        names = [(masks, suffix) for suffix in suffixes]
-        name, suffix = self.name_image(
-            example, image, folder, flat=flat, companions=[*names, *companions]
-        )
+        original = original_name(example)
+        parts = safe_parts(original or f"{self.position:06d}")
+        is_safe = original is None or "/".join(parts) == original
+        *above, last = parts
+        known = [number for number, part in enumerate(above) if part in folder.split("/")]
+        above = [] if flat else above[known[-1] + 1 if known else 0 :]
+        stem, suffix = image.split_name(last)
+        stem = stem.rstrip() or "_"  # readers of lists strip trailing spaces
+        files = [(folder, suffix), *companions]
+        if mask is not None:
+            files.append((masks, mask.split_name("mask.png")[1]))
+        taken = self._taken.take((*above, stem), files)
+        name = "/".join(taken)
+        if original is not None and not (is_safe and last == taken[-1] + suffix):
+            self._change(self.position, original, f"{folder}/{name}{suffix}")
         self.write(f"{folder}/{name}{suffix}", image.data)
         if mask is not None:
-            self.write(f"{masks}/{name}{suffixes[0]}", mask.data)
+            self.write(f"{masks}/{name}{files[-1][1]}", mask.data)
         return name, suffix
 
     def name_key(self, example: Features, folder: str, longest_suffix: str) -> str:
@@ -173,15 +155,15 @@ class ExportWriter:
         With its folders and a suffix up to `longest_suffix` it has at most 255 bytes; folders that
         are too long are dropped.
         """
-        wanted = original_name(example)
-        parts = safe_parts(wanted or f"{self.position:06d}")
+        original = original_name(example)
+        parts = safe_parts(original or f"{self.position:06d}")
         stem = os.path.splitext(parts[-1])[0]
         parts = tuple(part.replace(".", "_") for part in (*parts[:-1], stem))
         if len("/".join(parts).encode()) + _LONGEST_MARK + len(longest_suffix) > LONGEST_PART_BYTES:
             parts = parts[-1:]
         key = "/".join(self._taken.take(parts, [(folder, longest_suffix)]))
-        if wanted is not None and os.path.splitext(wanted)[0] != key:
-            self._change(self.position, wanted, key)
+        if original is not None and os.path.splitext(original)[0] != key:
+            self._change(self.position, original, key)
         return key
 
     # -- files ---------------------------------------------------------------------------------

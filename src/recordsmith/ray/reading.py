@@ -172,7 +172,7 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
             columns=columns,
             where=self._where,
             predicate=self._predicate_expr,
-            types=self.read_schema if self._restore_types else None,
+            restore_types=self._restore_types,
         )
         schema = pa.schema([self.read_schema.field(name) for name in columns])
         return [
@@ -256,7 +256,7 @@ def _read_parts(
     columns: Sequence[str],
     where: str | None,
     predicate: Expr | None,
-    types: Any,
+    restore_types: bool,
 ) -> Iterator[pa.Table]:
     """Yield the rows of a task."""
     needed = list(columns)
@@ -265,20 +265,13 @@ def _read_parts(
         matches = predicate.to_pyarrow()
         needed += [name for name in _columns_in(predicate) if name not in columns]
     for part in parts:
-        known = needed if types is None else part.to_arrow().schema.names
-        reader = part.to_arrow(
-            [name for name in needed if name in known],
-            where=where,
-            restore_types=types is not None,
-        )
-        absent = [types.field(name) for name in needed if name not in known]
-        for found in _joined(reader):
-            table = found
-            for field in absent:
-                table = table.append_column(field, pa.nulls(len(found), field.type))
-            if matches is not None:
-                table = table.filter(matches)
-            yield table.select(columns) if columns else _without_columns(len(table))
+        reader = part.to_arrow(needed, where=where, restore_types=restore_types)
+        for table in _joined(reader):
+            rows = table if matches is None else table.filter(matches)
+            if columns:
+                yield rows.select(columns)
+            else:
+                yield pa.table({_NO_COLUMNS: pa.nulls(len(rows))})
 
 
 def _joined(reader: Any) -> Iterator[pa.Table]:
@@ -293,10 +286,6 @@ def _joined(reader: Any) -> Iterator[pa.Table]:
             batches, size = [], 0
     if batches:
         yield pa.Table.from_batches(batches)
-
-
-def _without_columns(count: int) -> pa.Table:
-    return pa.table({_NO_COLUMNS: pa.nulls(count)})
 
 
 def _columns_in(value: Any) -> list[str]:

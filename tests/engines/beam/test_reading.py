@@ -124,22 +124,6 @@ def test_columns_and_filter(folder: Path, dataset: Path, collect: Collect) -> No
         assert sorted(example["number"][0] for example in examples) == wanted
 
 
-@pytest.mark.parametrize(
-    "split", ["train", "train[10:60]", "validation[-30%:]", "validation+train[:5]"]
-)
-def test_splits_and_their_parts(dataset: Path, split: str, collect: Collect) -> None:
-    expected = sorted(int(example["number"][0]) for example in rs.open(dataset, split))
-    batches = collect(ReadBatches(dataset, columns=["number"], split=split, batch_size=7))
-    assert [row["number"] for row in rows_of(batches)] == expected
-
-
-def test_types_are_known_to_the_pipeline(dataset: Path) -> None:
-    pipeline = beam.Pipeline()
-    assert (pipeline | ReadBatches(dataset)).element_type is pa.RecordBatch
-    assert (pipeline | ReadExamples(dataset)).element_type == beam.typehints.Dict[str, Any]
-    assert isinstance(beam.coders.registry.get_coder(pa.RecordBatch), beam.coders.Coder)
-
-
 def test_a_slice_of_a_batch_travels_without_the_rest() -> None:
     coder = beam.coders.registry.get_coder(pa.RecordBatch)
     batch = pa.record_batch({"a": [b"x" * 1000] * 1000, "b": [[1], None] * 500})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import textwrap
 from collections.abc import Callable
@@ -134,14 +133,6 @@ def test_windows_are_one_dataset(tmp_path: Path, collect: Collect, shards: int |
     write = WriteDataset(tmp_path / "out", shards=shards, kinds={"tags": "bytes"})
     assert collect(beam.Create(range(COUNT)), stamped, windows, write) == [str(tmp_path / "out")]
     check(tmp_path / "out")
-
-
-def test_large_parts_become_several_shards(tmp_path: Path, collect: Collect) -> None:
-    noise = random.Random(0)
-    elements = [{"data": noise.randbytes(1 << 20)} for _ in range(12)]
-    collect(beam.Create(elements), WriteDataset(tmp_path / "out", shard_size_bytes=1 << 20))
-    assert len(rs.open(tmp_path / "out").shards) > 1
-    assert len(rs.open(tmp_path / "out")) == 12
 
 
 def test_an_existing_dataset_is_replaced_only_if_told(tmp_path: Path, collect: Collect) -> None:

@@ -78,25 +78,6 @@ def test_only_needed_columns_are_decoded(folder: Path, monkeypatch: pytest.Monke
     assert total == sum(row["label"] or 0 for row in expected(rs.open(folder), "label"))
 
 
-def test_a_filter_and_a_split(client: Any, folder: Path) -> None:
-    found = rows(read(folder, "train[:50%]", columns=["id"], filter="label == 1 and id > 10"))
-    wanted = [n for n in range(11, COUNT // 2) if n % 5 and n % 3 == 1]
-    assert [row["id"] for row in found] == wanted
-    dataset = rs.open(folder)[5:300:7]
-    assert rows(read(dataset, part_bytes="2kB")) == expected(dataset)
-    assert len(read(dataset[:0])) == 0
-
-
-def test_computations_on_the_cluster(client: Any, folder: Path) -> None:
-    frame = read(folder, part_bytes="4kB")
-    sums = frame.groupby("label")["id"].sum().compute().to_dict()
-    wanted = {label: sum(n for n in range(COUNT) if n % 5 and n % 3 == label) for label in range(3)}
-    assert sums == wanted
-    with dask.config.set({"dataframe.shuffle.method": "tasks"}):  # Dask's P2P has no lists
-        shuffled = rows(frame.shuffle("label"))
-    assert sorted(shuffled, key=lambda row: row["id"]) == expected(rs.open(folder))
-
-
 def test_a_manifest_needs_no_pass_over_the_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,16 +122,6 @@ def test_from_s3_with_the_credentials_of_the_workers(
     frame = read(f"{s3_workers}/in", part_bytes="4kB", filter="id >= 100")
     assert b"secret" not in pickle.dumps(frame).lower()
     assert rows(frame) == expected(rs.open(folder))[100:]
-
-
-def test_from_s3_with_passed_options(client: Any, s3: Any, folder: Path) -> None:
-    url, options = s3.new_bucket()
-    for path in folder.glob("*.tfrecord"):
-        place = rs.remote(f"{url}/in/{path.name}", store_options=options)
-        place.put(path.read_bytes())
-    frame = read(f"{url}/in", store_options=options)
-    assert rows(frame) == expected(rs.open(folder))
-    assert "secret" not in repr(frame.expr).lower()
 
 
 def test_damage_is_named_with_its_place(client: Any, tmp_path: Path) -> None:

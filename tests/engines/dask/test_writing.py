@@ -111,23 +111,6 @@ def test_columns_of_pandas(client: Any, tmp_path: Path) -> None:
     assert {shard.compression for shard in rs.open(out).shards} == {"gzip"}
 
 
-def test_sizes_and_split(client: Any, folder: Path, tmp_path: Path) -> None:
-    frame = source(folder).repartition(npartitions=1)
-    write(frame, tmp_path / "out", split="validation", shard_size_bytes=10_000)
-    dataset = rs.open(tmp_path / "out", split="validation")
-    assert len(dataset.shards) > 3
-    assert [row["id"][0] for row in dataset] == [*range(COUNT)]
-
-
-def test_partitions_without_rows_have_no_shard(client: Any, folder: Path, tmp_path: Path) -> None:
-    frame = source(folder)
-    write(frame[frame["id"] == 300], tmp_path / "out")
-    assert [shard.record_count for shard in rs.open(tmp_path / "out").shards] == [1]
-    with raises(rs.SourceError):
-        write(frame[frame["id"] < 0], tmp_path / "none")
-    assert not (tmp_path / "none").exists()
-
-
 @pytest.mark.parametrize("killed", ["seal", "written_blocks", "publish"])
 def test_a_lost_worker_is_replaced(
     client: Any,
@@ -181,20 +164,6 @@ def _running_part_count(dask_worker: Any) -> int:
     return len(dask_worker.active_threads)
 
 
-def test_an_existing_dataset_is_replaced_only_if_asked(
-    client: Any, folder: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    frame = source(folder)
-    write(frame, out)
-    with pytest.raises(rs.OptionError):
-        write(frame[["id"]], out)
-    assert len(examples(out)[0]) > 1
-    write(frame[["id"]], out, overwrite=True)
-    assert examples(out) == [{"id": [number]} for number in range(COUNT)]
-    assert rs.verify(out).is_good
-
-
 def test_unsuitable_columns_are_named_before_any_is_computed(
     client: Any, folder: Path, tmp_path: Path
 ) -> None:
@@ -236,20 +205,3 @@ def test_to_s3(client: Any, request: pytest.FixtureRequest, folder: Path, option
         write(source(folder), place, store_options=options)
     write(source(folder)[["id"]], place, store_options=options, overwrite=True)
     assert len(rs.open(there)[0]) == 1
-
-
-def test_a_lost_worker_that_writes_to_s3(
-    client: Any,
-    s3: Any,
-    folder: Path,
-    kill_a_worker: Callable[[str], Callable[[], bool]],
-) -> None:
-    url, options = s3.new_bucket()
-    was_killed = kill_a_worker("recordsmith.dataset:ShardWriter.publish")
-    write(source(folder), f"{url}/out", store_options=options)
-    assert was_killed()
-    there = rs.remote(f"{url}/out", store_options=options)
-    assert rs.verify(there, deep=True).is_good
-    assert examples(there) == examples(folder)
-    listed = {entry.name for entry in there.list_entries() if entry.kind == "object"}
-    assert listed == {"dataset.json", *(shard.location.name for shard in rs.open(there).shards)}

@@ -10,12 +10,7 @@ from typing import Any
 
 import pytest
 
-import recordsmith as rs
-from recordsmith.engines import Processes
-
-from ...raising import raises
 from ..jobs import checksums, pack_table
-from ..workers import OTHER_VERSIONS, other_version
 
 ray = pytest.importorskip("ray")
 
@@ -79,48 +74,3 @@ def test_a_node_is_lost(nodes: Any, source: Path, wanted: dict[str, int], tmp_pa
         removing.join()
     assert Path(marker).exists()
     assert checksums(tmp_path / "out") == wanted
-
-
-def _assert_fails(engine: Ray, source: Path, tmp_path: Path, kind: Any, **fields: Any) -> None:
-    """The error has these fields, nothing is published, and the next run completes."""
-    out = tmp_path / "out"
-    with raises(kind, **fields) as caught:
-        pack_table(source, out, engine=engine)
-    assert "-of-00006.tfrecord" in str(caught.value) or fields.get("option") == "results"
-    with (
-        raises(rs.CorruptDataError, defect=rs.Defect.UNFINISHED_DATASET)
-        if any((out / ".recordsmith").glob("*.done"))
-        else pytest.raises(rs.RecordsmithError)
-    ):
-        rs.open(out)
-    assert not [path for path in out.glob("*") if not path.name.startswith(".")]
-    pack_table(source, out, engine=Processes(2))
-    pack_table(source, tmp_path / "threads")
-    assert checksums(out) == checksums(tmp_path / "threads")
-
-
-@pytest.mark.parametrize("name", OTHER_VERSIONS)
-def test_workers_of_another_version(name: str, source: Path, tmp_path: Path) -> None:
-    fields = other_version(name, tmp_path / "shadow")
-    variables = {"PYTHONPATH": str(tmp_path / "shadow")}
-    engine = Ray(runtime_env={"env_vars": variables})
-    _assert_fails(engine, source, tmp_path, rs.RecordsmithError, **fields)
-
-
-def test_workers_without_space(source: Path, tmp_path: Path) -> None:
-    """The operating system limits the size of their files."""
-
-    def limit(function: Run) -> Run:
-        def run(task: Any) -> Any:
-            import resource
-
-            before = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
-            try:
-                return function(task)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-        return run
-
-    _assert_fails(Wrapping(limit), source, tmp_path, rs.FileAccessError, operation="write")

@@ -18,7 +18,7 @@ from recordsmith.building.table_writing import begin, finish, write_part
 from recordsmith.errors import Defect
 
 from ...raising import raises
-from ..zoo_tables import SECTIONS, check_file
+from ..zoo_tables import check_file
 from .conftest import COUNT, table
 
 ray = pytest.importorskip("ray")
@@ -98,24 +98,6 @@ def test_tasks(folder: Path, parallelism: int) -> None:
     )
 
 
-def test_number_of_tasks(folder: Path, tmp_path: Path) -> None:
-    """A task costs more than reading a little; but all processors should have some."""
-    assert RecordsmithDatasource(folder).task_count() == 1
-    assert read(folder).materialize().num_blocks() == 1
-    assert read(folder, override_num_blocks=60).materialize().num_blocks() == 60
-    path = tmp_path / "large.tfrecord"
-    with rs.ShardWriter(path) as writer:
-        for _ in range(6):
-            writer.write_example({"x": bytes(2 << 20)})
-    assert RecordsmithDatasource(path).task_count() == 8  # four for each of two processors
-
-
-def test_row_limit(folder: Path) -> None:
-    (task,) = RecordsmithDatasource(folder).get_read_tasks(1, per_task_row_limit=7)
-    assert sum(map(len, task())) == 7
-    assert len(read(folder).take(11)) == 11
-
-
 def test_columns(folder: Path) -> None:
     data = read(folder, columns=["words", "id"])
     assert rows(data) == expected(rs.open(folder), ["words", "id"])
@@ -150,17 +132,6 @@ def test_filter_of_recordsmith(folder: Path) -> None:
         read(folder, filter="id ==")
 
 
-def test_selected_records(folder: Path) -> None:
-    dataset = rs.open(folder)[150:450:7]
-    assert rows(read(dataset)) == expected(dataset)
-    with raises(rs.OptionError, option="dataset"):
-        read(rs.open(folder).shuffle(1))
-    with raises(rs.OptionError, option="split"):
-        read(dataset, "missing")
-    (split,) = dataset.splits
-    assert rows(read(dataset, split)) == expected(dataset)
-
-
 def test_original_types(folder: Path) -> None:
     data = read(folder, restore_types=True)
     assert data.schema().base_schema.types == table().schema.types
@@ -172,14 +143,6 @@ def test_relative_paths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = read(folder.name)
     monkeypatch.chdir("/")
     assert data.sum("id") == sum(range(COUNT))
-
-
-@pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compressed(tmp_path: Path, compression: str) -> None:
-    path = tmp_path / "rows.tfrecord"
-    with rs.ShardWriter(path, compression=compression) as writer:
-        writer.write_columns(table())
-    assert rows(read(path)) == expected(rs.open(path))
 
 
 def test_damage_is_named(folder: Path, tmp_path: Path) -> None:
@@ -239,11 +202,3 @@ def test_zoo(zoo_row: dict[str, Any], zoo: Path) -> None:
         return pa.concat_tables([empty, *blocks])
 
     check_file(zoo_row, read_file)
-
-
-def test_zoo_on_the_cluster(zoo_rows: list[dict[str, Any]], zoo: Path) -> None:
-    """Nested columns, and others that Ray may not expect, pass through it."""
-    for one in zoo_rows:
-        if one["tf_error"] is None and one["payload"] in SECTIONS and one["records"]:
-            data = read(zoo / one["file"])
-            check_file(one, lambda: pa.concat_tables(ray.get(data.to_arrow_refs())))  # noqa: B023

@@ -54,22 +54,6 @@ def test_round_trip(tmp_path: Path) -> None:
     assert original(again) == table().to_pylist()
 
 
-def test_round_trip_of_pandas(tmp_path: Path) -> None:
-    frame = pd.DataFrame({
-        "id": range(50),
-        "name": [f"n{number}" for number in range(50)],
-        "x": np.arange(50, dtype=np.float32) / 4,
-        "missing": [None if number % 2 else number for number in range(50)],
-    })  # fmt: skip
-    data = ray.data.from_pandas([frame[:20], frame[20:]])
-    write(data, tmp_path / "out")
-    found = read(tmp_path / "out").to_pandas()
-    assert found["id"].tolist() == frame["id"].tolist()
-    assert found["name"].tolist() == frame["name"].tolist()
-    assert found["x"].tolist() == frame["x"].tolist()
-    assert found["missing"].isna().tolist() == frame["missing"].isna().tolist()
-
-
 def test_tensorflow_reads_the_files(tmp_path: Path) -> None:
     write(blocks(), tmp_path / "out")
     expected = []
@@ -154,25 +138,6 @@ def test_tensors_without_rows(tmp_path: Path) -> None:
     assert [one["x"].tolist() for one in rs.open(tmp_path / "out")] == [[1.0, 1.0]] * 3
 
 
-def test_existing_dataset(tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    name = str(ran)
-
-    def note(batch: Any) -> Any:
-        open(name, "w").close()
-        return batch
-
-    write(blocks(), tmp_path / "out")
-    before = contents(tmp_path / "out")
-    with raises(rs.OptionError, option="out"):
-        write(blocks().map_batches(note), tmp_path / "out")
-    assert contents(tmp_path / "out") == before
-    assert not ran.exists()
-    dataset = write(blocks(1), tmp_path / "out", overwrite=True)
-    assert original(dataset) == table().to_pylist()
-    assert len(visible(tmp_path / "out")) == 2
-
-
 def test_worker_that_is_killed_while_it_writes(
     tmp_path: Path, killed_once: tuple[Callable[..., Any], Any]
 ) -> None:
@@ -200,21 +165,6 @@ def test_failed_job_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "kept") == []
 
 
-def test_no_rows(tmp_path: Path) -> None:
-    with pytest.raises(rs.SourceError):
-        write(ray.data.from_arrow(table(0, 0)), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_sizes_and_compression(tmp_path: Path) -> None:
-    dataset = write(blocks(20), tmp_path / "large", shard_size_bytes=1 << 30)
-    assert len(dataset.shards) == 1
-    assert sorted(original(dataset), key=lambda one: one["id"]) == table().to_pylist()
-    small = write(blocks(1), tmp_path / "small", shard_size_bytes=10_000, compression="gzip")
-    assert original(small) == table().to_pylist()
-    assert all(shard.compression == "gzip" for shard in small.shards)
-
-
 def test_sink_of_ray(tmp_path: Path) -> None:
     """Without `write`, as users of Ray's own method have it."""
     blocks().write_datasink(RecordsmithDatasink(tmp_path / "out", split="all"))
@@ -240,16 +190,3 @@ def test_bucket(
         write(blocks(), place)
     write(read(f"{url}/out", store_options=options), place.parent / "again")
     assert len(rs.open(place.parent / "again")) == COUNT
-
-
-def test_failed_job_in_a_bucket(bucket: tuple[str, dict[str, Any]]) -> None:
-    def fail(batch: Any) -> Any:
-        if batch["id"][0] >= COUNT // 2:
-            raise RuntimeError("no")
-        return batch
-
-    url, options = bucket
-    place = rs.remote(f"{url}/out", store_options=options)
-    with pytest.raises(ray.exceptions.RayTaskError):
-        write(blocks().map_batches(fail, batch_size=10), place)
-    assert not contents(place)

@@ -93,30 +93,6 @@ def test_large_shards_are_several_partitions(spark: Any, shards: str) -> None:
     assert rows_of(frame) == [row(number) for number in range(SHARDS * ROWS)]
 
 
-def test_a_compressed_shard_is_one_partition(spark: Any, tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
-        writer.write_columns({"x": list(range(2000))})
-    frame = load(spark, str(tmp_path), partition_size="100B")
-    assert frame.rdd.getNumPartitions() == 1
-    assert [found["x"] for found in rows_of(frame)] == [*range(2000)]
-
-
-def test_parts_of_splits_and_several_paths(spark: Any, shards: str) -> None:
-    frame = load(spark, shards, split="train[10:250]")
-    assert [found["a.b/c`d"] for found in rows_of(frame)] == [*range(10, 250)]
-    files = [str(path) for path in sorted(Path(shards).glob("*.tfrecord"))[1:]]
-    frame = spark.read.format("recordsmith").load(files)
-    assert [found["a.b/c`d"] for found in rows_of(frame)] == [*range(ROWS, SHARDS * ROWS)]
-    assert load(spark, Path(files[0]).as_uri()).count() == ROWS
-
-
-@pytest.mark.parametrize("columns", ["name, label", json.dumps(["name", "label"])])
-def test_columns_by_name(spark: Any, shards: str, columns: str) -> None:
-    frame = load(spark, shards, columns=columns)
-    assert frame.columns == ["name", "label"]
-    assert rows_of(frame)[3] == {"name": "né 3", "label": 1}
-
-
 def test_columns_of_a_stated_schema_have_its_types(spark: Any, shards: str) -> None:
     schema = "maybe double, label int, name binary, pair array<string>, other array<bigint>"
     with pytest.raises(Exception, match="array<string>"):
@@ -224,12 +200,6 @@ def test_sequence_examples_are_nested_arrays(spark: Any, tmp_path: Path) -> None
     assert rows_of(load(spark, str(tmp_path), "steps array<array<bigint>>, id int")) == [
         {"steps": found["steps"], "id": found["id"]} for found in expected
     ]
-
-
-def test_no_records(spark: Any, tmp_path: Path) -> None:
-    rs.ShardWriter(tmp_path / "a.tfrecord").close()
-    assert load(spark, str(tmp_path), "x bigint").collect() == []
-    assert load(spark, str(tmp_path)).collect() == []
 
 
 @pytest.mark.parametrize(

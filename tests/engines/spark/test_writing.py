@@ -148,46 +148,6 @@ def test_columns_without_equivalent_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_existing_dataset_is_replaced_only_in_mode_overwrite(spark: Any, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    save(frame_of(spark, 10), out)
-    before = files_in(out)
-    with pytest.raises(
-        Exception, match=r':\s+recordsmith.errors.OptionError: .*mode\("overwrite"\)'
-    ):
-        save(frame_of(spark), out)
-    assert files_in(out) == before
-    assert_whole(out, 10)
-    save(frame_of(spark).coalesce(2), out, "overwrite", split="test", compression="gzip")
-    assert_whole(out)
-    assert [name for name in files_in(out) if ".tfrecord" in name and "/" not in name] == [
-        "test-00000-of-00002.tfrecord.gz",
-        "test-00001-of-00002.tfrecord.gz",
-    ]
-
-
-def test_large_partitions_become_several_shards(spark: Any, tmp_path: Path) -> None:
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")
-    try:
-        save(frame_of(spark).coalesce(1), tmp_path / "out", shard_size="2kB")
-    finally:
-        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert len(rs.open(tmp_path / "out").shards) > 3
-    assert_whole(tmp_path / "out")
-
-
-def test_empty_partitions_have_no_shards(spark: Any, tmp_path: Path) -> None:
-    save(frame_of(spark).filter("number < 3"), tmp_path / "out")
-    assert_whole(tmp_path / "out", 3)
-    assert len(rs.open(tmp_path / "out").shards) == 1
-
-
-def test_a_frame_without_rows_is_an_error_that_leaves_nothing(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match=r":\s+recordsmith\.errors\.SourceError: "):
-        save(frame_of(spark).filter("number < 0"), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 def _failing() -> Any:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         for number, batch in enumerate(batches):
@@ -204,6 +164,24 @@ def small_batches(spark: Any) -> Iterator[None]:
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
     yield
     spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+def test_an_existing_dataset_is_replaced_only_in_mode_overwrite(spark: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    save(frame_of(spark, 10), out)
+    before = files_in(out)
+    with pytest.raises(
+        Exception, match=r':\s+recordsmith.errors.OptionError: .*mode\("overwrite"\)'
+    ):
+        save(frame_of(spark), out)
+    assert files_in(out) == before
+    assert_whole(out, 10)
+    save(frame_of(spark).coalesce(2), out, "overwrite", split="test", compression="gzip")
+    assert_whole(out)
+    assert [name for name in files_in(out) if ".tfrecord" in name and "/" not in name] == [
+        "test-00000-of-00002.tfrecord.gz",
+        "test-00001-of-00002.tfrecord.gz",
+    ]
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -297,18 +275,3 @@ def test_a_bucket_without_and_with_explicit_options(spark: Any, servers: Any) ->
             {name: stored(number)[name] for name in by_name} for number in range(200)
         ]
         assert_whole(rs.remote(path, store_options=options))
-
-
-@pytest.mark.usefixtures("small_batches")
-def test_a_killed_executor_leaves_only_the_dataset_in_a_bucket(
-    spark: Any, servers: Any, tmp_path: Path
-) -> None:
-    pytest.importorskip("moto")
-    url, options = servers["s3"].new_bucket()
-    flag = tmp_path / "killed"
-    save(frame_of(spark).mapInArrow(_killing(str(flag), 2), SCHEMA), f"{url}/out")
-    assert flag.exists()
-    place = rs.remote(f"{url}/out", store_options=options)
-    assert_whole(place)
-    names = [found.key.rpartition("/")[2] for found in place.store.list("out/")]
-    assert sum(name.endswith(".tfrecord") for name in names) == PARTS
