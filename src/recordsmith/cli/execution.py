@@ -29,7 +29,7 @@ from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithErr
 
 _SUMMARIZED = frozenset(
     (
-        *("pack", "append", "demo", "sheet", "salvage", "reshard", "edit"),
+        *("pack", "run", "finish", "append", "demo", "sheet", "salvage", "reshard", "edit"),
         *("upgrade", "export", "index"),
     )
 )

@@ -105,7 +105,7 @@ _METAVARS = {
     name: metavar
     for metavar, names in {
         "DATASET": "like",
-        "FILE": "annotations label_map labels plot results schema table",
+        "FILE": "annotations label_map labels plot results schema table write_plan",
         "FIT": "fit",
         "FOLDER": "images masks split_lists to",
         "FORMAT": "format store",
