@@ -398,7 +398,7 @@ def test_files_that_disagree(tmp_path: Path) -> None:
 def test_segmentations_that_are_not_packed_are_counted(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT, DOG, CAT | {"segmentation": []}]})
     (notice,) = Coco(root).list_samples().notices
-    assert notice.startswith("segmentation of 2 annotations left out")
+    assert notice.startswith("segmentation of 2 annotations in annotations/instances.json left")
     assert Coco(root, object_masks="class").list_samples().notices == ()
 
 

@@ -222,7 +222,7 @@ def test_one_class_folder_is_not_nesting(tmp_path: Path, images: ModuleType) -> 
             r"deeper folders.* Pack .*/autumn or .*/spring instead",
         ),
         (["a/words.txt", "b/words.txt"], "found folders without images: a and b"),
-        (["words.txt"], r"found no folders, only .*words\.txt"),
+        (["words.txt"], r"found only .*words\.txt"),
         ([], "the folder is empty"),
     ],
 )

@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.sources import Listing, Source, Voc
-from recordsmith.sources.boxes.image_annotation_files import _without_class_mark
 
 from ..raising import places, raises
 from ..reading import read_sample
@@ -432,9 +429,3 @@ def test_packed_boxes_as_tensorflow_reads_them(tmp_path: Path, tf: Any) -> None:
             expected = [np.float32(box[place] / size).item() for box in boxes]
             assert values(f"image/object/{key}") == expected
     assert seen == {"a.jpg", "b.jpg", "c.jpg", "d.jpg"}
-
-
-@given(st.text(" \t\u3000-01a", max_size=8))
-def test_marks_of_lists_of_one_class(line: str) -> None:
-    """The parser agrees with an expression that is slow on many spaces."""
-    assert _without_class_mark(line) == re.sub(r"\s+-?[01]$", "", line)

@@ -155,7 +155,7 @@ def lint(
     HTML page: `recordsmith lint flowers --html lint.html`
 
     Args:
-        quick: check only names, classes, orphans and the first bytes of some images.
+        quick: check only names, classes and orphans, without opening images.
     """
     check_html(html, overwrite=overwrite)
     detected = rs.detect(source, **source_options)

@@ -24,9 +24,8 @@ from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import LintCheck
 from recordsmith.words import count
 
-_SHARE_APART = 0.1  # copies of photos, also cropped ones, correlate with 0.9 and more
-_LEAST_VARIANCE = 0.05
-_FEWEST_TO_MEASURE = 30
+_MAX_SQUARED_DISTANCE = 0.2 * SCALE**2
+"""Of similar shapes: copies of photos, also cropped ones, correlate with 0.9 and more."""
 _AT_ONCE = 1 << 15
 _MEASURED_IMAGES = 2000
 _FALSE_SHARE = 0.1  # of the similar images that are reported
@@ -122,24 +121,6 @@ class ImageFingerprints:
         self.shapes[part] = shapes_of(together)
         self.is_detailed[part] = have_detail(together)
 
-    def max_squared_distance(self) -> float:
-        """How far apart the shapes of similar images may be, squared.
-
-        A share of the usual distance: faces or X-rays of different people, which are all alike, are
-        less far apart than copies of photos.
-        """
-        (detailed,) = np.nonzero(self.is_detailed)
-        count = len(detailed)
-        if count < _FEWEST_TO_MEASURE:
-            return 2 * _SHARE_APART * SCALE**2
-        total, squares = np.zeros(LOW_FREQUENCIES), 0.0
-        for start in range(0, count, _AT_ONCE):
-            part = self.shapes[detailed[start : start + _AT_ONCE]].astype(np.float64)
-            total += part.sum(axis=0)
-            squares += float((part**2).sum())
-        variance = squares / count - float(((total / count) ** 2).sum())
-        return 2 * _SHARE_APART * max(variance, _LEAST_VARIANCE * SCALE**2)
-
 
 def check_duplicates(
     prints: ImageFingerprints,
@@ -173,12 +154,11 @@ def check_duplicates(
         return
     (chosen,) = np.nonzero((within < 0) & prints.is_detailed[known])  # one for content and split
     across, numbers = across[chosen], known[chosen]
-    max_squared_distance = prints.max_squared_distance()
 
     def are_alike(one: Int64Array, other: Int64Array) -> npt.NDArray[np.bool_]:
         one, other = numbers[one], numbers[other]
         is_alike: npt.NDArray[np.bool_] = (
-            prints.squared_distances(one, other) <= max_squared_distance
+            prints.squared_distances(one, other) <= _MAX_SQUARED_DISTANCE
         )
         is_new: npt.NDArray[np.bool_] = prints.contents[one] != prints.contents[other]
         return is_alike & is_new
@@ -190,7 +170,7 @@ def check_duplicates(
     ]
     found = np.minimum(*distances)
     found = np.sort(found[np.isfinite(found)])
-    limit = _reliable_distance(prints.shapes[numbers], max_squared_distance, found)
+    limit = _reliable_distance(prints.shapes[numbers], found)
     inside, outside = (
         np.where(apart <= limit, counterparts, -1)
         for apart, counterparts in zip(distances, near, strict=True)
@@ -209,9 +189,7 @@ def check_duplicates(
         findings.add(DuplicateCheck.ALIKE_IMAGES, LintExample("", text))
 
 
-def _reliable_distance(
-    shapes: npt.NDArray[np.int8], max_squared_distance: float, found: npt.NDArray[np.float64]
-) -> float:
+def _reliable_distance(shapes: npt.NDArray[np.int8], found: npt.NDArray[np.float64]) -> float:
     """Up to which squared distance most of the similar images are copies; -1 if there is none.
 
     Handwritten digits, icons and other images with few details are similar by chance. How many
@@ -231,13 +209,13 @@ def _reliable_distance(
     apart = squares[:, np.newaxis] + squares - 2 * (values @ values.T)
     ring, wider_ring = (
         int(((apart > low) & (apart <= 2 * low)).sum()) / 2
-        for low in (max_squared_distance, 2 * max_squared_distance)
+        for low in (_MAX_SQUARED_DISTANCE, 2 * _MAX_SQUARED_DISTANCE)
     )
     if not ring:
-        return max_squared_distance
+        return _MAX_SQUARED_DISTANCE
     pairs = total * (total - 1) / (len(values) * (len(values) - 1))
     growth = max(wider_ring / ring, _SLOWEST_GROWTH)  # from one distance to its double
-    by_chance = pairs * ring / (growth - 1) * (found / max_squared_distance) ** np.log2(growth)
+    by_chance = pairs * ring / (growth - 1) * (found / _MAX_SQUARED_DISTANCE) ** np.log2(growth)
     allowed = np.maximum(0.5, _FALSE_SHARE * np.arange(1, len(found) + 1))
     (reliable,) = np.nonzero(by_chance <= allowed)
     return float(found[reliable[-1]]) if len(reliable) else -1.0

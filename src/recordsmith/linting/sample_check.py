@@ -55,7 +55,6 @@ TINY_PIXELS = 2
 """Boxes with a shorter side are tiny."""
 
 _IGNORED = 255  # in masks
-_KEPT_PLACES = 3
 _FLAT = np.zeros((SIDE, SIDE), np.float32)
 
 
@@ -130,36 +129,6 @@ PIXEL_CHECKS = frozenset(ImageCheck) - {
 
 
 @dataclass
-class MaskValues:
-    """Which values occur in masks.
-
-    masks: number of masks.
-    counts: in how many masks each value occurs.
-    places: the first masks with each value.
-    """
-
-    masks: int = 0
-    counts: Counter[int] = field(default_factory=Counter)
-    places: dict[int, list[str]] = field(default_factory=dict)
-
-    def add(self, values: Sequence[int], file: str) -> None:
-        """Count the values of a mask."""
-        self.masks += 1
-        self.counts.update(values)
-        for value in values:
-            self.places.setdefault(value, []).append(file)
-            del self.places[value][_KEPT_PLACES:]
-
-    def extend(self, other: MaskValues) -> None:
-        """Add the masks of another part of the source."""
-        self.masks += other.masks
-        self.counts.update(other.counts)
-        for value, places in other.places.items():
-            self.places.setdefault(value, []).extend(places)
-            del self.places[value][_KEPT_PLACES:]
-
-
-@dataclass
 class Checked:
     """The result for some consecutive samples.
 
@@ -169,7 +138,6 @@ class Checked:
     contents: uint64, (samples,): of the bytes of each image; 0 without one.
     annotations: uint64, (samples,): of the annotations of each; 0 if they are unknown.
     classes: number of images by split and label.
-    masks: the values of masks.
     """
 
     findings: Findings = field(default_factory=Findings)
@@ -178,7 +146,6 @@ class Checked:
     contents: list[int] = field(default_factory=list)
     annotations: list[int] = field(default_factory=list)
     classes: Counter[tuple[str | None, int]] = field(default_factory=Counter)
-    masks: MaskValues = field(default_factory=MaskValues)
 
 
 class SampleCheck:
@@ -291,19 +258,14 @@ class SampleCheck:
         except DataError as error:
             checked.findings.add(Check.MASK_FORMAT, LintExample(name, error.detail, "mask"))
             return
-        counts = np.bincount(mask.reshape(-1), minlength=1)
-        values = list(map(int, np.flatnonzero(counts)))
-        checked.masks.add(values, name)
-        if self._class_count is not None:
-            most = self._class_count
-            beyond = [value for value in values if value >= most and value != _IGNORED]
-            if beyond:
-                pixels = int(counts[beyond].sum())
-                found = (
-                    f"{pixels:,} pixels have values up to {beyond[-1]}; expected classes 0 to "
-                    f"{most - 1}, or {_IGNORED} to ignore"
-                )
-                checked.findings.add(Check.MASK_VALUES, LintExample(name, found, "mask"))
+        most = self._class_count
+        beyond = mask[(mask >= (most or 0)) & (mask != _IGNORED)]
+        if most is not None and len(beyond):
+            found = (
+                f"{len(beyond):,} pixels have values up to {beyond.max()}; expected classes 0 to "
+                f"{most - 1}, or {_IGNORED} to ignore"
+            )
+            checked.findings.add(Check.MASK_VALUES, LintExample(name, found, "mask"))
 
 
 def wrong_extension(name: str, format_: str) -> str | None:
