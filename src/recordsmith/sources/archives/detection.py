@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 
@@ -143,19 +142,11 @@ def _archives(tree: FileTree) -> LayoutCandidate | None:
                 head = zlib.decompressobj(31).decompress(head, 1 << 10)
             except zlib.error:
                 continue
-        if head[257:262] == b"ustar" or _is_old_tar(head):
+        if head[257:262] == b"ustar":
             return LayoutCandidate(
                 "webdataset", f"tar files such as {path}", Confidence.MARKED, noun="samples"
             )
     return None
-
-
-def _is_old_tar(head: bytes) -> bool:
-    """Whether a block is the header of a tar archive from before POSIX, by its checksum."""
-    stated = head[148:156].strip(b"\0 ")
-    if len(head) < 512 or not re.fullmatch(rb"[0-7]{1,7}", stated):
-        return False
-    return sum(head[:148]) + 8 * ord(" ") + sum(head[156:512]) == int(stated, 8)
 
 
 def _arrays(tree: FileTree) -> LayoutCandidate | None:

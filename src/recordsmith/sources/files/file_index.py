@@ -7,6 +7,7 @@ outside the folder.
 
 from __future__ import annotations
 
+import os.path
 import posixpath
 import unicodedata
 from array import array
@@ -147,7 +148,7 @@ def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[
 
 def _common(parts: Sequence[str], others: Sequence[str]) -> int:
     """How many of the first parts are equal."""
-    return len(posixpath.commonprefix([parts, others]))
+    return len(os.path.commonprefix([list(parts), list(others)]))  # type: ignore[list-item]
 
 
 def _last_two(path: str) -> str:
