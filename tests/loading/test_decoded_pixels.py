@@ -64,14 +64,12 @@ def test_masks_raw_pixels_and_damaged_rows_are_not_counted(tmp_path: Path) -> No
     assert "pixels of the images" not in str(stats_of(raw, size=8, raw_shape=(8, 8, 3)))
 
 
-@pytest.mark.parametrize(
-    ("batch_size", "prefetch", "used"), [(1, 0, 8), (2, 0, 4), (1, 2, 2), (8, 0, 1), (3, 2, 1)]
-)
+@pytest.mark.parametrize(("batch_size", "prefetch", "used"), [(1, 0, 8), (2, 2, 1)])
 def test_threads_for_one_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int, prefetch: int, used: int
 ) -> None:
     """Threads that a batch has no rows for decode its large images; pixels stay the same."""
-    dataset = write(tmp_path / "x.tfrecord", [grey_tiles(1536)] * 8)
+    dataset = write(tmp_path / "x.tfrecord", [grey_tiles(1536)] * 2)
     features = {"image": rs.Image(size=1536)}
     seen = set()
     decode = pixels.decode_in_bands

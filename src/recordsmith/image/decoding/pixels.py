@@ -189,9 +189,6 @@ def decode_image(data: BytesLike, *, threads: int = 1) -> Pixels:
 
     Returns:
         uint8, (height, width, 3), RGB, 0-255. Grey is repeated in all channels; alpha is dropped.
-
-    Raises:
-        CorruptDataError: unreadable-image: the image is damaged, unsupported or too large.
     """
     head = read_image_head(data, max_pixels=None)
     extra = BAND_BYTES if threads > 1 else 0

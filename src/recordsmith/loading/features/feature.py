@@ -76,9 +76,6 @@ class ValueFeature(Feature):
             columns: the columns of the records, by key; for a feature with `presence_of`, bool,
                 (batch,), by key.
             positions: int64, (batch,): the positions of the records in the dataset.
-
-        Raises:
-            CorruptDataError: a row does not match the feature; `record` is the row.
         """
 
 
@@ -143,11 +140,7 @@ class Filling(ABC):
 
     @abstractmethod
     def fill(self, row: int) -> None:
-        """Fill one row. Threads call it for different rows at the same time.
-
-        Raises:
-            CorruptDataError: the data of the row are damaged or do not match the feature.
-        """
+        """Fill one row. Threads call it for different rows at the same time."""
 
     @abstractmethod
     def example(self, row: int) -> dict[str, Any]:
