@@ -47,9 +47,7 @@ class MadeUpImages:
 
     def list_samples(self) -> Listing:
         names = tuple(f"class{label:04d}" for label in range(self._class_count))
-        return Listing(
-            collect(self._walk()), ImageReader(as_folder(self._folder), names), names
-        )
+        return Listing(collect(self._walk()), ImageReader(as_folder(self._folder), names), names)
 
     def _walk(self) -> Iterator[Sample]:
         for number in range(self._count):
