@@ -83,15 +83,6 @@ def test_planted_faults_are_found_and_nothing_else(layout: str, tmp_path: Path) 
 
 
 @LAYOUT
-def test_each_fault_alone_is_not_clean(layout: str, tmp_path: Path) -> None:
-    for number, fault in enumerate(LAYOUTS[layout].faults[:5]):
-        root = tmp_path / str(number)
-        source = LAYOUTS[layout].make(root)
-        fault.plant(root)
-        assert not rs.lint(source).is_clean, fault
-
-
-@LAYOUT
 def test_the_number_of_threads_does_not_matter(layout: str, tmp_path: Path) -> None:
     source = LAYOUTS[layout].make(tmp_path)
     for fault in LAYOUTS[layout].faults:

@@ -205,7 +205,7 @@ def _add_notices(listing: Listing, findings: Findings) -> None:
     for notice in listing.notices:
         if not isinstance(notice, Flaw):
             findings.add(Check.SKIPPED, LintExample("", notice))
-        elif notice.check is not Check.SIMILAR_CLASS_NAMES:  # which `check_classes` finds
+        else:
             files = (file.removeprefix(roots[0]).removeprefix(roots[1]) for file in notice.files)
             examples = [LintExample(file, notice.found) for file in files]
             if notice.check is Check.SKIPPED or not examples:
