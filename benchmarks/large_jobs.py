@@ -30,7 +30,7 @@ from recordsmith.packing import Recipe, make_plan
 from recordsmith.packing.pack_task import make_tasks, portable_reader
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_files import ImageReader
-from recordsmith.sources.numbered import RelistedSamples
+from recordsmith.sources.numbered import collect
 from recordsmith.stores import as_folder
 from recordsmith.tasks import Task
 
@@ -47,9 +47,7 @@ class MadeUpImages:
 
     def list_samples(self) -> Listing:
         names = tuple(f"class{label:04d}" for label in range(self._class_count))
-        return Listing(
-            RelistedSamples(self._walk), ImageReader(as_folder(self._folder), names), names
-        )
+        return Listing(collect(self._walk()), ImageReader(as_folder(self._folder), names), names)
 
     def _walk(self) -> Iterator[Sample]:
         for number in range(self._count):

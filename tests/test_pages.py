@@ -176,7 +176,7 @@ def test_an_index_written_as_documented_is_used(tmp_path: Path, reference: Any) 
     index_paths(shard)[0].write_bytes(head + struct.pack("<I", reference.crc32c(head)) + table)
     found = load_index(shard)
     assert found is not None
-    np.testing.assert_array_equal(found.offsets, offsets)
+    np.testing.assert_array_equal(found[0].offsets, offsets)
 
 
 def test_the_text_index_has_lines_of_offset_and_size(tmp_path: Path, reference: Any) -> None:

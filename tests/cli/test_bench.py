@@ -64,17 +64,14 @@ def test_a_damaged_record_is_named(run, packed: Path) -> None:
     assert f"skipped (1): records that cannot be read.\n  {shard}, record 0" in outcome.out
 
 
-@pytest.mark.parametrize("columns", [110, 60])
-def test_on_a_terminal_and_interrupted(packed: Path, terminal: Any, columns: int) -> None:
+def test_on_a_terminal_and_interrupted(packed: Path, terminal: Any) -> None:
     """It shows its progress, and prints the results so far on Ctrl-C."""
     code, shown, printed = terminal.run(
         [sys.executable, "-m", "recordsmith", "bench", packed, "--size", "8", "--seconds", "60"],
-        columns=columns,
         pipe=True,
-        interrupt_at="decoding",
+        interrupt_at="2/60",
     )
     assert code == 130
-    assert "of 60 s" in shown
-    assert "…" not in shown  # as rich cuts a table that is too wide
+    assert "measuring, seconds" in shown
     assert re.match(r"[\d,]+ images/s, ", printed)
     assert "\x1b" not in printed

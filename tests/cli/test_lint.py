@@ -99,15 +99,15 @@ def test_all_options_of_sources_are_accepted(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def misspelt(tmp_path: Path) -> Path:
+def plural(tmp_path: Path) -> Path:
     fruit_folders(tmp_path / "fruit")
-    save(tmp_path / "fruit/train/bananna/0.jpg", photo(1))
-    save(tmp_path / "fruit/val/bananna/0.jpg", photo(2))
+    save(tmp_path / "fruit/train/bananas/0.jpg", photo(1))
+    save(tmp_path / "fruit/val/bananas/0.jpg", photo(2))
     return tmp_path / "fruit"
 
 
-def test_pack_prints_findings_first(misspelt: Path, tmp_path: Path) -> None:
-    done = run("pack", misspelt, tmp_path / "out")
+def test_pack_prints_findings_first(plural: Path, tmp_path: Path) -> None:
+    done = run("pack", plural, tmp_path / "out")
     assert done.exit_code == 0
-    assert "bananna" in done.stderr
+    assert "bananas" in done.stderr
     assert "similar-class-names" in done.stderr

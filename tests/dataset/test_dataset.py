@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import pickle
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
@@ -228,37 +227,7 @@ def test_all_columns_of_a_part_that_lacks_a_feature(place: Location) -> None:
     assert columns["extra"].tolist() == [[]]
 
 
-def test_all_columns_where_a_feature_never_has_a_value(place: Location) -> None:
-    path = place / "a.tfrecord"
-    with ShardWriter(path) as writer:
-        writer.write_example({"id": 7, "never": []})
-    columns = rs.open(path).read_columns()
-    np.testing.assert_array_equal(columns["id"], [7])
-
-
 # -- batches -------------------------------------------------------------------------------------
-
-
-@settings(max_examples=100)
-@given(
-    cut=st.builds(slice, BOUNDS, BOUNDS, st.sampled_from([None, 1, 1, 2, -1])),
-    size=st.integers(1, 20),
-    drop_last=st.booleans(),
-    declared=st.booleans(),
-)
-def test_batches_are_runs_of_the_columns(
-    dataset: rs.Dataset, cut: slice, size: int, drop_last: bool, declared: bool
-) -> None:
-    expected = [IDS[cut][at : at + size] for at in range(0, len(IDS[cut]), size)]
-    if drop_last and expected and len(expected[-1]) < size:
-        expected.pop()
-    keys: Any = {"id": rs.FeatureSpec("int64", ())} if declared else None
-    batches = list(dataset[cut].batches(size, keys, drop_last=drop_last))
-    assert [batch["id"].tolist() for batch in batches] == expected
-    if not declared:
-        for batch, ids in zip(batches, expected, strict=True):
-            assert batch["steps"].tolist() == [list(range(number % 4)) for number in ids]
-            assert isinstance(batch["steps"], rs.RaggedArray)  # in every batch
 
 
 @pytest.mark.parametrize("size", [0, -3])
@@ -307,15 +276,6 @@ def test_schema_describes_the_records(foreign: rs.Dataset) -> None:
     assert schema.features["name"].content == "text"
 
 
-def test_datasets_can_be_pickled(dataset: rs.Dataset, numbered: SimpleNamespace) -> None:
-    for part in (dataset, dataset[2:9]):
-        assert part[0]  # its shard is mapped and its index loaded
-        there = pickle.loads(pickle.dumps(part))
-        assert numbered.ids_of(there) == numbered.ids_of(part)
-        assert there.schema == part.schema
-        assert numbered.ids_of([there[-1]]) == numbered.ids_of([part[-1]])
-
-
 # -- records that are no Examples ----------------------------------------------------------------
 
 
@@ -353,33 +313,7 @@ def test_plain_bytes_are_read_as_records(place: Location) -> None:
         dataset.batches(2, ["x"])
 
 
-def test_sequences_have_no_columns(place: Location) -> None:
-    with rs.ShardWriter(place / "a.tfrecord") as writer:
-        writer.write(rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]}))
-    dataset = rs.open(place / "a.tfrecord")
-    for read in (dataset.read_columns, lambda: dataset.read_columns(["id"])):
-        with raises(rs.NotAnExampleError, payload="SequenceExample"):
-            read()
-    with raises(rs.NotAnExampleError, payload="SequenceExample"):
-        next(dataset.batches(2))
-
-
 # -- many positions at once ----------------------------------------------------------------------
-
-
-@given(data=st.data())
-@settings(max_examples=100)
-def test_records_of_many_positions(opened: rs.Dataset, data: Any) -> None:
-    dataset = opened[data.draw(SLICES)]
-    length = len(dataset)
-    positions = []
-    if length:
-        positions = data.draw(st.lists(st.integers(-length, length - 1), max_size=30))
-    records = dataset.read_records(np.array(positions, np.int64))
-    assert records.shape == (len(positions),)
-    assert records.tolist() == [records_of(dataset).read_record(position) for position in positions]
-    frames = records_of(dataset).read_frames(positions)
-    assert frames.tolist() == [encode_record(record) for record in records]
 
 
 @given(data=st.data())
@@ -415,18 +349,6 @@ def test_positions_that_are_not_integers(dataset: rs.Dataset, positions: Any) ->
                  examples.batch):  # fmt: skip
         with pytest.raises(rs.OptionError):
             read(positions)
-
-
-@pytest.mark.parametrize("position", [0, 5, -1, np.int64(7)])
-def test_one_record_equals_one_of_many(dataset: rs.Dataset, position: int) -> None:
-    one = dataset.read_records([position])
-    assert one.tolist() == dataset.read_records([position, 3]).tolist()[:1]
-    assert one.offsets.dtype == np.int64
-    assert one.buffer.flags.writeable
-    one.buffer[:] = 0  # it owns its memory
-    assert dataset.read_records([position]).tolist() == [
-        records_of(dataset).read_record(int(position))
-    ]
 
 
 def _numbers(place: PlaceLike, count: int) -> list[bytes]:

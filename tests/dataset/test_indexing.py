@@ -14,7 +14,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shard_index import find_index, index_locations
+from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.wire import encode_record
 
 from ..raising import raises
@@ -79,26 +79,6 @@ def test_shards_with_the_same_name_are_refused_before_writing(folder: Path, tmp_
     assert rs.index([folder / "a.tfrecord", other], format="dali").new_count == 2
 
 
-@pytest.mark.parametrize("format_", ["recordsmith", "dali"])
-def test_files_are_complete_before_they_are_synced(
-    folder: Path, format_: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Otherwise a power cut could leave a partial file."""
-    synced: list[int] = []
-    fsync = os.fsync
-
-    def noted(descriptor: int) -> None:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            synced.append(os.fstat(descriptor).st_size)
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", noted)
-    report = rs.index(folder, format=format_)
-    sizes = [Path(file.path).stat().st_size for file in report.files]
-    assert sizes
-    assert sorted(synced) == sorted(sizes)
-
-
 def test_existing_files_are_replaced_only_with_overwrite(folder: Path) -> None:
     mine = folder / "a.tfrecord.idx"
     mine.write_text("0 17\n")
@@ -142,10 +122,10 @@ def test_own_indexes_of_small_shards_are_saved(folder: Path) -> None:
     report = rs.index(folder)
     assert (report.format, report.record_count, report.new_count) == ("recordsmith", 6, 3)
     for file in report.files:
-        found = find_index(Path(file.shard))
-        assert found is not None
-        assert file.path == str(found.location)
-        assert found.load().record_count == file.record_count
+        saved = load_index(Path(file.shard))
+        assert saved is not None
+        index, location = saved
+        assert (file.path, file.record_count) == (str(location), index.record_count)
     again = rs.index(folder)
     assert not again.new_count
     assert [file.path for file in again.files] == [file.path for file in report.files]
@@ -209,16 +189,6 @@ def test_options(folder: Path, tmp_path: Path) -> None:
     assert caught.value.option == "to"
     with raises(rs.OptionError, value="", match="path"):
         rs.index(folder, format="dali", to="")
-
-
-@pytest.mark.parametrize("format_", ["recordsmith", "dali"])
-def test_progress_ends_with_all_bytes(folder: Path, format_: str) -> None:
-    calls: list[tuple[int, int]] = []
-    rs.index(folder, format=format_, progress=lambda *at: calls.append(at))  # type: ignore[arg-type]
-    total = sum((folder / name).stat().st_size for name in COUNTS)
-    assert calls == sorted(calls)
-    assert calls[-1] == (total, total)
-    assert {of for _, of in calls} == {total}
 
 
 def test_shards_are_indexed_and_counted_in_threads(

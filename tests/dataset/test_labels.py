@@ -122,12 +122,3 @@ def test_a_label_map_of_many_items(tmp_path: Path) -> None:
     path = tmp_path / "map.pbtxt"
     path.write_bytes(label_map_to_bytes(names))
     assert read_label_map(path) == names
-
-
-def test_labels_of_any_characters(tmp_path: Path) -> None:
-    (tmp_path / "labels.txt").write_text("9" * 5000 + ":x\n")
-    assert read_labels(tmp_path) is None
-    (tmp_path / "labels.txt").write_text(
-        "0:x\n\x1f1 :y\n"
-    )  # removed by str.strip, but invalid for int
-    assert read_labels(tmp_path) == ("x", "y")

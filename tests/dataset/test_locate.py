@@ -41,17 +41,6 @@ def test_files_of_any_name(tmp_path: Path, numbered: SimpleNamespace, name: str)
     assert rs.open(path)[1]["name"] == ["näm 2".encode()]  # type: ignore[call-overload]
 
 
-def test_folder_without_manifest_is_ordered_by_split_and_number(
-    tmp_path: Path, numbered: SimpleNamespace
-) -> None:
-    names = [shard_name(split, number, 2) for split in ("b", "a") for number in (1, 0)]
-    for number, name in enumerate(names):
-        numbered.write_shard(tmp_path / name, [number])
-    assert _found(tmp_path) == [(name, name[0]) for name in sorted(names)]
-    assert numbered.ids_of(rs.open(tmp_path)) == [3, 2, 1, 0]
-    assert numbered.ids_of(rs.open(tmp_path, split="b")) == [1, 0]
-
-
 @pytest.mark.parametrize(
     ("names", "splits"),
     [
@@ -102,14 +91,6 @@ def test_damaged_file_with_a_shard_name_is_not_ignored(
         rs.CorruptDataError, defect="not-a-tfrecord", path=tmp_path / "b.tfrecord", offset=0
     ):
         list(rs.open(tmp_path))
-
-
-def test_file_cut_within_its_first_record_is_known_by_its_bytes(
-    tmp_path: Path, numbered: SimpleNamespace
-) -> None:
-    path = numbered.write_shard(tmp_path / "data", [1])
-    path.write_bytes(path.read_bytes()[:-1])
-    assert [name for name, _ in _found(tmp_path)] == ["data"]
 
 
 def test_globs(tmp_path: Path, numbered: SimpleNamespace) -> None:
@@ -252,10 +233,3 @@ def test_labels_next_to_foreign_shards_are_read(tmp_path: Path, numbered: Simple
     (tmp_path / LABELS_NAME).write_text("0:x\n1:y\n")
     for spelling in (path, tmp_path, tmp_path / "*.tfrecord", [path]):
         assert rs.open(spelling).class_names == ("x", "y")
-
-
-def test_links_to_shards_are_followed(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    numbered.write_shard(tmp_path / "store", [1])
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "a.tfrecord").symlink_to(tmp_path / "store")
-    assert numbered.ids_of(rs.open(tmp_path / "data")) == [1]

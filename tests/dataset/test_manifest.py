@@ -136,17 +136,6 @@ def test_schemas_that_cannot_fit_are_not_even_written_in_memory(
     assert b'"8"' in replace(manifest, schemas={"8": many}).to_bytes()
 
 
-def test_record_count_is_the_sum() -> None:
-    entries = [ShardEntry(name, count, 0, 0) for count, name in enumerate("abc")]
-    manifest = Manifest({"x": tuple(entries[:2]), "y": tuple(entries[2:])}, Schema("none", 0))
-    assert manifest.record_count == 3
-
-
-def test_missing_manifest_is_not_an_error(tmp_path: Path) -> None:
-    assert read_manifest(tmp_path) is None
-    assert read_labels(tmp_path) is None
-
-
 def _document(folder: Path) -> Any:
     return json.loads((folder / MANIFEST_NAME).read_bytes())
 
@@ -240,15 +229,6 @@ def test_other_bytes_are_a_defect(tmp_path: Path, numbered: SimpleNamespace, dat
     _assert_broken(folder)
 
 
-def test_manifest_truncated_anywhere_is_a_defect(tmp_path: Path, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(tmp_path, {"train": [1]})
-    data = (folder / MANIFEST_NAME).read_bytes()
-    for stop in range(0, len(data.rstrip()), 3):
-        (folder / MANIFEST_NAME).write_bytes(data[:stop])
-        with pytest.raises(rs.CorruptDataError):
-            read_manifest(folder)
-
-
 def _assert_broken(folder: Path) -> None:
     for read in (rs.open, rs.inspect):
         with pytest.raises(rs.CorruptDataError) as caught:
@@ -276,47 +256,3 @@ def test_other_label_files_are_ignored(tmp_path: Path, text: str) -> None:
 def test_foreign_labels_with_spaces_and_empty_lines(tmp_path: Path) -> None:
     (tmp_path / LABELS_NAME).write_bytes(b"0:daisy\r\n\r\n 1 :rose\r\n")
     assert read_labels(tmp_path) == ("daisy", "rose")
-
-
-VERSION_1 = {
-    "format": "recordsmith-dataset",
-    "version": 1,
-    "records": 1,
-    "compression": "none",
-    "splits": {
-        "train": [
-            {
-                "file": "train-00000-of-00001.tfrecord",
-                "records": 1,
-                "size_bytes": 51,
-                "crc32c": "00000000",
-            }
-        ]
-    },
-    "class_names": ["daisy", None],
-    "schema": {
-        "payload": "Example",
-        "records": 1,
-        "complete": False,
-        "features": {
-            "complete": {
-                "kind": "int64",
-                "shape": [],
-                "min_length": 1,
-                "max_length": 1,
-                "present": 1,
-                "value_bytes": 1,
-            }
-        },
-    },
-    "schemas": {"train": {"payload": "Example", "records": 1, "complete": False, "features": {}}},
-    "made_from": {
-        "source": {
-            "kind": "Shards",
-            "made_from": [{"options": {"keys": {"plan": "x"}}, "plan": "ab"}],
-        },
-        "plan": "cd",
-        "before": {"plan": "ef", "before": None},
-        "appended": [{"plan": "gh", "base": "", "records": 1}],
-    },
-}

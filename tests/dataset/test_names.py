@@ -34,21 +34,6 @@ def test_names_read_back(split: str, number: int, count: int, compression: Any) 
     assert split_of(name) == split
 
 
-def test_names_are_like_those_of_tensorflow_datasets() -> None:
-    assert shard_name("train", 3, 128) == "train-00003-of-00128.tfrecord"
-
-
-def test_names_sort_as_their_numbers() -> None:
-    names = [shard_name("train", number, 20_000) for number in range(0, 20_000, 97)]
-    assert names == sorted(names)
-
-
-def test_suffix_depends_on_the_compression() -> None:
-    names = [shard_name("train", 0, 1, compression) for compression in COMPRESSIONS]
-    assert len(set(names)) == len(COMPRESSIONS)
-    assert all(".tfrecord" in name for name in names)
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -273,15 +273,6 @@ def test_descriptions_are_equal_only_for_equal_selections(
 # -- single methods --------------------------------------------------------------------------------
 
 
-def test_a_shuffle_has_every_record_once_and_depends_on_the_seed(dataset: rs.Dataset) -> None:
-    if is_compressed(dataset):
-        return
-    orders = [ids_of(dataset.shuffle(seed)) for seed in (1, 1, 2)]
-    assert [sorted(order) for order in orders] == [IDS[: len(dataset)]] * 3
-    assert orders[0] == orders[1]
-    assert len(dataset) < 3 or orders[0] != orders[2] != IDS
-
-
 def test_split_by_divides_the_records_as_reshard_does(dataset: rs.Dataset, tmp_path: Path) -> None:
     if len(dataset) < 3:
         return
@@ -359,15 +350,6 @@ def test_an_unknown_feature_of_a_filter_is_found_in_the_manifest(tmp_path: Path)
     with pytest.raises(rs.OptionError) as caught:
         dataset[:0].filter("labl == 1")
     assert caught.value.option == "where"
-
-
-def test_the_caller_may_change_its_array(tmp_path: Path) -> None:
-    dataset = rs.open(write(tmp_path / "in", [9], packed=False))
-    for data in (dataset, dataset.filter("id >= 0")):
-        positions = np.array([3, 1])
-        part = data[positions]
-        positions[:] = 0
-        assert ids_of(part) == [3, 1]
 
 
 def test_a_filter_is_evaluated_once_in_many_threads(tmp_path: Path, monkeypatch: Any) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import random
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard, ShardWriter, records_of, shard_sequence
-from recordsmith.dataset.shard_index import ShardIndex
 from recordsmith.wire import encode_record, encode_records
 
 PAYLOADS = [b"first", b"", b"x" * 300, b"fourth", b"y"]
@@ -92,20 +88,6 @@ def test_payloads_do_not_change_with_the_file(path: Path) -> None:
     shard.close()
     assert all(view.readonly for view in views)
     assert shard.read(3) == PAYLOADS[3]  # the map comes back
-
-
-def test_reading_from_many_threads(path: Path) -> None:
-    shard = Shard(path, "")
-    rng = random.Random(0)
-    numbers = [rng.randrange(len(PAYLOADS)) for _ in range(400)]
-
-    def read(number: int) -> bytes:
-        if number == 0:
-            shard.close()
-        return bytes(shard.read(number))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(read, numbers)) == [PAYLOADS[number] for number in numbers]
 
 
 def test_many_shards_do_not_hold_many_files_open(
@@ -197,29 +179,6 @@ def test_other_shard_of_the_same_size_with_fewer_records(
     for part in (dataset[:], dataset[1:], dataset[2:3]):
         with pytest.raises(rs.CorruptDataError):
             list(part)
-
-
-@pytest.mark.parametrize("others", [[b"one"], [b"q" * 5000] * 9], ids=["fewer", "more"])
-def test_replaced_file_raises_on_every_read(path: Path, others: list[bytes]) -> None:
-    """Reading again does not return records of another file."""
-    dataset = rs.open(path)
-    count = len(dataset)
-    path.write_bytes(encode_records(others))
-    for _ in range(2):
-        for position in range(count):
-            with pytest.raises(rs.CorruptDataError) as caught:
-                dataset.read_records([position])
-            assert caught.value.defect is rs.Defect.SHARD_SIZE
-            assert caught.value.path == str(path)
-
-
-def test_saved_index_of_an_older_file_is_rebuilt(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = ShardIndex.from_lengths(np.array([3, 1]), "none")
-    monkeypatch.setattr("recordsmith.dataset.shard.load_index", lambda _: older)
-    dataset = rs.open(path)
-    assert records_of(dataset).read_record(1) == PAYLOADS[1]
 
 
 def test_a_shard_that_changes_after_it_was_listed(tmp_path: Path, numbered: Any) -> None:

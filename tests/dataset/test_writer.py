@@ -58,18 +58,6 @@ def test_same_records_same_bytes(
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_slices_are_written_as_records(tmp_path: Path) -> None:
-    data, offsets = b"-" + b"".join(PAYLOADS), np.cumsum([1, *map(len, PAYLOADS)])
-    with ShardWriter(tmp_path / "a") as writer:
-        writer.write(b"before")
-        writer.write_slices(data, offsets)
-        writer.write_slices(b"", np.zeros(1, np.int64))
-        writer.write(b"after")
-    assert list(rs.open(tmp_path / "a").records()) == [b"before", *PAYLOADS, b"after"]
-    with pytest.raises(rs.OptionError, match="closed"):
-        writer.write_slices(data, offsets)
-
-
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_frames_are_written_unchanged(tmp_path: Path, compression: str) -> None:
     """Also mixed with payloads that the writer frames; counts include both."""
@@ -93,16 +81,6 @@ def test_frames_are_written_unchanged(tmp_path: Path, compression: str) -> None:
     assert index.exists() == expected.exists()
     if index.exists():
         assert index.read_bytes() == expected.read_bytes()
-
-
-def test_final_name_appears_only_at_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
-    with ShardWriter(path) as writer:
-        for payload in PAYLOADS:
-            writer.write(payload)
-            assert not path.exists()
-            assert all(name.startswith(".") for name in _files(tmp_path))
-    assert _files(tmp_path) == {"a.tfrecord"}
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
@@ -242,14 +220,3 @@ def test_columns_are_written_like_rows(tmp_path: Path, row_count: int, compressi
     written = [list(rs.open(path).records()) for path in paths]
     assert written[0] == written[1]
     assert len(rs.open(paths[0])) == row_count
-
-
-def test_written_blocks_come_from_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
-    with ShardWriter(path, compression="gzip") as writer:
-        for payload in PAYLOADS:
-            writer.write(payload)
-        blocks = writer.written_blocks()
-        assert [bytes(payload) for block in blocks for payload in block.payloads()] == PAYLOADS
-        assert not path.exists()
-    assert path.exists()

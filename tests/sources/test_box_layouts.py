@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.boxes.detection import find_candidates
+from recordsmith.sources.boxes.source import find_candidates
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.layouts import Confidence
 from recordsmith.stores import as_folder
@@ -520,16 +520,6 @@ UNKNOWN = {
     "DOTA": ("images/{}.png", "labelTxt/{}.txt", "4 2 20 3 19 12 3 11 plane 0"),
     "KITTI": ("image_2/{}.png", "label_2/{}.txt", "Car 0 0 -0.2 1 2 3 4 1.8 0.4 1 1 1 8 0"),
     "Supervisely": ("img/{}.jpg", "ann/{}.jpg.json", '{"objects": [{"classTitle": "cat"}]}'),
-    "VGG Image Annotator": (
-        "{}.jpg",
-        "via_region_data.json",
-        '{"a.jpg1": {"filename": "a.jpg", "regions": {}}}',
-    ),
-    "Global Wheat": (
-        "train/{}.jpg",
-        "train.csv",
-        'image_id,width,height,bbox,source\na,1,1,"[1, 2, 3, 4]",x',
-    ),
 }
 
 

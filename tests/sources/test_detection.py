@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,6 @@ from .drawn_folders import write
 PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]] = {
     "U-Net": ({"image/{0-5}.png": "gray", "label/{0-5}.png": "white"},
         "image", "label", {}, 6, []),
-    "in splits, with a test set": (
-        {"train/image/{0-5}.png": "gray", "train/label/{0-5}.png": "white",
-         "test/{0-3}.png": "gray"},
-        "*/image", "*/label", {}, 6, ["train"]),
-    "nested splits": (
-        {f"data/{s}/{f}/{{0-3}}.png": kind for s in ("train", "val")
-         for f, kind in (("image", "gray"), ("label", "white"))},
-        "data/*/image", "data/*/label", {}, 8, ["train", "val"]),
-    "sat, gt": ({"sat/{0-5}.jpg": "photo", "gt/{0-5}.png": "numbers"}, "sat", "gt", {}, 6, []),
-    "names that say nothing": ({"a/{0-5}.jpg": "photo", "b/{0-5}.png": "numbers"},
-        "a", "b", {}, 6, []),
     "in the other order": ({"b/{0-5}.jpg": "photo", "a/{0-5}.png": "palette"}, "b", "a", {}, 6, []),
     "colours of VOC": ({"a/{0-5}.jpg": "photo", "b/{0-5}.png": "voc"},
         "a", "b", {"colours": "voc"}, 6, []),
@@ -44,34 +32,6 @@ PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]
         {"a/{0-5}.jpg": "photo", "b/{0-5}.png": "own",
          "class_dict.csv": "name,r,g,b\nVoid,1,2,3\nTree,64,128,64\nCar,192,0,128\n"},
         "a", "b", {"colours": "class_dict.csv"}, 6, []),
-    "Carvana": (
-        {"train/{01-05}.jpg": "photo", "train_masks/{01-05}_mask.gif": "palette",
-         "test/{11-15}.jpg": "photo"},
-        "*", "*_masks", {}, 5, ["train"]),
-    "CamVid of SegNet": (
-        {"train/{01-05}.png": "photo", "trainannot/{01-05}.png": "numbers",
-         "val/{11-15}.png": "photo", "valannot/{11-15}.png": "numbers"},
-        "*", "*annot", {}, 10, ["train", "val"]),
-    "CamVid": (
-        {"701_StillsRaw_full/0001TP_{01-05}.png": "photo",
-         "LabeledApproved_full/0001TP_{01-05}_L.png": "own",
-         "label_colors.txt": "1 2 3\tVoid\n64 128 64\tAnimal\n192 0 128\tArchway\n"},
-        "701_StillsRaw_full", "LabeledApproved_full",
-        {"mask_names": "*_L", "colours": "label_colors.txt"}, 5, []),
-    "Cityscapes": (
-        {f"{top}/{split}/{city}/{city}_0000{{01-04}}_{name}.png": kind
-         for split, city in (("train", "aachen"), ("train", "bochum"), ("val", "ulm"))
-         for top, name, kind in (
-             ("leftImg8bit", "leftImg8bit", "photo"), ("gtFine", "gtFine_labelIds", "numbers"),
-             ("gtFine", "gtFine_color", "own"), ("gtFine", "gtFine_instanceIds", "numbers"))},
-        "leftImg8bit", "gtFine",
-        {"image_names": "*_leftImg8bit", "mask_names": "*_gtFine_labelIds"}, 12, ["train", "val"]),
-    "VOC segmentation": (
-        {"JPEGImages/x{1-4}.jpg": "photo", "SegmentationClass/x{1-4}.png": "palette",
-         "SegmentationObject/x{1-4}.png": "palette",
-         "ImageSets/Segmentation/train.txt": "x1\nx2\n",
-         "ImageSets/Segmentation/val.txt": "x3\nx4\n"},
-        "JPEGImages", "SegmentationClass", {}, 4, ["train", "val"]),
     "depth as well": (
         {"rgb/{0-5}.jpg": "photo", "depth/{0-5}.png": "depth", "semantic/{0-5}.png": "numbers"},
         "rgb", "semantic", {}, 6, []),
@@ -85,17 +45,10 @@ PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]
         "*/rgb", "*/seg", {}, 12, []),
     "masks in the folder of images": ({"{0-5}.jpg": "photo", "masks/{0-5}.png": "numbers"},
         ".", "masks", {}, 6, []),
-    "an ending": ({"x/a{0-5}.jpg": "photo", "x/a{0-5}_mask.png": "numbers"},
-        "x", "x", {"mask_names": "*_mask"}, 6, []),
-    "an unknown ending": ({"a{0-5}.jpg": "photo", "a{0-5}_L.png": "numbers"},
-        ".", ".", {"mask_names": "*_L"}, 6, []),
     "two endings": ({"a{0-5}_img.png": "photo", "a{0-5}_seg.png": "numbers"},
         ".", ".", {"image_names": "*_img", "mask_names": "*_seg"}, 6, []),
     "starts of names": ({"img_{0-5}.png": "photo", "mask_{0-5}.png": "numbers"},
         ".", ".", {"image_names": "img_*", "mask_names": "mask_*"}, 6, []),
-    "spaces and brackets": (
-        {"benign/x ({1-5}).png": "gray", "benign/x ({1-5})_mask.png": "white"},
-        "benign", "benign", {"mask_names": "*_mask"}, 5, []),
 }  # fmt: skip
 
 
@@ -115,50 +68,16 @@ SEA_AND_ICE = [f"{name}/{{0-5}}.jpg" for name in ("sea", "ice")]
 NAMED = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
 IMAGENET = {"train/n01/a_{0-5}.JPEG": "photo", "train/n02/b_{0-5}.JPEG": "photo"}
 IMAGES: dict[str, tuple[dict[str, str], str, dict[str, str], int, list[str], list[str] | None]] = {
-    "class folders": (dict.fromkeys(SEA_AND_ICE, "photo"), "folder", {}, 12, [], ["ice", "sea"]),
-    "classes of masks": (
-        {f"{digit}/{{0-5}}.png": "white" for digit in range(10)},
-        "folder", {}, 60, [], list("0123456789")),
-    "two classes of drawings": ({"disc/{0-5}.png": "white", "square/{0-5}.png": "white"},
-        "folder", {}, 12, [], ["disc", "square"]),
-    "in one folder around": ({f"set/{name}": "photo" for name in SEA_AND_ICE},
-        "folder", {}, 12, [], ["ice", "sea"]),
     "in a folder next to others": (
         {**{f"set/{name}": "photo" for name in SEA_AND_ICE}, "docs/words.txt": "x"},
         "folder", {}, 12, [], ["ice", "sea"]),
-    "in splits": (
-        {f"{split}/{name}": "photo" for split in ("train", "test") for name in SEA_AND_ICE},
-        "folder", {}, 24, ["train", "test"], ["ice", "sea"]),
-    "with an unlabelled test set": (
-        {**{f"train/{name}": "photo" for name in SEA_AND_ICE}, "test/{0-5}.jpg": "photo"},
-        "folder", {}, 12, ["train"], ["ice", "sea"]),
-    "Dogs vs. Cats": (
-        {"train/cat.{0-9}.jpg": "photo", "train/dog.{0-9}.jpg": "photo",
-         "test1/{1-8}.jpg": "photo"},
-        "files", {"images": "train", "class_pattern": NAMED}, 20, [], ["cat", "dog"]),
-    "names of a camera": ({"IMG_{10-19}.jpg": "photo", "DSC_{10-19}.jpg": "photo"},
-        "files", {}, 20, [], None),
     "flat splits": ({"train/{0-5}.jpg": "photo", "val/images/{0-5}.jpg": "photo"},
         "files", {}, 12, ["train", "val"], None),
     "one folder": ({"holiday/{1-5}.jpg": "photo"}, "files", {"images": "holiday"}, 5, [], None),
-    "ImageNet, numbers": (
-        {**IMAGENET, "val/v_{1-3}.JPEG": "photo",
-         "val.txt": "v_1.JPEG 0\nv_2.JPEG 1\nv_3.JPEG 1\n"},
-        "folder", {"labels": "val.txt"}, 15, ["train", "val"], ["n01", "n02"]),
-    "ImageNet, names": (
-        {**{f"I/Data/{path}": kind for path, kind in IMAGENET.items()},
-         "I/Data/val/v_{1-3}.JPEG": "photo", "I/Sets/x.txt": "x",
-         "LOC_val_solution.csv":
-             "ImageId,PredictionString\nv_1,n01 1 2\nv_2,n02 1 2\nv_3,n01 1 2\n"},
-        "folder", {"labels": "LOC_val_solution.csv"}, 15, ["train", "val"], ["n01", "n02"]),
     "ImageNet without a list": (
         {**IMAGENET, "val/v_{1-3}.JPEG": "photo",
          "ILSVRC2012_validation_ground_truth.txt": "1\n2\n2\n"},
         "folder", {}, 12, ["train"], ["n01", "n02"]),
-    "Tiny ImageNet": (
-        {"train/n01/images/a_{0-5}.JPEG": "photo", "train/n02/images/b_{0-5}.JPEG": "photo",
-         "val/images/v_{1-3}.JPEG": "photo"},
-        "files", {"images": "train", "class_pattern": "^train/([^/]+)/"}, 12, [], ["n01", "n02"]),
 }  # fmt: skip
 
 
@@ -343,7 +262,7 @@ def test_options_of_other_formats_are_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_formats(tmp_path: Path) -> None:
-    with raises(rs.OptionError, option="format", value="foldr", match=r"folder\?"):
+    with raises(rs.OptionError, option="format", value="foldr", match="folder"):
         rs.detect(tmp_path, "foldr")
 
 
@@ -471,13 +390,12 @@ def test_a_source_with_only_one_split_keeps_it(tmp_path: Path, make: Any, split:
     assert any("divided again" in notice for notice in report.notices) == (split is not None)
 
 
-def test_missing_images_of_a_table_are_named(tmp_path: Path) -> None:
+def test_a_table_of_missing_images_is_left_out(tmp_path: Path) -> None:
     write(tmp_path, {"images/{1-4}.jpg": "photo"})
     (tmp_path / "test.csv").write_text("file,label\n1.jpg,a\n2.jpg,a\n3.jpg,b\n4.jpg,b\n")
     (tmp_path / "train.csv").write_text("file,label\n1.jpg,a\n7.jpg,a\n8.jpg,b\n9.jpg,b\n")
     (left_out,) = rs.detect(tmp_path).reading.left_out
-    assert "3 of 4" in left_out
-    assert "7.jpg, 8.jpg and 9.jpg" in left_out
+    assert left_out == "train.csv (no column whose images are there)"
 
 
 @pytest.mark.parametrize(
@@ -500,86 +418,6 @@ def test_the_class_of_a_plain_table(
         assert reading.options == ({"label_column": column} if is_class else {})
         assert (f"classes in column {column}" in reading.what) == is_class
     assert rs.detect(tmp_path, label_column="").source.list_samples().class_names is None
-
-
-# -- several datasets, hints -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("files", "datasets"),
-    [
-        (
-            {
-                "one/{a-b}/{1-2}.jpg": "photo",
-                "two/images/{1-2}.jpg": "photo",
-                "two/data.yaml": "train: images\nnames: [cat]\n",
-            },
-            ["one", "two"],
-        ),
-        ({"one/x.csv": "a,b\n1,2\n", "two/y.csv": "a,b\n1,2\n"}, ["one", "two"]),
-        ({"one/{a-b}/{1-2}.jpg": "photo", "two/x.csv": "a,b\n1,2\n"}, []),
-        ({"one/{a-b}/{1-2}.jpg": "photo", "two/{1-2}.jpg": "photo"}, []),
-        (
-            {f"{name}/images/{{1-2}}.jpg": "photo" for name in ("one", "two")}
-            | {f"{name}/masks/{{1-2}}.png": "numbers" for name in ("one", "two")},
-            [],
-        ),
-    ],
-)
-def test_datasets_in_one_folder(tmp_path: Path, files: dict[str, str], datasets: list[str]) -> None:
-    detection = rs.detect(write(tmp_path, _expanded(files)))
-    assert [*detection.datasets] == datasets
-    if not datasets:
-        assert detection.reading.format
-        return
-    with raises(rs.SourceError, path=tmp_path, match="datasets") as caught:
-        _ = detection.reading
-    assert len(caught.value.problems) == len(datasets)
-    assert all(str(tmp_path / name) in str(caught.value) for name in datasets)
-    assert rs.detect(tmp_path, format="folder").reading.format == "folder"
-
-
-def test_folders_of_classes_of_folders_may_be_datasets(tmp_path: Path) -> None:
-    root = write(tmp_path, _expanded({"{x-y}/{a-b}/{1-2}.jpg": "photo"}))
-    with pytest.raises(rs.SourceError) as caught:
-        _ = rs.detect(root).reading
-    assert len(caught.value.problems) == 2
-    assert f"point at one of {root / 'x'} and {root / 'y'}" in caught.value.remedy
-
-
-def _expanded(files: dict[str, str]) -> dict[str, str]:
-    """The files of patterns with letters: {a-b}."""
-    for pattern, letters in (("{a-b}", "ab"), ("{x-y}", "xy")):
-        files = {
-            name.replace(pattern, letter): kind
-            for name, kind in files.items()
-            for letter in (letters if pattern in name else "_")
-        }
-    return files
-
-
-@pytest.mark.parametrize(
-    ("names", "classes"),
-    [
-        ("n01440764_tench n01443537_goldfish n02123045_tabby_cat", "goldfish tabby_cat tench"),
-        ("n01440764_10 n01440764_11 n01443537_1", "n01440764 n01443537"),
-        ("0001_left 0002_right", ""),
-        ("1_cat 2_cat", ""),
-        ("1_cat 2_dog x", ""),
-    ],
-)
-def test_classes_in_names_are_a_hint(tmp_path: Path, names: str, classes: str) -> None:
-    for name in names.split():
-        write(tmp_path, {f"{name}.JPEG": "photo"})
-    document = rs.detect(tmp_path).to_json()
-    assert document["classes"] is None
-    assert bool(document["hint"]) == bool(classes)
-    if classes:
-        pattern = re.search(r"class_pattern=('.*')", document["hint"])
-        assert pattern is not None
-        made = rs.detect(tmp_path, class_pattern=eval(pattern[1]))
-        assert made.reading.hint == ""
-        assert made.source.list_samples().class_names == tuple(classes.split())
 
 
 def test_arrays_that_are_left_out_are_named(tmp_path: Path) -> None:

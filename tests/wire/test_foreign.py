@@ -25,7 +25,6 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import encode_example
 from recordsmith.wire import encode_records, read_records
 from recordsmith.wire.compression import HEAD_BYTES
-from recordsmith.wire.kernel import masked_crc32c
 from recordsmith.wire.other_formats import detect_other_format
 
 
@@ -90,12 +89,6 @@ def _tensors() -> bytes:
     return len(header).to_bytes(8, "little") + header + bytes(8)
 
 
-def _leveldb_log() -> bytes:
-    """leveldb/doc/log_format.md: checksum of kind and data, length, kind, data."""
-    data = b"\x01" + b"some key and its value" * 4
-    return masked_crc32c(data).to_bytes(4, "little") + (len(data) - 1).to_bytes(2, "little") + data
-
-
 def _records(payload: bytes) -> bytes:
     return encode_records([payload] * 3)
 
@@ -103,32 +96,6 @@ def _records(payload: bytes) -> bytes:
 def _example() -> bytes:
     features = {"image/encoded": bytes(600), "label": 3, "box": [0.5, 1.0]}
     return encode_example(features)
-
-
-def _delimited(messages: list[bytes]) -> bytes:
-    data = b""
-    for message in messages:
-        size = len(message)
-        while size > 127:
-            data += bytes([size & 127 | 128])
-            size >>= 7
-        data += bytes([size]) + message
-    return data
-
-
-def _delimited_examples() -> bytes:
-    return _delimited(
-        [encode_example({"id": number, "text": "abc" * number}) for number in range(9)]
-    )
-
-
-def _message() -> bytes:
-    """Fields of every wire type."""
-    return b"\x08\x96\x01" + b"\x12\x05hello" + b"\x1d\0\0\x80\x3f" + b"\x21" + bytes(8)
-
-
-def _delimited_messages() -> bytes:
-    return _delimited([_message()] * 5)
 
 
 # a writer of the format, a word of its name, a word of the advice
@@ -149,7 +116,6 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     ("sequence file", lambda: b"SEQ\x06\x19org.apache.hadoop.io.Text", "Hadoop", "reader"),
     ("npz", _arrays, ".npz", "numpy.load"),
     ("safetensors", _tensors, "safetensors", "safetensors"),
-    ("leveldb log", _leveldb_log, "LevelDB log", "LevelDB"),
     ("webp", lambda: _image("WEBP"), "WebP", "recordsmith pack"),
     ("bmp", lambda: _image("BMP"), "BMP", "recordsmith pack"),
     ("tiff", lambda: _image("TIFF"), "TIFF", "recordsmith pack"),
@@ -182,9 +148,6 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     ("gzip of what", lambda: gzip.compress(bytes(range(128, 256))), "unknown format", "Unpack"),
     ("an example", _example, "tf.train.Example", "ShardWriter"),
     ("an empty feature", lambda: b"\n\x07\n\x05\n\x01a\x12\0", "tf.train.Example", "ShardWriter"),
-    ("examples with lengths", _delimited_examples, "Examples with varint", "ShardWriter"),
-    ("a message", _message, "a serialized protobuf message", "ShardWriter"),
-    ("messages with lengths", _delimited_messages, "messages with varint", "ShardWriter"),
     ("bom", lambda: b"\xef\xbb\xbf" + _records(b"x" * 300), "(BOM)", "three bytes"),
     (
         "lf became cr lf",

@@ -156,20 +156,16 @@ class _Job:
         self._kinds = kinds
 
     @with_all_fields()
-    def begin(self, token: str) -> dict[str, Any]:
+    def begin(self, token: str) -> Any:
         return table_writing.begin(self._out, token=token, **self._options)
 
     @with_all_fields()
-    def write_group(
-        self, group: tuple[int, Iterable[Any]], begun: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def write_group(self, group: tuple[int, Iterable[Any]], begun: Any) -> Any:
         number, elements = group
         return table_writing.write_part(begun, number, self._pieces(elements), out=self._out)
 
     @with_all_fields()
-    def finish(
-        self, _: None, begun: Mapping[str, Any], results: Iterable[Mapping[str, Any]]
-    ) -> str:
+    def finish(self, _: None, begun: Any, results: Iterable[Any]) -> str:
         table_writing.finish(begun, results, out=self._out)
         return str(self._out)
 

@@ -1,8 +1,8 @@
 """Writes a dataset from Arrow batches that many processes have, each a part of the records.
 
 One process calls `begin`, others `write_part` for each part, and one calls `finish` with all
-results, or `abandon`. Job and results are JSON. Each attempt to write a part has names of its own,
-so parts may be written twice, and attempts may be killed: only the shards in the results are
+results, or `abandon`. Job and results can be pickled. Each attempt to write a part has names of its
+own, so parts may be written twice, and attempts may be killed: only the shards in the results are
 published.
 
 Where the store can rename, shards wait under hidden names and become `train-00003-of-00017` at the
@@ -16,14 +16,14 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.arrow import ArrowColumns, schema_as_text, schema_from_text
+from recordsmith.arrow import ArrowColumns, schema_as_text
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.building.claims import ClaimedStore, claim, release
 from recordsmith.building.folder import check_folder, existing_dataset, locked_folder
@@ -53,7 +53,6 @@ from recordsmith.dataset import (
     read_publish_note,
     shard_name,
 )
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.dataset.names import part_name, split_of_part
 from recordsmith.errors import (
     CorruptDataError,
@@ -64,11 +63,44 @@ from recordsmith.errors import (
 )
 from recordsmith.example import BytesArray, RaggedArray, Schema
 from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
-from recordsmith.wire import check_compression
+from recordsmith.wire import Compression, check_compression
 from recordsmith.work import Work
 
-Json: TypeAlias = dict[str, Any]
 _PIECE_BYTES = 32 << 20  # of a batch that are encoded together
+
+
+@dataclass(frozen=True)
+class TableJob:
+    """A dataset that is written in parts.
+
+    out: the path or URL of the folder; None for a remote `Location`, which has credentials.
+    token: identifies the job.
+    is_new: whether the folder was created for it.
+    """
+
+    out: str | None
+    token: str
+    overwrite: bool
+    split: str
+    compression: Compression
+    shard_size_bytes: int
+    source: str
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """What was written of a part.
+
+    types: pyarrow.Schema.
+    left_out: the columns whose type does not describe all values.
+    """
+
+    token: str
+    number: int
+    shards: tuple[ShardResult, ...]
+    types: Any
+    left_out: frozenset[str]
 
 
 def begin(
@@ -80,7 +112,7 @@ def begin(
     compression: str | None = None,
     shard_size_bytes: int | None = None,
     source: str = "Table",
-) -> Json:
+) -> TableJob:
     """Begin to write a dataset.
 
     Args:
@@ -94,8 +126,8 @@ def begin(
         source: the kind of source that the manifest names.
 
     Returns:
-        The job. It has the path or URL as it was passed, and neither options nor credentials of a
-        store: where `out` is a `Location` of a remote store, pass it to the other functions again.
+        The job, without options and credentials of a store: where `out` is a `Location` of a remote
+        store, pass it to the other functions again.
     """
     folder = as_folder(out)
     check_shard_options(None, shard_size_bytes, "")
@@ -105,16 +137,16 @@ def begin(
         raise OptionError(option="overwrite", value=overwrite, expected="True or False")
     check_folder(folder)
     token = token or os.urandom(16).hex()
-    job = {
-        "out": _portable(out),
-        "token": token,
-        "overwrite": overwrite,
-        "split": split,
-        "compression": kind,
-        "shard_size_bytes": shard_size_bytes or DEFAULT_SHARD_SIZE_BYTES,
-        "source": source,
-        "is_new": not folder.is_folder(),
-    }
+    job = TableJob(
+        _portable(out),
+        token,
+        overwrite,
+        split,
+        kind,
+        shard_size_bytes or DEFAULT_SHARD_SIZE_BYTES,
+        source,
+        not folder.is_folder(),
+    )
     with locked_folder(folder):
         first = shard_name(split, 0, 1, kind)
         earlier = existing_dataset(folder, token, [first], has_label_map=False, overwrite=overwrite)
@@ -133,8 +165,8 @@ def begin(
 
 
 def write_part(
-    job: Mapping[str, Any], number: int, batches: Iterable[Any], *, out: PlaceLike | None = None
-) -> Json:
+    job: TableJob, number: int, batches: Iterable[Any], *, out: PlaceLike | None = None
+) -> PartResult:
     """Write the records of one part; leaves no shard if it fails.
 
     Returns:
@@ -143,29 +175,24 @@ def write_part(
     if type(number) is not int or number < 0:
         raise OptionError(option="number", value=number, expected="an integer of at least 0")
     folder = _open_job(job, out)
-    attempt = str(job["token"])[:8] + os.urandom(4).hex()
+    attempt = job.token[:8] + os.urandom(4).hex()
     types = _Types()
     rows = types.convert(batches)
     results: list[ShardResult] = []
     try:
         while (first := next(rows, None)) is not None:
-            file = part_name(str(job["split"]), number, attempt, len(results), job["compression"])
+            file = part_name(job.split, number, attempt, len(results), job.compression)
             results.append(_write_shard(job, folder, file, chain((first,), rows)))
         _open_job(job, out)  # if the job has ended meanwhile, no one else removes the shards
     except BaseException:
         with suppress(FileAccessError):
             _delete(folder, [result.file for result in results])
         raise
-    return {
-        "job": job["token"],
-        "part": number,
-        "shards": [result.to_json() for result in results],
-        **types.to_json(),
-    }
+    return PartResult(job.token, number, tuple(results), types.schema(), frozenset(types.left_out))
 
 
 def finish(
-    job: Mapping[str, Any], results: Iterable[Mapping[str, Any]], *, out: PlaceLike | None = None
+    job: TableJob, results: Iterable[PartResult], *, out: PlaceLike | None = None
 ) -> Manifest:
     """Publish the dataset, with the records of the parts in the order of their numbers.
 
@@ -181,7 +208,7 @@ def finish(
         SourceError: no part has rows, or shards are missing. Nothing is left.
         FileAccessError: the folder cannot be written, or the job has ended.
     """
-    folder = as_folder(job["out"] if out is None else out)
+    folder = as_folder(job.out if out is None else out)
     parts = _parts(job, results)
     try:
         return _publish(job, folder, parts)
@@ -190,10 +217,10 @@ def finish(
         raise
 
 
-def abandon(job: Mapping[str, Any], *, out: PlaceLike | None = None) -> None:
+def abandon(job: TableJob, *, out: PlaceLike | None = None) -> None:
     """Remove everything that a job has written, unless `finish` has begun to rename it."""
-    folder = as_folder(job["out"] if out is None else out)
-    token = str(job["token"])
+    folder = as_folder(job.out if out is None else out)
+    token = job.token
     if folder.store.can_rename:
         note = read_publish_note(folder)
         if not _note(folder, token).exists() or (note is not None and note.fingerprint == token):
@@ -201,7 +228,7 @@ def abandon(job: Mapping[str, Any], *, out: PlaceLike | None = None) -> None:
         with locked_folder(folder):
             _note(folder, token).delete()  # before the listing: see `write_part`
             clean_up(folder)
-        if job["is_new"]:
+        if job.is_new:
             folder.store.remove_empty_folder(folder.key)
         return
     note = read_publish_note(folder, BEGUN_NAME)
@@ -219,7 +246,7 @@ class _Types:
     def __init__(self) -> None:
         self._columns: dict[Any, ArrowColumns] = {}
         self._types: dict[str, Any] = {}
-        self._left_out: set[str] = set()
+        self.left_out: set[str] = set()
 
     def convert(self, batches: Iterable[Any]) -> Iterator[_Rows]:
         """Yield the columns of pieces of batches, without empty ones."""
@@ -244,20 +271,18 @@ class _Types:
             for name in converter.kinds:
                 arrow_type = batch.schema.field(name).type
                 if self._types.setdefault(name, arrow_type) != arrow_type:
-                    self._left_out.add(name)
+                    self.left_out.add(name)
         columns, validity = converter.convert(batch, first)
-        self._left_out.update(
+        self.left_out.update(
             name
             for name, column in columns.items()
-            if name not in self._left_out and _loses_digits(column)
+            if name not in self.left_out and _loses_digits(column)
         )
         return _Rows(columns, validity, len(batch), batch.nbytes)
 
-    def to_json(self) -> Json:
-        """Return the schema as text, and the columns whose type does not describe all values."""
-        pa = import_pyarrow()
-        schema = pa.schema(list(self._types.items()))
-        return {"arrow_schema": schema_as_text(schema), "left_out": sorted(self._left_out)}
+    def schema(self) -> Any:
+        """Return the types of the columns."""
+        return import_pyarrow().schema(list(self._types.items()))
 
 
 def _without_unknown_lists(batch: Any, first: int) -> Any:
@@ -298,12 +323,10 @@ def _loses_digits(column: Any) -> bool:
         return not np.array_equal(values.astype(np.float32), values, equal_nan=True)
 
 
-def _write_shard(
-    job: Mapping[str, Any], folder: Location, file: str, rows: Iterator[_Rows]
-) -> ShardResult:
+def _write_shard(job: TableJob, folder: Location, file: str, rows: Iterator[_Rows]) -> ShardResult:
     """Write rows until the shard is large enough or there are no more."""
     bytes_in = 0
-    with open_partial_shard(folder, file, job["compression"]) as writer:
+    with open_partial_shard(folder, file, job.compression) as writer:
         for columns, validity, count, size_bytes, payloads in rows:
             bytes_in += size_bytes
             if payloads is not None:
@@ -312,67 +335,52 @@ def _write_shard(
                 writer.write_columns(columns, validity)
             else:  # columns of type null
                 writer.write_slices(b"", np.zeros(count + 1, np.int64))
-            if writer.size_bytes >= job["shard_size_bytes"]:
+            if writer.size_bytes >= job.shard_size_bytes:
                 break
         return ShardResult.from_writer(writer, survey_written(writer), bytes_in)
 
 
-def _parts(job: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> list[_Part]:
-    """Parse the results, in order."""
-    parts: dict[int, _Part] = {}
+def _parts(job: TableJob, results: Iterable[PartResult]) -> list[PartResult]:
+    """Return the results in order, if there is one of each part of this job."""
+    parts: dict[int, PartResult] = {}
     for result in results:
-        try:
-            token, number = result["job"], integer_in_json(result["part"])
-            shards = [ShardResult.from_json(shard) for shard in result["shards"]]
-            types = schema_from_text(result["arrow_schema"])
-            part = _Part(shards, types, {str(name) for name in result["left_out"]})
-        except (*NOT_AS_EXPECTED, AttributeError):
+        if not isinstance(result, PartResult) or result.token != job.token:
             raise OptionError(
-                option="results", value=result, expected="results of write_part"
-            ) from None
-        if token != job["token"]:
-            raise OptionError(
-                f"the result of part {number} belongs to another job",
+                "a result belongs to another job",
                 option="results",
-                value=number,
+                value=getattr(result, "number", result),
             )
-        if number in parts:
+        if result.number in parts:
             raise OptionError(
-                f"part {number} has two results", option="results", value=number,
+                f"part {result.number} has two results", option="results", value=result.number,
                 expected="one result of each part",
             )  # fmt: skip
-        parts[number] = part
+        parts[result.number] = result
     return [parts[number] for number in sorted(parts)]
 
 
-class _Part(NamedTuple):
-    shards: Sequence[ShardResult]
-    types: Any
-    left_out: set[str]
-
-
-def _publish(job: Mapping[str, Any], folder: Location, parts: Sequence[_Part]) -> Manifest:
-    token, split = str(job["token"]), str(job["split"])
+def _publish(job: TableJob, folder: Location, parts: Sequence[PartResult]) -> Manifest:
+    token, split = job.token, job.split
     results = [result for part in parts for result in part.shards]
     if not results:
         raise SourceError("no part has rows, so no dataset was written", path=folder)
     can_rename = folder.store.can_rename
     files = [result.file for result in results]
     if can_rename:
-        files = shard_files_by_split({split: len(files)}, job["compression"])[split]
+        files = shard_files_by_split({split: len(files)}, job.compression)[split]
     manifest = make_manifest(
         (split,),
         [(split, replace(result, file=file)) for result, file in zip(results, files, strict=True)],
-        job["compression"],
+        job.compression,
         None,
-        {"source": {"kind": job["source"]}, "fingerprint": token},
+        {"source": {"kind": job.source}, "fingerprint": token},
         arrow_schema=_common_types(parts),
     )
     _check_kinds(manifest.schema)
     with locked_folder(folder):
         if can_rename:
             earlier = existing_dataset(
-                folder, token, files, has_label_map=False, overwrite=bool(job["overwrite"])
+                folder, token, files, has_label_map=False, overwrite=job.overwrite
             )
         else:
             earlier = read_manifest(folder)
@@ -412,7 +420,7 @@ def _check_kinds(schema: Schema) -> None:
             )
 
 
-def _common_types(parts: Iterable[_Part]) -> str | None:
+def _common_types(parts: Iterable[PartResult]) -> str | None:
     """Return the types of the columns as text, without those that differ or lose digits."""
     types: dict[str, Any] = {}
     left_out: set[str] = set()
@@ -447,10 +455,10 @@ def _rename(
             )
 
 
-def _open_job(job: Mapping[str, Any], out: PlaceLike | None) -> Location:
+def _open_job(job: TableJob, out: PlaceLike | None) -> Location:
     """Return the folder for writing parts."""
-    folder = as_folder(job["out"] if out is None else out)
-    token = str(job["token"])
+    folder = as_folder(job.out if out is None else out)
+    token = job.token
     if not folder.store.can_rename:
         return Location(_JobStore(folder, _own_note(folder, token)), folder.key)
     if not _note(folder, token).exists():

@@ -108,12 +108,6 @@ def print_hint(message: str) -> None:
         print_aside(message)
 
 
-def print_written_page(path: str | None) -> None:
-    """Print where a page was written, if one was, on standard error."""
-    if path is not None:
-        print_aside(f"report: {path}")
-
-
 def print_line(text: str, indent: str = "", *, title: str = "") -> None:
     """Print a line with control characters escaped, wrapped on a terminal.
 

@@ -9,7 +9,6 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.inspect import print_inspection
 from recordsmith.cli.pack import print_pack_report
 from recordsmith.cli.report_text import print_report
 from recordsmith.errors import OptionError
@@ -77,7 +76,7 @@ def demo(
         raise typer.Exit(1)
 
     _print_step("4. Inspect the dataset", f"recordsmith inspect {dataset}")
-    print_inspection(rs.inspect(dataset))
+    print_report(rs.inspect(dataset).content())
 
     _print_step("5. Load batches for training", *_LOADER.format(dataset=dataset).splitlines())
     loader = rs.Loader(

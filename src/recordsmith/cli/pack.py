@@ -107,8 +107,6 @@ def detect(source: Source, source_options: SourceOptions, json: Json = False) ->
     print(f"  {console.printable(_options_in_shell(document['format'], document['options']))}")
     if document["splits"]:
         print(f"  splits: {console.printable(', '.join(document['splits']))}")
-    if document["hint"]:
-        console.print_line(f"hint: {document['hint']}", "  ")
     console.print_list("not read", document["left_out"])
     console.print_list("notices", document["notices"])
     others = [
@@ -134,8 +132,6 @@ def print_detected(detected: Detection, *, json: bool) -> SampleSource:
         console.print_aside(f"Detected: {console.printable(described)}")
         shown = _options_in_shell(detected.reading.format, detected.reading.options)
         console.print_aside(console.printable(shown))
-        if hint := with_options(detected.reading.hint):
-            console.print_aside(f"hint: {hint}")
     return ListedSource(detected.source, listing)
 
 

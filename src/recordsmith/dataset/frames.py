@@ -11,7 +11,7 @@ All readers are thread-safe. Files stay open while their reader exists.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -31,7 +31,6 @@ _WALKED_BYTES = 256 << 10  # of a small file: allocating more costs more than it
 _WALKED_BYTES_OF_LARGE = (
     1 << 20
 )  # measured on 100 MB: 13 % less time than 256 KiB, 2 MiB are no better
-_REPORT_BYTES = 64 << 20
 _GROUP_BYTES = 1 << 20
 """Frames that are read together: they are still in the processor's cache when they are verified."""
 
@@ -53,7 +52,7 @@ class FrameRows(NamedTuple):
 
 
 class FrameReader(Protocol):
-    """Random access to the frames of one file."""
+    """Random access to the frames of one local file."""
 
     def view(self, begin: int, end: int) -> memoryview | None:
         """Return a read-only copy of some bytes; None if the file is too short."""
@@ -158,9 +157,6 @@ class RemoteFrames:
         data = self.store.read(*self.range(begin, end))
         return memoryview(data) if len(data) == end - begin else None
 
-    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
-        return 0 if gather_together([(self, frames)], out, whole=whole) else len(frames.begins)
-
 
 class _Run(NamedTuple):
     """Frames that are read as one range: their rows in a request, ascending in the object."""
@@ -207,7 +203,7 @@ def gather_together(
 
 def open_frames(
     location: Location, *, may_map: bool, info: ObjectInfo | None = None
-) -> FrameReader:
+) -> FrameReader | RemoteFrames:
     """Open a file for random access."""
     if location.store.is_remote:
         info = location.info() if info is None else info
@@ -231,9 +227,7 @@ def _check_not_empty(location: Location, size_bytes: int) -> None:
         raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=location)
 
 
-def walk(
-    reader: ObjectReader, report: Callable[[int], None] | None = None, *, is_remote: bool = False
-) -> tuple[Int64Array, bool]:
+def walk(reader: ObjectReader, *, is_remote: bool = False) -> tuple[Int64Array, bool]:
     """Return the payload lengths of a file from its headers, and whether the file ends at a frame.
 
     Small records are read completely, which is cheaper than mapping the file; of large records only
@@ -246,7 +240,7 @@ def walk(
     max_headers = _REMOTE_HEADERS_AT_A_TIME if is_remote else _HEADERS_AT_A_TIME
     headers = np.empty((max_headers, HEADER_BYTES), np.uint8)
     pieces = [np.empty(0, np.int64)]
-    at, reported, is_dense = 0, 0, True
+    at, is_dense = 0, True
     while at < size:
         if is_dense:
             reader.seek(at)
@@ -262,7 +256,4 @@ def walk(
         pieces.append(lengths)
         is_dense = len(lengths) > 0 and stop - at <= len(lengths) * small_bytes
         at = stop
-        if report is not None and (at - reported >= _REPORT_BYTES or at == size):
-            report(at)
-            reported = at
     return np.concatenate(pieces), at == size

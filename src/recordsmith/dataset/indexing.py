@@ -23,11 +23,10 @@ from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
-    SavedIndex,
     ShardIndex,
-    find_index,
     index_locations,
     index_pieces,
+    load_index,
     save_index,
 )
 from recordsmith.errors import ForbiddenFileError, OptionError, accessing, option
@@ -121,40 +120,23 @@ def index(
     shards = locate_whole(paths, split).shards
     total = sum(shard.size_bytes for shard in shards)
     work = Work(thread_count(None, most=max(1, total // _THREAD_BYTES)), progress, total)
-    targets: Sequence[Location | None] = [None] * len(shards)
     if format == "recordsmith":
-        _remove_leftovers(at for shard in shards for at in index_locations(shard.location))
+        _remove_leftovers(place for shard in shards for place in index_locations(shard.location))
+        jobs = [partial(_write_own, shard, work, overwrite) for shard in shards]
     else:
-        targets = written = _text_files(shards, None if to is None else as_folder(to))
-        _remove_leftovers(written)
-    jobs = [
-        partial(_write, shard, target, work, overwrite)
-        for shard, target in zip(shards, targets, strict=True)
-    ]
-    files = tuple(work.in_order(lambda job: job(), jobs, ahead=2 * work.threads - 1))
+        targets = _text_files(shards, None if to is None else as_folder(to))
+        _remove_leftovers(targets)
+        jobs = [
+            partial(_write_text, shard, target, work, overwrite)
+            for shard, target in zip(shards, targets, strict=True)
+        ]
+    files = []
+    results = work.in_order(lambda job: job(), jobs, ahead=2 * work.threads - 1)
+    for shard, file in zip(shards, results, strict=True):
+        files.append(file)
+        work.advance(shard.size_bytes)
     work.finish()
-    return IndexReport(format, files)
-
-
-def _write(shard: Shard, target: Location | None, work: Work, overwrite: bool) -> IndexFile:
-    """Write the index of a shard: a text file, or recordsmith's own without a `target`."""
-    if target is None:
-        return _write_own(shard, work, overwrite)
-    return _write_text(shard, target, work, overwrite)
-
-
-def _walk(shard: Shard, work: Work) -> ShardIndex:
-    """Build the index of a shard, and add its bytes to the progress."""
-    walked = 0
-
-    def report(shard_bytes: int) -> None:
-        nonlocal walked
-        work.advance(shard_bytes - walked)
-        walked = shard_bytes
-
-    index = shard.walk(report)
-    report(shard.size_bytes)
-    return index
+    return IndexReport(format, tuple(files))
 
 
 # -- recordsmith's own -----------------------------------------------------------------------------
@@ -162,24 +144,24 @@ def _walk(shard: Shard, work: Work) -> ShardIndex:
 
 def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
     info = shard.info()
-    found = None if overwrite else _find(shard, info)
-    index = None if found is None else found.load()
-    if found is not None and index is not None:
-        work.advance(info.size_bytes)
-        if found.location.store.is_remote == shard.is_remote:  # not only in the cache
-            return IndexFile(str(shard.location), str(found.location), index.record_count, False)
+    saved = None if overwrite else _saved(shard, info)
+    work.check()
+    if saved is None:
+        index = shard.walk()
     else:
-        index = _walk(shard, work)
-    location = save_index(shard.location, index, info) or _raise_reason(shard, index)
-    return IndexFile(str(shard.location), str(location), index.record_count, True)
+        index, location = saved
+        if location.store.is_remote == shard.is_remote:  # not only in the cache
+            return IndexFile(str(shard.location), str(location), index.record_count, False)
+    written = save_index(shard.location, index, info) or _raise_reason(shard, index)
+    return IndexFile(str(shard.location), str(written), index.record_count, True)
 
 
-def _find(shard: Shard, info: ObjectInfo) -> SavedIndex | None:
-    """Find the index next to a shard before that in the user's cache."""
+def _saved(shard: Shard, info: ObjectInfo) -> tuple[ShardIndex, Location] | None:
+    """Load the index next to a shard before that in the user's cache."""
     if not shard.is_remote:
-        return find_index(shard.location)
-    near = find_index(shard.location, info, is_cached=False) if shard.may_have_index else None
-    return near or find_index(shard.location, info, is_next_to_it=False)
+        return load_index(shard.location)
+    near = load_index(shard.location, info, is_cached=False) if shard.may_have_index else None
+    return near or load_index(shard.location, info, is_next_to_it=False)
 
 
 def _raise_reason(shard: Shard, index: ShardIndex) -> NoReturn:
@@ -223,16 +205,18 @@ def _text_files(shards: Sequence[Shard], folder: Location | None) -> list[Locati
 
 
 def _write_text(shard: Shard, target: Location, work: Work, overwrite: bool) -> IndexFile:
-    offsets = _walk(shard, work).offsets
-    is_new = not _holds_lines(target, offsets)
+    work.check()
+    offsets = shard.walk().offsets
+    exists = target.exists()
+    is_new = not (exists and _holds_lines(target, offsets))
+    if is_new and exists and not overwrite:
+        raise OptionError(
+            f"{target} already exists and is not the index of {shard.location}",
+            option="to",
+            value=str(target),
+            remedy=f"Pass {option('overwrite', True)} to replace it.",
+        )
     if is_new:
-        if not overwrite and target.exists():
-            raise OptionError(
-                f"{target} already exists and is not the index of {shard.location}",
-                option="to",
-                value=str(target),
-                remedy=f"Pass {option('overwrite', True)} to replace it.",
-            )
         write_atomically(target, _lines(offsets), overwrite=overwrite)
     return IndexFile(str(shard.location), str(target), len(offsets) - 1, is_new)
 
@@ -258,7 +242,5 @@ def _lines(offsets: Int64Array) -> Iterator[bytes]:
 
 
 def _holds_lines(target: Location, offsets: Int64Array) -> bool:
-    if not target.exists():
-        return False
     with io.BufferedReader(target.open_read()) as file, accessing(target):
         return all(file.read(len(lines)) == lines for lines in _lines(offsets)) and not file.read(1)

@@ -1,8 +1,9 @@
 """Finds the shards of a path: a file, a folder, a glob, or a list of these.
 
 A folder with a manifest has the shards of the manifest. A folder without one has all TFRecord files
-in it, detected by their first bytes or by name; if there are none, those in its split folders
-(`train/`, `valid/`). A folder of TensorFlow Datasets has the shards of its `dataset_info.json`.
+in it, detected by name or, on a disk, by their first bytes; if there are none, those in its split
+folders (`train/`, `valid/`). A folder of TensorFlow Datasets has the shards of its
+`dataset_info.json`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, read_labels
+from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
 from recordsmith.dataset.manifest import (
     BEGUN_NAME,
     MANIFEST_NAME,
@@ -58,8 +59,8 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, Range, as_place
-from recordsmith.wire import FRAME_BYTES, HEAD_BYTES
+from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
+from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
 
@@ -462,6 +463,8 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
             "If the shards are in one of these folders, pass that folder, or a glob such as "
             f"{folder}/*/*.tfrecord"
         )
+    elif files and folder.store.is_remote:
+        remedy = "Over a network, only names tell: pass the names of the files, or a pattern."
     elif not files and not folder.store.can_list:
         found = "the server does not list its files"
         remedy = _NAME_FILES
@@ -535,27 +538,13 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
 
 
 def _names_of_records(folder: ListedFolder, files: Sequence[FolderEntry]) -> dict[str, None]:
-    """The names of the TFRecord files, in order; over a network, heads are read in one round."""
-    store = folder.location.store
-    if not store.is_remote:
-        return dict.fromkeys(
-            entry.name for entry in files if looks_like_records(folder.location / entry.name)
-        )
-    unclear = [
+    """The names of the TFRecord files, in order; over a network, names decide without reading."""
+    is_remote = folder.location.store.is_remote
+    return dict.fromkeys(
         entry.name
         for entry in files
-        if not looks_like_shard(entry.name)
-        and entry.name not in (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME)
-        and entry.size_bytes >= FRAME_BYTES
-    ]
-    ranges = [Range((folder.location / name).key, 0, HEAD_BYTES) for name in unclear]
-    try:
-        heads = {at: bytes(head) for at, head in store.read_many(ranges)}
-        found = {name for at, name in enumerate(unclear) if starts_with_frame(heads[at])}
-    except ForbiddenFileError:  # of one of them
-        found = {name for name in unclear if looks_like_records(folder.location / name)}
-    return dict.fromkeys(
-        entry.name for entry in files if looks_like_shard(entry.name) or entry.name in found
+        if looks_like_shard(entry.name)
+        or (not is_remote and looks_like_records(folder.location / entry.name))
     )
 
 

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
 from recordsmith.dataset.parts import AnyShard, ShardPart, cut_part
 from recordsmith.dataset.selection import (
-    AllPositions,
     ChosenPositions,
     PositionArray,
     PositionRange,
@@ -128,19 +127,19 @@ class SelectedRecords:
     ) -> None:
         """`positions`: those in `records` that are selected, or how to find them; None for all."""
         self._records = records
+        self.is_everything_known = positions is None
+        """Whether these are known to be all records of the shards, in order."""
         self._positions: ChosenPositions | None = None
-        self._find_positions: Any = None
-        if positions is None:
-            self._positions = AllPositions(records)
-        elif isinstance(positions, ChosenPositions):
+        self._find_positions: Any = partial(_everything, records)
+        if isinstance(positions, ChosenPositions):
             self._positions = positions
-        else:
+        elif positions is not None:
             self._find_positions = positions
         self._watch_forks()
 
     def _watch_forks(self) -> None:
+        self.renew_lock()
         if self._positions is None:
-            self.renew_lock()
             renew_in_children(self)
 
     def renew_lock(self) -> None:
@@ -171,12 +170,14 @@ class SelectedRecords:
     @property
     def known_record_count(self) -> int | None:
         """The number of records, if it is known without reading."""
-        return None if self._positions is None else self._positions.known_count
+        if self.is_everything_known:
+            return self._records.known_record_count
+        return None if self._positions is None else len(self._positions)
 
     @property
-    def is_everything_known(self) -> bool:
-        """Whether these are known to be all records of the shards, in order."""
-        return self._positions is not None and self._positions.is_everything
+    def is_in_file_order(self) -> bool:
+        """Whether the records are in the order of the files."""
+        return self.is_everything_known or self.positions.is_ascending
 
     @property
     def all_shards(self) -> tuple[Shard, ...]:
@@ -289,7 +290,7 @@ class SelectedRecords:
             OptionError: a shard is compressed, and the order is not that of the files.
             CorruptDataError: a record is damaged; after all records before it.
         """
-        if self.positions.is_ascending and not self._are_few_far_away():
+        if self.is_in_file_order and not self._are_few_far_away():
             for shard, block in blocks_of(self.parts()):
                 yield LocatedBlock(block, shard)
             return
@@ -303,7 +304,7 @@ class SelectedRecords:
     def _are_few_far_away(self) -> bool:
         """Whether they are best read together over a network, as for a preview of a selection."""
         return (
-            not self.positions.is_everything  # whose number may be unknown
+            not self.is_everything_known  # whose number may be unknown
             and self.positions.run is None
             and len(self) <= _FEW_PLACES
             and all(
@@ -333,9 +334,10 @@ class SelectedRecords:
         The records must be in the order of the files: see `in_file_order`. A shard that is selected
         completely is returned itself.
         """
-        chosen, records = self.positions, self._records
-        if chosen.is_everything:
+        records = self._records
+        if self.is_everything_known:
             return list(records.shards)  # not counted
+        chosen = self.positions
         run = chosen.run
         if run is not None and run.step < 0:  # of one record at most
             run = range(run[0], run[0] + 1) if run else range(0)
@@ -358,7 +360,7 @@ class SelectedRecords:
 
     def in_file_order(self) -> SelectedRecords:
         """Return the same records, in the order of the files."""
-        if self.positions.is_ascending:
+        if self.is_in_file_order:
             return self
         run = self.positions.run
         if run is not None:
@@ -397,7 +399,7 @@ class SelectedRecords:
 
     def check_readable_in_order(self) -> None:
         """Raise OptionError if a shard is compressed, and the order is not that of the files."""
-        if self.positions.is_ascending:
+        if self.is_in_file_order:
             return
         shard = self.compressed_shard()
         if shard is not None:
@@ -409,6 +411,10 @@ class SelectedRecords:
                 remedy="Select records in ascending order, or write the dataset uncompressed with "
                 "`recordsmith reshard`.",
             )
+
+
+def _everything(records: ShardSequence) -> ChosenPositions:
+    return PositionRange(range(len(records)), is_everything=True)
 
 
 def _cut(records: SelectedRecords, index: slice) -> ChosenPositions:
@@ -440,7 +446,7 @@ def records_of_part(part: AnyShard) -> SelectedRecords:
 
 def shard_parts(records: SelectedRecords, max_bytes: int) -> Iterator[AnyShard]:
     """Yield the shards of records, and large ones in parts of at most so many bytes, in order."""
-    if not records.positions.is_ascending:
+    if not records.is_in_file_order:
         raise OptionError(
             "the records are not in the order of their files, so they have no parts",
             option="dataset",

@@ -11,7 +11,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,6 @@ from recordsmith.permutation import Permutations
 Positions: TypeAlias = Sequence[int] | Sequence[bool] | Int64Array | npt.NDArray[np.bool_]
 
 
-class Counted(Protocol):
-    """A sequence whose length may not be known yet; `len` finds it out."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def known_record_count(self) -> int | None: ...
-
-
 class ChosenPositions(ABC):
     """The positions of a dataset's records: one for each place."""
 
@@ -41,13 +32,11 @@ class ChosenPositions(ABC):
     is_everything = False
     """Whether these are all positions, in order."""
 
+    is_ascending: bool
+    """Whether no position is followed by a lower one, so that files are read in order."""
+
     @abstractmethod
     def __len__(self) -> int: ...
-
-    @property
-    def known_count(self) -> int | None:
-        """The number of records, if it is known without reading."""
-        return len(self)
 
     @abstractmethod
     def at(self, places: Int64Array) -> Int64Array:
@@ -56,11 +45,6 @@ class ChosenPositions(ABC):
     def one(self, place: int) -> int:
         """Return the position at a place."""
         return int(self.at(np.array([place], np.int64))[0])
-
-    @property
-    @abstractmethod
-    def is_ascending(self) -> bool:
-        """Whether no position is followed by a lower one, so that files are read in order."""
 
     @abstractmethod
     def describe(self) -> Any:
@@ -83,47 +67,13 @@ class ChosenPositions(ABC):
         return PositionArray(self.at(np.arange(places.start, places.stop, places.step)))
 
 
-class AllPositions(ChosenPositions):
-    """All records, in order."""
-
-    is_everything = True
-    is_ascending = True
-
-    def __init__(self, records: Counted) -> None:
-        self._records = records
-        self._count: int | None = None  # kept, because every read of one record asks for it
-
-    def __len__(self) -> int:
-        if self._count is None:
-            self._count = len(self._records)
-        return self._count
-
-    @property
-    def known_count(self) -> int | None:
-        return self._records.known_record_count
-
-    def at(self, places: Int64Array) -> Int64Array:
-        return places
-
-    def one(self, place: int) -> int:
-        return place
-
-    @property
-    def run(self) -> range:  # type: ignore[override]
-        return range(len(self))
-
-    def describe(self) -> None:
-        return None
-
-    def cut(self, places: range) -> ChosenPositions:
-        return self if places == range(len(self)) else PositionRange(places)
-
-
 class PositionRange(ChosenPositions):
     """An arithmetic progression of positions."""
 
-    def __init__(self, positions: range) -> None:
-        self.run: range = positions
+    def __init__(self, run: range, *, is_everything: bool = False) -> None:
+        self.run: range = run
+        self.is_everything = is_everything
+        self.is_ascending = run.step > 0 or len(run) < 2
 
     def __len__(self) -> int:
         return len(self.run)
@@ -135,15 +85,11 @@ class PositionRange(ChosenPositions):
     def one(self, place: int) -> int:
         return self.run[place]
 
-    @property
-    def is_ascending(self) -> bool:
-        return self.run.step > 0 or len(self) < 2
-
     def describe(self) -> Any:
-        return _described(self.run)
+        return None if self.is_everything else _described(self.run)
 
     def cut(self, places: range) -> ChosenPositions:
-        return PositionRange(_of_range(self.run, places))
+        return self if places == range(len(self)) else PositionRange(_of_range(self.run, places))
 
 
 class PositionArray(ChosenPositions):
@@ -161,7 +107,7 @@ class PositionArray(ChosenPositions):
         return self._positions[places]
 
     @cached_property
-    def is_ascending(self) -> bool:
+    def is_ascending(self) -> bool:  # type: ignore[override]
         return not (self._positions[1:] < self._positions[:-1]).any()
 
     def describe(self) -> Any:
@@ -182,6 +128,7 @@ class ShuffledPositions(ChosenPositions):
         self._seed = seed
         self._order = Permutations(len(positions), seed, "dataset")
         self._places = range(len(positions)) if places is None else places
+        self.is_ascending = len(self._places) < 2
 
     def __len__(self) -> int:
         return len(self._places)
@@ -189,10 +136,6 @@ class ShuffledPositions(ChosenPositions):
     def at(self, places: Int64Array) -> Int64Array:
         own = self._places.start + self._places.step * places
         return self._of.at(self._order.numbers(0, own))
-
-    @property
-    def is_ascending(self) -> bool:
-        return len(self) < 2
 
     def unordered(self) -> ChosenPositions:
         return self._of.unordered()

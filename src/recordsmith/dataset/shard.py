@@ -7,7 +7,7 @@ the index (see `frames`) and verifies each record against it and its checksums.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -27,13 +27,12 @@ from recordsmith.dataset.frames import (
 from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
-    SavedIndex,
     ShardIndex,
     cache_index,
-    find_index,
     load_index,
     max_bytes,
     save_index,
+    saved_record_count,
 )
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
 from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
@@ -91,11 +90,7 @@ class Shard:
     def _reset(self) -> None:
         """Reset everything that can be read again from the file."""
         self._index: ShardIndex | None = None
-        self._saved: SavedIndex | None = None  # the head of its file
-        self._is_searched = False  # for a saved index, over a network
-        self._is_index_kept = False  # loaded from disk, so it may belong to an older file
-        self._has_moved = False  # the file no longer matches the index
-        self._frames: FrameReader | None = None
+        self._frames: FrameReader | RemoteFrames | None = None
         self._may_be_mapped = False
         self.renew_lock()
         renew_in_children(self)
@@ -106,16 +101,7 @@ class Shard:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the index, the open file and the lock."""
-        not_pickled = (
-            "_index",
-            "_saved",
-            "_is_searched",
-            "_is_index_kept",
-            "_has_moved",
-            "_frames",
-            "_may_be_mapped",
-            "_lock",
-        )
+        not_pickled = ("_index", "_frames", "_may_be_mapped", "_lock")
         return {name: value for name, value in vars(self).items() if name not in not_pickled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -210,43 +196,11 @@ class Shard:
     def record_count(self) -> int:
         """The number of records; builds the index if the number is unknown."""
         if self._record_count is None:
-            saved = self._saved_index()
-            self._record_count = (self.index if saved is None else saved).record_count
+            count = None
+            if self._index is None and self._keeps_index and not self.is_remote:
+                count = saved_record_count(self.location)
+            self._record_count = self.index.record_count if count is None else count
         return self._record_count
-
-    def _saved_index(self) -> SavedIndex | None:
-        """The index file, if it is not loaded yet: few of its offsets need not load all."""
-        if self._index is not None or not self._keeps_index:
-            return None
-        if self._saved is None and not self._is_searched:
-            if self.is_remote:
-                self._saved = find_index(
-                    self.location, self.info(), is_next_to_it=self.may_have_index
-                )
-            else:
-                self._saved = find_index(self.location)
-            self._is_searched = self.is_remote
-        saved = self._saved
-        if saved is not None and self.is_remote and self._compression is None:
-            # records are verified, which shows if it is wrong
-            self._compression = saved.compression
-        if saved is None or saved.compression != self.compression:
-            return None
-        if not saved.is_in_memory:
-            return saved
-        with self._lock:
-            self._saved = None
-            if self._index is None:
-                self._index = self._load(saved)
-                self._is_index_kept = self._index is not None
-        return None
-
-    def _load(self, saved: SavedIndex) -> ShardIndex | None:
-        """Load an index file; keep it where the shard is kept: the next process needs it, too."""
-        index = saved.load()
-        if index is not None and self.location.store.keeps_reads and saved.is_remote:
-            cache_index(self.location, index, self.info())
-        return index
 
     def portable(self, number: int = 0) -> Shard:
         """Return a copy that another process, in any folder, reads from this record on.
@@ -260,16 +214,9 @@ class Shard:
         return other
 
     def _offset_of(self, number: int) -> int:
-        """The offset of a frame, from the index file if that is enough."""
+        """The offset of a frame."""
         if self._known_offset is not None and self._known_offset[0] == number:
             return self._known_offset[1]
-        saved = self._saved_index()
-        if saved is not None:
-            if number > saved.record_count:
-                raise self._count_error(saved.record_count, number)
-            offsets = saved.offsets(number, number)
-            if offsets is not None:
-                return int(offsets[0])
         if number > self.index.record_count:
             raise self._count_error(self.index.record_count, number)
         return int(self.index.offsets[number])
@@ -298,16 +245,26 @@ class Shard:
         """The offsets of its records; built and saved on first use."""
         with self._lock:
             if self._index is None and self._keeps_index:
-                if self.is_remote:
-                    saved = self._saved_index()  # looked for only once
-                    kept = self._index if saved is None else self._load(saved)
-                else:
-                    kept = load_index(self.location)
-                if kept is not None and kept.compression == self.compression:
-                    self._index, self._is_index_kept = kept, True
+                self._index = self._load_index()
             if self._index is None:
                 self._index = self._build_index()
             return self._index
+
+    def _load_index(self) -> ShardIndex | None:
+        """Load a saved index that matches the shard; None if there is none."""
+        info = self.info() if self.is_remote else None
+        saved = load_index(self.location, info, is_next_to_it=self.may_have_index)
+        if saved is None:
+            return None
+        index, location = saved
+        if info is not None and self._compression is None:
+            self._compression = index.compression  # if it is wrong, records fail verification
+        if index.compression != self.compression:
+            return None
+        # keep it where the shard is kept: the next process needs it, too
+        if info is not None and self.location.store.keeps_reads and location.store.is_remote:
+            cache_index(self.location, index, info)
+        return index
 
     def blocks(
         self, start: int = 0, stop: int | None = None, *, check_payloads: bool = True
@@ -368,95 +325,31 @@ class Shard:
         self._check_plain()
         if self.is_remote:
             with suppress(DataError):
-                payload = self._read_at(number)
-                if payload is not None:
-                    return payload
-        return self.read_again(number)
-
-    def read_again(self, number: int) -> memoryview:
-        """Read a record of an uncompressed shard that failed verification; raises as `read`."""
-        payload = self._read_at(number)
-        if payload is None and self._renew_index():
-            payload = self._read_at(number)
-        if payload is None:
-            raise self._changed_error(number)
-        return payload
-
-    def _renew_index(self) -> bool:
-        """Rebuild an index that does not match the file; return whether there is a new one.
-
-        Only an index that was loaded from disk is replaced, once. If it was built since the dataset
-        was opened, the file has changed, and a new index would return other records.
-        """
-        with self._lock:
-            if self._has_moved:
-                return False
-            self.close()
-            if self.is_remote and self.entry is None:
-                self._compression = None  # perhaps of the index
-            index = self._build_index()
-            if not self._is_index_kept:
-                self._has_moved = True
-                return False
-            self._index, self._is_index_kept = index, False
-            return True
+                return self._read_at(number)
+        return self._read_at(number)
 
     def sizes(self, numbers: Int64Array) -> Int64Array:
         """The payload sizes of some records according to the index: int64, (count,)."""
-        offsets = self._offsets_of(numbers)
-        return offsets[numbers + 1] - offsets[numbers] - FRAME_BYTES
+        begins, ends, _ = self.frame_rows(numbers, numbers)
+        return ends - begins - FRAME_BYTES
 
-    def _offsets_of(self, numbers: Int64Array) -> Int64Array:
-        """The offsets of all records, after a check that these numbers exist."""
+    def frame_rows(self, numbers: Int64Array, places: Int64Array) -> FrameRows:
+        """Return where records are according to the index, and their places in an output."""
+        self._check_plain()
         index = self.index
         if len(numbers) and int(numbers.max()) >= index.record_count:
             raise self._changed_error(int(numbers.max()))
-        return index.offsets
-
-    def gather(
-        self,
-        numbers: Int64Array,
-        places: Int64Array,
-        out: npt.NDArray[np.uint8],
-        *,
-        whole: bool = False,
-    ) -> None:
-        """Copy the payloads of some records to out[places[i]:], and verify both checksums.
-
-        Args:
-            numbers: int64, (count,): the records, in any order.
-            places: int64, (count,).
-            out: uint8, large enough for all payloads.
-            whole: copy whole frames instead of payloads.
-        """
-        frames = self._frames_of(numbers, places)
-        done = self._open_frames().gather(frames, out, whole=whole)
-        for i in range(done, len(numbers)):  # one by one, to raise the specific error
-            size = int(frames.ends[i] - frames.begins[i]) - FRAME_BYTES
-            self.copy_again(int(numbers[i]), size, int(places[i]), out, whole=whole)
-
-    def _frames_of(self, numbers: Int64Array, places: Int64Array) -> FrameRows:
-        self._check_plain()
-        offsets = self._offsets_of(numbers)
-        return FrameRows(offsets[numbers], offsets[numbers + 1], places)
+        return FrameRows(index.offsets[numbers], index.offsets[numbers + 1], places)
 
     def copy_again(
         self, number: int, size: int, place: int, out: npt.NDArray[np.uint8], *, whole: bool
     ) -> None:
         """Copy a record that failed verification to out[place:], if its size is as expected."""
-        payload = self.read_again(number)
+        payload = self._read_at(number)
         if len(payload) != size:
             raise self._changed_error(number)
         copied = np.frombuffer(encode_record(payload) if whole else payload, np.uint8)
         out[place : place + len(copied)] = copied
-
-    def remote_request(
-        self, numbers: Int64Array, places: Int64Array
-    ) -> tuple[RemoteFrames, FrameRows]:
-        """Return the request for some records over a network; args as of `gather`."""
-        frames, reader = self._frames_of(numbers, places), self._open_frames()
-        assert isinstance(reader, RemoteFrames)
-        return reader, frames
 
     @property
     def maps_well(self) -> bool:
@@ -491,8 +384,9 @@ class Shard:
     def _changed_error(self, number: int) -> DataError:
         return CorruptDataError(
             Defect.SHARD_SIZE,
-            f"record {number} has moved, because the file was changed since it was opened",
-            remedy="Open the dataset again.",
+            f"record {number} is not where the index has it, because the file was changed",
+            remedy="Open the dataset again. If the error stays, replace the index with "
+            f"`recordsmith index {self.location} --overwrite`.",
             path=self.location,
         )
 
@@ -506,15 +400,15 @@ class Shard:
             path=self.location,
         )
 
-    def _read_at(self, number: int) -> memoryview | None:
-        """Read a record; None if it is not at the offset in the index."""
+    def _read_at(self, number: int) -> memoryview:
+        """Read a record at its offset in the index, and verify it."""
         index = self.index
         if number >= index.record_count:
-            return None
+            raise self._changed_error(number)
         begin, end = int(index.offsets[number]), int(index.offsets[number + 1])
-        view = self._open_frames().view(begin, end)
+        view = self.open_frames().view(begin, end)
         if view is None:
-            return None
+            raise self._changed_error(number)
         frames = scan(view)
         if len(frames.starts) == 1 and frames.stop == len(view):
             return view[HEADER_BYTES : HEADER_BYTES + end - begin - FRAME_BYTES]
@@ -524,16 +418,17 @@ class Shard:
                 error = describe_defect(frames, view, record=number, offset=begin)
                 error.path = str(self.location)
                 raise error
-        return None
+        raise self._changed_error(number)
 
-    def _open_frames(self) -> FrameReader:
+    def open_frames(self) -> FrameReader | RemoteFrames:
+        """Return what reads frames of the file at random."""
         with self._lock:
             if self._frames is None:
                 info = self.info() if self.is_remote else None
                 self._frames = open_frames(self.location, may_map=self._may_be_mapped, info=info)
             return self._frames
 
-    def walk(self, report: Callable[[int], None] | None = None) -> ShardIndex:
+    def walk(self) -> ShardIndex:
         """Build the index of the current file without saving it.
 
         Reads only the headers of an uncompressed file, but all of a compressed one.
@@ -542,7 +437,7 @@ class Shard:
             return ShardIndex(np.zeros(1, np.int64), "none")
         with self.open_read() as file, accessing(self.location):
             if self._detect_compression(file) == "none":
-                lengths, is_whole = walk(file, report, is_remote=self.is_remote)
+                lengths, is_whole = walk(file, is_remote=self.is_remote)
                 if not is_whole:
                     with located(self.location):
                         file.seek(0)  # raises the specific error
@@ -559,9 +454,9 @@ class Shard:
         index = self.walk()
         if not self._keeps_index:
             return index
-        # one that is wrong next to the shard stays there, so any other is worth keeping
-        if self.is_remote and (self._is_index_kept or self.size_bytes >= KEEP_FROM_BYTES):
-            cache_index(self.location, index, self.info())
-        elif not self.is_remote and self.size_bytes >= KEEP_FROM_BYTES:
-            save_index(self.location, index)
+        if self.size_bytes >= KEEP_FROM_BYTES:
+            if self.is_remote:
+                cache_index(self.location, index, self.info())
+            else:
+                save_index(self.location, index)
         return index

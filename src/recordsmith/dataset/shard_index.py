@@ -2,9 +2,8 @@ r"""Index files, which store the offset of each record of a shard.
 
 An index lies in a hidden folder next to the shard, or in the user's cache if that folder is not
 writable. It has the size of the shard and a checksum over samples of its bytes, so that the index
-of a changed shard is not used, and checksums of itself. A reader that needs few offsets reads the
-head and the blocks that they are in. Files are replaced atomically, so several processes may build
-an index at once.
+of a changed shard is not used, and checksums of itself. Files are replaced atomically, so several
+processes may build an index at once.
 
 Of a shard in a store over a network, the samples are not read, and most indexes are one request.
 An index that is built on reading such a shard goes to the user's cache, by the name and version of
@@ -26,9 +25,10 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,70 +85,6 @@ class ShardIndex:
         return cls(offsets, compression)
 
 
-@dataclass(frozen=True)
-class SavedIndex:
-    """An index file of the current content of a shard, of which only the head was read.
-
-    location: of the index file.
-    shard_bytes: the size of the shard.
-    beginning: the bytes of the file that were read already.
-    """
-
-    location: Location
-    compression: Compression
-    record_count: int
-    shard_bytes: int
-    beginning: bytes
-    _checksums: Int64Array
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether reading it takes requests."""
-        return self.location.store.is_remote
-
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether the whole file was read already."""
-        return len(self.beginning) == _table_start(self.record_count) + 8 * (self.record_count + 1)
-
-    def offsets(self, start: int, stop: int) -> Int64Array | None:
-        """Read where the records start:stop begin, and the end; None if the file is damaged."""
-        first, last = start // _BLOCK_OFFSETS, stop // _BLOCK_OFFSETS + 1
-        table_start = _table_start(self.record_count)
-        end = min(last * _BLOCK_OFFSETS, self.record_count + 1)
-        data = self._read(table_start + 8 * first * _BLOCK_OFFSETS, table_start + 8 * end)
-        if len(data) != 8 * (end - first * _BLOCK_OFFSETS):
-            return None
-        found = np.frombuffer(data, "<i8").astype(np.int64, copy=False)
-        if _checksums(found) != self._checksums[first:last].tolist():
-            return None
-        if not _are_frames(found):
-            return None
-        if first == 0 and found[0] != 0:
-            return None
-        if end == self.record_count + 1 and not self._ends_well(int(found[-1])):
-            return None
-        return found[start - first * _BLOCK_OFFSETS : stop + 1 - first * _BLOCK_OFFSETS]
-
-    def _read(self, start: int, stop: int) -> bytes:
-        data = self.beginning[start:stop]
-        start += len(data)
-        return data if start == stop else data + self.location.read(start, stop)
-
-    def _ends_well(self, end: int) -> bool:
-        if self.compression == "none":
-            return end == self.shard_bytes
-        return end <= max_bytes(self.shard_bytes, self.compression)
-
-    def load(self) -> ShardIndex | None:
-        """Read the whole index; None if the file is damaged or cannot be read."""
-        with suppress(FileAccessError):
-            offsets = self.offsets(0, self.record_count)
-            if offsets is not None:
-                return ShardIndex(offsets, self.compression)
-        return None
-
-
 def max_bytes(size_bytes: int, compression: Compression) -> int:
     """The maximum number of bytes of frames in a file of a given size."""
     if compression == "none":
@@ -167,49 +103,96 @@ def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Loca
     )
 
 
-def load_index(shard: PlaceLike, info: ObjectInfo | None = None) -> ShardIndex | None:
-    """Load the index of a shard; None if there is no valid one."""
-    for saved in _saved_indexes(as_location(shard), info):
-        index = saved.load()
-        if index is not None:
-            return index
-    return None
-
-
-def find_index(
+def load_index(
     shard: PlaceLike,
     info: ObjectInfo | None = None,
     *,
     is_next_to_it: bool = True,
     is_cached: bool = True,
-) -> SavedIndex | None:
-    """Find the index of a shard, as `load_index`, but read only its head if it is long."""
-    return next(_saved_indexes(as_location(shard), info, is_next_to_it, is_cached), None)
+) -> tuple[ShardIndex, Location] | None:
+    """Load the index of a shard, with the location of its file; None if there is no valid one.
+
+    Args:
+        info: of a shard over a network.
+        is_next_to_it, is_cached: where there may be one.
+    """
+    for head in _heads(as_location(shard), info, is_next_to_it, is_cached):
+        with suppress(FileAccessError):
+            if (index := head.load()) is not None:
+                return index, head.location
+    return None
 
 
-def _saved_indexes(
-    shard: Location, info: ObjectInfo | None, is_next_to_it: bool = True, is_cached: bool = True
-) -> Iterator[SavedIndex]:
-    locations: Sequence[Location] = index_locations(shard)
+def saved_record_count(shard: Location) -> int | None:
+    """The number of records of a local shard according to its index, of which only the head is
+    read; None if there is no valid one.
+    """
+    return next((head.record_count for head in _heads(shard)), None)
+
+
+def _heads(
+    shard: Location,
+    info: ObjectInfo | None = None,
+    is_next_to_it: bool = True,
+    is_cached: bool = True,
+) -> Iterator[_Head]:
+    near, cached = index_locations(shard)
+    locations = [near, cached]
     if shard.store.is_remote:
         with suppress(FileAccessError):
             info = shard.info() if info is None else info
         if info is None:
             return
-        near, cached = index_locations(shard, info.version)
         # the cache comes first: it takes no request
-        locations = (*(cached,) * is_cached, *(near,) * is_next_to_it)
+        locations = [index_locations(shard, info.version)[1]] * is_cached + [near] * is_next_to_it
     for location in locations:
         with suppress(FileAccessError):
-            found = _read_head(location, shard, info)
-            if found is None:
+            head = _read_head(location, shard, info)
+            if head is None:
                 continue
             if location.parent.name != INTERNAL_FOLDER:
                 from recordsmith.stores.cache.folder import check_private  # takes 10 ms
 
                 for folder in _cache_folders():
                     check_private(folder)
-            yield found
+            yield head
+
+
+class _Head(NamedTuple):
+    """The beginning of an index file, which was verified.
+
+    data: the bytes of the file that were read.
+    """
+
+    location: Location
+    compression: Compression
+    record_count: int
+    shard_bytes: int
+    data: bytes
+
+    def load(self) -> ShardIndex | None:
+        """Read the whole index; None if the file is damaged."""
+        start = _table_start(self.record_count)
+        data = self.data
+        stop = start + 8 * (self.record_count + 1)
+        if len(data) < stop:
+            data += self.location.read(len(data), stop)
+        if len(data) != stop:
+            return None
+        offsets = np.frombuffer(data, "<i8", offset=start).astype(np.int64, copy=False)
+        stored = np.frombuffer(data[_HEADER.size : start - 4], "<u4")
+        end = int(offsets[-1])
+        ends_well = end == self.shard_bytes
+        if self.compression != "none":
+            ends_well = end <= max_bytes(self.shard_bytes, self.compression)
+        if (
+            offsets[0] == 0
+            and ends_well
+            and _checksums(offsets) == stored.tolist()
+            and _are_frames(offsets)
+        ):
+            return ShardIndex(offsets, self.compression)
+        return None
 
 
 def index_pieces(
@@ -274,7 +257,7 @@ def _table_start(record_count: int) -> int:
     return _HEADER.size + 4 * (record_count // _BLOCK_OFFSETS + 1) + 4
 
 
-def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> SavedIndex | None:
+def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> _Head | None:
     """Read the head of an index file; None if anything is wrong, because it can be rebuilt.
 
     The file is untrusted: the author of the shard may have made it with matching checksums. Its
@@ -299,18 +282,16 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
         return None
     if len(data) < table_start:
         data += location.read(len(data), table_start)
-    checksums = data[_HEADER.size : table_start]
-    if len(data) < table_start:
-        return None
-    if crc32c(data[: table_start - 4]) != int.from_bytes(checksums[-4:], "little"):
+    if crc32c(data[: table_start - 4]) != int.from_bytes(
+        data[table_start - 4 : table_start], "little"
+    ):
         return None
     if info is None:
         if _sample_checksum(shard, size) != samples:
             return None
         if size and detect_compression(shard.read(0, HEAD_BYTES)) != name:
             return None
-    blocks = np.frombuffer(checksums[:-4], "<u4").astype(np.int64)
-    return SavedIndex(location, name, count, size, data, blocks)
+    return _Head(location, name, count, size, data)
 
 
 def _checksums(offsets: Int64Array) -> list[int]:

@@ -21,7 +21,7 @@ from recordsmith.buffers import (
     empty_bytes,
     offsets_from_lengths,
 )
-from recordsmith.dataset.frames import gather_together
+from recordsmith.dataset.frames import FrameRows, RemoteFrames, gather_together
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import DataError
 from recordsmith.example import BytesArray
@@ -187,44 +187,38 @@ def gather(
         faults: receives the errors of damaged records, whose bytes are undefined; None to raise
             the first one.
     """
-    remote: list[ShardGroup] = []
+    remote: list[tuple[ShardGroup, RemoteFrames, FrameRows]] = []
+    failed: list[tuple[ShardGroup, FrameRows, int]] = []
     for group in groups:
-        if group.shard.is_remote:
-            remote.append(group)
+        shard = group.shard
+        try:
+            rows = shard.frame_rows(group.numbers, places[group.members])
+        except DataError as error:
+            if faults is None:
+                raise
+            faults |= dict.fromkeys(_members(group, places), error.with_traceback(None))
             continue
-        group.opened.use(group.shard)
+        group.opened.use(shard)
+        reader = shard.open_frames()
+        if isinstance(reader, RemoteFrames):
+            remote.append((group, reader, rows))
+            continue
+        done = reader.gather(rows, out, whole=whole)
+        failed += [(group, rows, row) for row in range(done, len(group.numbers))]
+    requests = [(reader, rows) for _, reader, rows in remote]
+    for number, row in gather_together(requests, out, whole=whole):
+        group, _, rows = remote[number]
+        failed.append((group, rows, row))
+    for group, rows, row in failed:
+        size = int(rows.ends[row] - rows.begins[row]) - FRAME_BYTES
+        place = int(rows.places[row])
         try:
-            group.shard.gather(group.numbers, places[group.members], out, whole=whole)
-        except DataError:
-            if faults is None:
-                raise
-            _gather_singly(group, places, out, faults, whole)
-    requests = [
-        group.shard.remote_request(group.numbers, places[group.members]) for group in remote
-    ]
-    for at, row in gather_together(requests, out, whole=whole):
-        group, (_, frames) = remote[at], requests[at]
-        number, size = int(group.numbers[row]), int(frames.ends[row] - frames.begins[row])
-        place = int(frames.places[row])
-        try:
-            group.shard.copy_again(number, size - FRAME_BYTES, place, out, whole=whole)
+            group.shard.copy_again(int(group.numbers[row]), size, place, out, whole=whole)
         except DataError as error:
             if faults is None:
                 raise
+            # without the traceback, which would keep the buffer alive
             faults[_members(group, places)[row]] = error.with_traceback(None)
-
-
-def _gather_singly(
-    group: ShardGroup, places: Int64Array, out: npt.NDArray[np.uint8], faults: Faults, whole: bool
-) -> None:
-    """Copy the records of a shard one by one, and collect the errors."""
-    for row, member in enumerate(_members(group, places)):
-        try:
-            group.shard.gather(
-                group.numbers[row : row + 1], places[member : member + 1], out, whole=whole
-            )
-        except DataError as error:
-            faults[member] = error.with_traceback(None)  # it would keep the buffer alive
 
 
 def _members(group: ShardGroup, places: Int64Array) -> list[int]:

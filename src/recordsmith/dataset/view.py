@@ -262,10 +262,10 @@ class View:
 
 def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> ChosenPositions:
     """Read all records in the order of the files; return the positions of those that match."""
-    positions, order = records.positions, None
-    if not positions.is_ascending:
-        order = positions.all().argsort(kind="stable")
-        records = records.select(PositionArray(positions.at(order)))
+    selected, order = records, None
+    if not records.is_in_file_order:
+        order = records.positions.all().argsort(kind="stable")
+        records = records.select(PositionArray(records.positions.at(order)))
     pieces, start = [np.empty(0, np.int64)], 0
     for located in records.blocks():
         block = located.block
@@ -278,7 +278,9 @@ def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> Cho
     places = np.concatenate(pieces)
     if order is not None:
         places = np.sort(order[places])
-    return PositionArray(positions.at(places), where=str(where))
+    if not selected.is_everything_known:
+        places = selected.positions.at(places)
+    return PositionArray(places, where=str(where))
 
 
 def _drawn(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from recordsmith.dataset import (
@@ -13,13 +14,27 @@ from recordsmith.dataset import (
     LocatedBlock,
     dataset_of,
     records_of,
+    tells_split,
 )
 from recordsmith.dataset.locate import Paths
-from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, output_compression
+from recordsmith.examining.shard_summaries import (
+    PAYLOADS,
+    SECTIONS,
+    ShardSummary,
+    ShardTotals,
+    output_compression,
+    span,
+)
 from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.reports import ReportContent, ReportTable
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
+from recordsmith.words import count as format_count
+from recordsmith.words import first_of
+from recordsmith.words import size as format_size
 from recordsmith.work import Progress
+
+_NAMES_SHOWN = 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +69,50 @@ class Inspection(ShardTotals, Report):
             **fields_to_json(self, ("class_names",)),
             "features": {},
         } | {key: section for key, section in schema.items() if key != "records"}
+
+    def content(self) -> ReportContent:
+        """Return what a terminal and a page show."""
+        number = format_count(self.record_count, *PAYLOADS[self.schema.payload])
+        shards = format_count(len(self.shards), "shard")
+        size, is_plain = format_size(self.size_bytes), self.compression == "none"
+        how = "not compressed" if is_plain else f"compressed with {self.compression}"
+        return ReportContent(
+            summary=f"{number} in {shards}, {size}, {how}",
+            verdict=number,
+            level="good",
+            figures=((number, "in it"), (f"{len(self.shards):,}", "shards"), (size, "of shards")),
+            tables=[table for table in self._tables() if table.rows],
+            findings=(),
+            notes=[*self._notes()],
+        )
+
+    def _tables(self) -> Iterator[ReportTable]:
+        are_files = not self.from_manifest and not any(  # no file name contains a split
+            tells_split(PurePath(shard.path).name, shard.split) for shard in self.shards
+        )
+        yield self.splits_table("file" if are_files else "split")
+        for section, features in self.schema.sections.items():
+            rows = []
+            for key, known in features.items():
+                values = span(known.min_length, known.max_length)
+                if known.min_steps is not None:
+                    values = f"{span(known.min_steps, known.max_steps or 0)} steps of {values}"
+                kind = known.kind + (f" ({known.content})" if known.content else "")
+                present = "all" if known.present == self.record_count else f"{known.present:,}"
+                size = f"{known.value_bytes / max(1, known.present):,.0f}"
+                rows.append((key, kind, values, present, size))
+            heads = (SECTIONS[section], "kind", "values per record", "records", "stored bytes")
+            yield ReportTable("", heads, rows, heads[3:], heads[4:])
+
+    def _notes(self) -> Iterator[str]:
+        if self.schema.omission is not None:
+            yield f"{self.schema.omission}."
+        if self.class_names is not None:
+            names = [f"{n} {name}" for n, name in enumerate(self.class_names) if name is not None]
+            number = format_count(len(names), "class", "classes")
+            yield f"{number}: {first_of(names, _NAMES_SHOWN)}"
+        if self.from_manifest:
+            yield "Read from dataset.json; run `recordsmith verify` to check the files."
 
 
 def inspect(

@@ -7,7 +7,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import AnyShard
+from recordsmith.reports import ReportTable
 from recordsmith.serialization import to_json
+from recordsmith.words import size as format_size
+
+PAYLOADS = {  # singular and plural
+    "Example": ("Example", "Examples"),
+    "SequenceExample": ("SequenceExample", "SequenceExamples"),
+    "ELWC": ("ranking list (ELWC)", "ranking lists (ELWC)"),
+    "Event": ("TensorBoard event", "TensorBoard events"),
+    "mixed": ("record", "records of several kinds"),
+    "none": ("record", "records"),
+    "other": ("record that is not an Example", "records that are not Examples"),
+}
+SECTIONS = {  # what a section lists
+    "features": "feature",
+    "feature_lists": "feature list",
+    "context": "feature of the context",
+    "examples": "feature of the Examples",
+}
+
+
+_SPLITS_SHOWN = 10
+
+
+def span(low: int, high: int) -> str:
+    """Return a range of whole numbers: "5", or "0 to 12"."""
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 @dataclass(frozen=True)
@@ -47,6 +73,17 @@ class ShardTotals:
         for shard in self.shards:
             splits.setdefault(shard.split, []).append(shard)
         return splits
+
+    def splits_table(self, title: str = "split") -> ReportTable:
+        """Return the table of the splits."""
+        rows = []
+        for split, shards in self.splits.items():
+            sizes = [shard.size_bytes for shard in shards]
+            records = sum(shard.record_count for shard in shards)
+            shown = map(format_size, (sum(sizes), min(sizes), max(sizes)))
+            rows.append((split, f"{records:,}", f"{len(shards):,}", *shown))
+        heads = (title, "records", "shards", "size", "smallest shard", "largest shard")
+        return ReportTable("", heads, rows, heads[1:], heads[-2:], terminal_rows=_SPLITS_SHOWN)
 
     def shards_to_json(self) -> dict[str, Any]:
         """Return splits and shards."""

@@ -94,12 +94,7 @@ def decode_sequence_example(payload: BytesLike) -> SequenceExample:
 
 
 def decode_payload(payload: BytesLike) -> Features | SequenceExample:
-    """Decode an Example or a SequenceExample.
-
-    Raises:
-        NotAnExampleError: the payload is neither.
-        CorruptDataError: malformed-example.
-    """
+    """Decode an Example or a SequenceExample."""
     code, result = decoding.decode_example(payload)
     if code == _GOOD:
         return result  # type: ignore[no-any-return]

@@ -143,12 +143,6 @@ class ColumnDecoder:
         """Add the Examples at buffer[starts[i]:starts[i] + lengths[i]].
 
         The buffer is kept only for borrowed columns.
-
-        Raises:
-            NotAnExampleError: a payload is not an Example.
-            CorruptDataError: malformed-example, missing-feature,
-                feature-kind-mismatch or feature-shape-mismatch; `record` counts the payloads of
-                this call. The decoder cannot be used again.
         """
         with self._lock:
             self._check_open()
@@ -172,10 +166,6 @@ class ColumnDecoder:
 
         Args:
             is_strict: False omits features without a known kind instead of raising.
-
-        Raises:
-            CorruptDataError: missing-feature, if no record has the feature with a kind and none is
-                declared.
         """
         return self.finish_with_validity(is_strict=is_strict)[0]
 
@@ -315,9 +305,6 @@ def decode_columns(
     Returns:
         By name, an ndarray (int64 or float32, (count, *shape)), a BytesArray of that shape, or a
         RaggedArray. They own their memory.
-
-    Raises:
-        CorruptDataError: as in `ColumnDecoder`.
     """
     decoder = ColumnDecoder(features)
     decoder.append(buffer, starts, lengths)
@@ -407,10 +394,6 @@ def encode_columns(
 
     Returns:
         The payloads end to end: uint8, (bytes,), and int64 offsets, (rows + 1,).
-
-    Raises:
-        OptionError: the columns have different numbers of rows, values that a feature cannot
-            store, or more than two axes.
     """
     encoder = ColumnEncoder(columns, validity)
     return encoder.encode(0, encoder.row_count)

@@ -25,11 +25,7 @@ class RankingList(NamedTuple):
 
 
 def decode_ranking_list(payload: BytesLike) -> RankingList:
-    """Decode a payload that `classify` detects as ELWC.
-
-    Raises:
-        CorruptDataError: malformed-example, or not-an-example for another message.
-    """
+    """Decode a payload that `classify` detects as ELWC."""
     data = as_view(payload)
     spans = np.zeros(1, np.int64), np.full(1, len(data), np.int64)
     context, examples = (

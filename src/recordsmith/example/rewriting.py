@@ -99,10 +99,6 @@ class Rewriter:
 
         Yields:
             (data, offsets) of the next payloads: data[offsets[i] : offsets[i + 1]].
-
-        Raises:
-            CorruptDataError: a payload is neither an Example nor a SequenceExample.
-            OptionError: a payload would be longer than 2 GiB.
         """
         stop = 0
         while stop < len(starts):

@@ -6,6 +6,5 @@
 
 from recordsmith.forecasting.forecast import forecast
 from recordsmith.forecasting.forecast_report import ForecastReport, VariantForecast
-from recordsmith.forecasting.plot import save_plot
 
-__all__ = ["ForecastReport", "VariantForecast", "forecast", "save_plot"]
+__all__ = ["ForecastReport", "VariantForecast", "forecast"]

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from statistics import NormalDist, fmean
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -101,20 +101,13 @@ def forecast(
     if not any(sample.has_image for sample in stored):
         variants = variants[:1]
     figures: list[VariantForecast] = []
-    same_sizes: dict[tuple[int, ...], str] = {}
-    equal: dict[str, tuple[str, ...]] = {}
     for variant in variants:
         records = [s.records[variant.name] for s in stored if variant.name in s.records]
-        if not records or variant.name in storage.missing:
-            continue
-        stored_sizes = tuple(sample.size_in(variant) for sample in stored)
-        other = same_sizes.setdefault(stored_sizes, variant.name)
-        if other != variant.name:
-            equal[other] = (*equal.get(other, ()), variant.name)
-            continue
-        total = estimate_total(sizes, choice, np.array(stored_sizes, float))
-        original = figures[0].size_bytes.value if figures else total.value
-        figures.append(_figures(variant, records, total, original))
+        if records:
+            stored_sizes = [sample.size_in(variant) for sample in stored]
+            total = estimate_total(sizes, choice, np.array(stored_sizes, float))
+            original = figures[0].size_bytes.value if figures else total.value
+            figures.append(_figures(variant, records, total, original))
     return ForecastReport(
         sample_count=len(samples),
         source_bytes=int(samples.sizes.sum()),
@@ -123,8 +116,6 @@ def forecast(
         seed=seed,
         image_count=sum(sample.has_image for sample in stored),
         variants=tuple(figures),
-        equal_variants=equal,
-        left_out=dict(storage.missing),
         unreadable=tuple(failures[:MAX_PROBLEMS]),
         unreadable_count=len(failures),
         notices=tuple(listing.notices),
@@ -193,11 +184,9 @@ def _figures(
     psnrs = [fidelity.psnr for fidelity in lossy if fidelity.psnr is not None]
     ssims = [fidelity.ssim for fidelity in lossy if fidelity.ssim is not None]
     refusals = [record.refusal for record in records if record.refusal]
-    options: dict[str, Any] | None = None
-    if variant.options is not None:
-        options = variant.options.to_json()
-        if not any(record.drops_alpha for record in records):
-            options.pop("drop_alpha", None)
+    options = variant.options.to_json()
+    if not any(record.drops_alpha for record in records):
+        options.pop("drop_alpha", None)
     return VariantForecast(
         name=variant.name,
         label=variant.label,

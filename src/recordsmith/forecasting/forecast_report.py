@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recordsmith.example.keys import IMAGE
-from recordsmith.forecasting.variants import FLOATS, ORIGINAL
 from recordsmith.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
 from recordsmith.summaries import Report
 from recordsmith.words import count as format_count
@@ -32,7 +31,7 @@ class VariantForecast:
 
     Attributes:
         name, label: of the variant, for programs and people.
-        options: `ImageOptions` as keyword arguments; None if `pack` does not store images so.
+        options: `ImageOptions` as keyword arguments.
         size_bytes: of all shards: value, and the low and high end of the interval.
         ratio: to the size of the dataset with the original images.
         lossy_count: sampled images that were encoded with loss. The next four figures are of these;
@@ -46,7 +45,7 @@ class VariantForecast:
 
     name: str
     label: str
-    options: Mapping[str, Any] | None
+    options: Mapping[str, Any]
     size_bytes: Estimate
     ratio: float
     lossy_count: int = 0
@@ -68,7 +67,7 @@ class VariantForecast:
         """The options of `recordsmith pack`; empty for the original images."""
         return " ".join(
             f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
-            for name, value in (self.options or {}).items()
+            for name, value in self.options.items()
         )
 
 
@@ -83,9 +82,6 @@ class ForecastReport(Report):
     seed: of the sample.
     image_count: sampled samples with an encoded image.
     variants: the figures of each, the original images first.
-    equal_variants: the names of variants that store every sampled image as another one does, by the
-        name of that one; they are not in `variants`.
-    left_out: variants that need a package that is not installed, and the message.
     unreadable: the first sampled samples that cannot be read or decoded, at most 100.
     unreadable_count: their number.
     notices: what the source ignored.
@@ -98,8 +94,6 @@ class ForecastReport(Report):
     seed: int
     image_count: int
     variants: tuple[VariantForecast, ...]
-    equal_variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
     unreadable_count: int = 0
     notices: tuple[str, ...] = ()
@@ -115,13 +109,11 @@ class ForecastReport(Report):
         return self.variants[0]
 
     def variant(self, name: str) -> VariantForecast:
-        """Look up a variant, also one that equals another.
+        """Look up a variant.
 
         Raises:
             KeyError: there is no such variant.
         """
-        for known, equal in self.equal_variants.items():
-            name = known if name in equal else name
         return {variant.name: variant for variant in self.variants}[name]
 
     @property
@@ -134,8 +126,7 @@ class ForecastReport(Report):
         keeping = [
             variant
             for variant in self.variants
-            if variant.options is not None
-            and not variant.refused_count
+            if not variant.refused_count
             and "shorter_side" not in variant.options
             and (variant.ssim or 1.0) >= _MEAN_SSIM
             and (variant.lowest_ssim or 1.0) >= _LOWEST_SSIM
@@ -177,7 +168,7 @@ class ForecastReport(Report):
                 _number(each.psnr, 1),
                 _number(each.ssim, 3),
                 _number(each.lowest_ssim, 3),
-                each.pack_options or ("none" if each.name == ORIGINAL else ""),
+                each.pack_options or "none",
             )
             for each in self.variants
         ]
@@ -217,23 +208,12 @@ class ForecastReport(Report):
         if not self.image_count:
             yield f"No sample has an encoded image in `{IMAGE}`, so only the size is forecast."
             return
-        names = {variant.name for variant in self.variants}
-        if any(name.startswith("side-") for name in names):
+        if any("shorter_side" in variant.options for variant in self.variants):
             yield "PSNR and SSIM of smaller images measure the loss after resizing."
-        if FLOATS in names:
-            yield (
-                f"`{self.variant(FLOATS).label}` is what matplotlib's imread returns; `pack` does "
-                "not write it."
-            )
         for variant in self.variants:
             if variant.refused_count:
                 refused = format_count(variant.refused_count, "sampled image")
                 yield f"{variant.label}: left out {refused}; the first: {variant.refusal}."
-        for name, equal in self.equal_variants.items():
-            alike = f"they store all sampled images as `{self.variant(name).label}`"
-            yield f"Not listed, because {alike}: {', '.join(equal)}."
-        for name, message in self.left_out.items():
-            yield f"Not forecast: {name}: {message}"
 
 
 def _error(share: float) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from recordsmith.errors import (
     DataError,
     FileAccessError,
@@ -13,9 +15,9 @@ from recordsmith.errors import (
     SourceError,
 )
 from recordsmith.example import decode_payload
-from recordsmith.example.keys import DEPTH, FORMAT, HEIGHT, IMAGE, WIDTH
+from recordsmith.example.keys import FORMAT, IMAGE
 from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
-from recordsmith.forecasting.variants import FLOATS, ORIGINAL, RAW, Variant
+from recordsmith.forecasting.variants import ORIGINAL, Variant
 from recordsmith.image import ImageOptions, probe_image, read_image_header, store_image
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
@@ -69,8 +71,6 @@ class SampleStorage:
         """`encoder` renames features and encodes records; it must keep images."""
         self._encoder = encoder
         self._variants = variants
-        self.missing: dict[str, str] = {}
-        """Variants that need a package that is not installed, and the message."""
 
     def store(self, item: SampleToRead) -> StoredSample:
         """Store one sample in each variant."""
@@ -89,28 +89,16 @@ class SampleStorage:
         sample.has_image = header is not None
         references: dict[int | None, Any] = {}
         for variant in self._variants[1:]:
-            if variant.options is None or variant.name in self.missing:
-                continue
             if variant.options.recompress and header is not None and header.format != "jpeg":
                 sample.records[variant.name] = sample.records[variant.name.removesuffix("-all")]
                 continue
             try:
-                record, stored = self._stored(features, data, variant.options, references)
-            except MissingExtraError as error:
-                self.missing[variant.name] = "; ".join(error.lines)
-                continue
-            except (DataError, SourceError) as error:
+                record = self._stored(features, data, variant.options, references)
+            except (DataError, SourceError, MissingExtraError) as error:
                 if isinstance(error, DataError):
                     sample.failure = "; ".join(error.lines)
-                reason = sample.failure or str(getattr(error, "problem", error))
-                record, stored = StoredRecord(0, refusal=reason), {}
+                record = StoredRecord(0, refusal=sample.failure or error.problem or str(error))
             sample.records[variant.name] = record
-            if variant.name == RAW:  # matplotlib reads PNGs as float32
-                more = 0
-                if stored and header is not None and header.format == "png":
-                    count = stored[HEIGHT] * stored[WIDTH] * stored[DEPTH]
-                    more = 4 * count - len(stored[IMAGE])
-                sample.records[FLOATS] = record._replace(size_bytes=record.size_bytes + more)
         return sample
 
     def _stored(
@@ -119,7 +107,7 @@ class SampleStorage:
         data: bytes,
         options: ImageOptions,
         references: dict[int | None, Any],
-    ) -> tuple[StoredRecord, Mapping[str, Any]]:
+    ) -> StoredRecord:
         """Store a sample, and compare its pixels if an image was encoded as JPEG.
 
         Args:
@@ -131,14 +119,16 @@ class SampleStorage:
         image = stored[IMAGE]
         is_lossless = options.tiles or options.store == "raw"
         if image is data or is_lossless or stored[FORMAT] != "jpeg":
-            return record, stored
+            return record
         side = options.shorter_side
         if side not in references:
-            raw = ImageOptions("raw", shorter_side=side, drop_alpha=True)
-            references[side] = _raw_pixels(data, raw)
+            raw = store_image(data, ImageOptions("raw", shorter_side=side, drop_alpha=True))
+            assert raw.depth is not None
+            pixels = np.frombuffer(raw.data, raw.dtype)
+            references[side] = pixels.reshape(raw.height, raw.width, raw.depth)
         with reserve_for_decoding(image, *probe_image(image), max_pixels=MAX_PIXELS):
             decoded = decode_exact(image, max_pixels=MAX_PIXELS).pixels
-        return record._replace(fidelity=compare_pixels(references[side], decoded)), stored
+        return record._replace(fidelity=compare_pixels(references[side], decoded))
 
     def _encoded(self, content: Any) -> StoredRecord:
         return StoredRecord(len(self._encoder.payload(content, ignore_note)) + FRAME_BYTES)
@@ -160,11 +150,3 @@ def _image_of(features: Any) -> bytes | None:
     if value is not None and not isinstance(value, (bytes, str)) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, bytes) else None
-
-
-def _raw_pixels(data: bytes, options: ImageOptions) -> Any:
-    import numpy as np
-
-    raw = store_image(data, options)
-    assert raw.depth is not None
-    return np.frombuffer(raw.data, raw.dtype).reshape(raw.height, raw.width, raw.depth)

@@ -11,7 +11,6 @@ from recordsmith.image.storing.image_options import check_number
 
 ORIGINAL = "original"
 RAW = "raw"
-FLOATS = "float32"
 
 
 @dataclass(frozen=True)
@@ -19,12 +18,12 @@ class Variant:
     """A way to store images.
 
     name, label: unique in a forecast, for programs and people.
-    options: what `pack` is called with; None if `pack` does not store images so.
+    options: what `pack` is called with.
     """
 
     name: str
     label: str
-    options: ImageOptions | None
+    options: ImageOptions
 
 
 def make_variants(qualities: Iterable[int], shorter_sides: Iterable[int]) -> list[Variant]:
@@ -36,7 +35,6 @@ def make_variants(qualities: Iterable[int], shorter_sides: Iterable[int]) -> lis
     variants = [
         Variant(ORIGINAL, "as it is", ImageOptions()),
         Variant(RAW, "raw pixels", ImageOptions("raw")),
-        Variant(FLOATS, "raw, PNG as float32", None),
         Variant("png", "PNG", ImageOptions("png")),
         Variant("tiles", "tiles, lossless", ImageOptions(tiles=True)),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, closing
@@ -11,37 +11,23 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import FileAccessError, OptionError, option, shown_value
-from recordsmith.image import read_image_header
+from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.linting.class_check import check_classes
-from recordsmith.linting.duplicate_check import (
-    SIMILAR_CHECKS,
-    DuplicateCheck,
-    ImageFingerprints,
-    check_duplicates,
-)
+from recordsmith.linting.duplicate_check import DuplicateCheck, check_duplicates
 from recordsmith.linting.lint_report import Findings, LintExample, LintReport, all_checks
 from recordsmith.linting.sample_check import (
     PIXEL_CHECKS,
-    ImageCheck,
-    MaskValues,
     SampleCheck,
-    wrong_extension,
 )
-from recordsmith.linting.sample_images import location_of, place_of
+from recordsmith.linting.sample_images import place_of
 from recordsmith.sources import Listing, Sample, Source, check_source
-from recordsmith.sources.flaws import Check, Flaw, LintCheck, Severity
+from recordsmith.sources.flaws import Check, Flaw, LintCheck
 from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.work import Progress, Work, thread_count
 
 _AT_ONCE = 32  # samples of one task
 _AHEAD = 4  # tasks for each thread
-_PROBED_SHARE, _MIN_PROBED, _MAX_PROBED = 50, 8, 300
-_HEAD_BYTES = 4096
-_COMMON_MASKS, _COMMON_SHARE = 2, 0.05
-_FEWEST_MASKS = 5
-_VOID = 255
 
 
 def lint(
@@ -60,8 +46,8 @@ def lint(
     Args:
         source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`, the
             default: other policies change invalid boxes, and `lint` reports them as notes.
-        deep: False to check only names, classes, orphans and the headers of a few images.
-        ignore: check to leave out, such as similar-images. A list of them.
+        deep: False to check only names, classes and orphans, without opening images.
+        ignore: check to leave out, such as tiny-box. A list of them.
         only: check to run, instead of all. A list of them; images are not decoded if no check needs
             their pixels.
         threads: number of threads; None for one per processor.
@@ -82,8 +68,6 @@ def lint(
     """
     source = check_source(source)
     selected = _parse_checks(only, "only") or {*all_checks()}
-    if selected & SIMILAR_CHECKS:
-        selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
     work = Work(thread_count(threads), progress)
     return lint_listing(source.list_samples(), work, deep=deep, selected=selected)
@@ -115,14 +99,14 @@ def lint_listing(
     if deep:
         counts = _check_samples(listing, splits, work, findings, report, selected)
     else:
-        probed = _probe_samples(listing, findings)
         counts = _label_counts(columns, splits, listing)
     _add_notices(listing, findings)
     names = [name for name in listing.class_names or () if name is not None]
     report.classes = _by_name(counts, listing)
     check_classes(names, report.classes, findings)
     report.findings = [finding for finding in findings.sorted() if finding.check in selected]
-    _keep_samples(report, listing, listing.samples if deep else probed)
+    if deep:
+        _keep_samples(report, listing)
     return report
 
 
@@ -137,8 +121,7 @@ def _check_samples(
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples
     work.total = len(samples)
-    prints = ImageFingerprints(len(samples))
-    masks = MaskValues()
+    contents, annotations = array("Q"), array("Q")
     counts: Counter[tuple[str | None, int]] = Counter()
     starts = range(0, len(samples), _AT_ONCE)
     with ExitStack() as stack:
@@ -158,44 +141,16 @@ def _check_samples(
                 )
             )
         )
-        for start, part in zip(starts, checked, strict=True):
+        for part in checked:
             findings.extend(part.findings)
             report.image_count += part.image_count
-            prints.put(start, part.contents, part.annotations, part.frequencies)
+            contents.extend(part.contents)
+            annotations.extend(part.annotations)
             counts.update(part.classes)
-            masks.extend(part.masks)
             work.advance(len(part.contents))
     if not {*DuplicateCheck}.isdisjoint(selected):
-        similar = not SIMILAR_CHECKS.isdisjoint(selected)
-        check_duplicates(prints, splits, samples, listing.reader, findings, similar=similar)
-    _check_mask_values(masks, findings, are_known=listing.class_names is not None)
+        check_duplicates(contents, annotations, splits, samples, listing.reader, findings)
     return counts
-
-
-def _probe_samples(listing: Listing, findings: Findings) -> list[Sample]:
-    """Check the first bytes of some images: their format and extension; return these samples."""
-    number = len(listing.samples)
-    probe_count = min(_MAX_PROBED, max(_MIN_PROBED, number // _PROBED_SHARE), number)
-    probed = [listing.samples[place * number // probe_count] for place in range(probe_count)]
-    for sample in probed:
-        location = location_of(listing.reader, sample)
-        if location is None:
-            continue
-        try:
-            head = location.read(0, _HEAD_BYTES)
-        except FileAccessError as error:
-            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
-                continue  # the reader names samples after other things
-            findings.add(ImageCheck.UNREADABLE_FILE, LintExample(sample.name, error.reason))
-            continue
-        if not head:
-            findings.add(ImageCheck.UNREADABLE_IMAGE, LintExample(sample.name, "the file is empty"))
-            continue
-        header = read_image_header(head)
-        wrong = None if header is None else wrong_extension(sample.name, header.format)
-        if wrong is not None:
-            findings.add(ImageCheck.WRONG_EXTENSION, LintExample(sample.name, wrong))
-    return probed
 
 
 def _split_numbers(listing: Listing, columns: SampleTable) -> Int64Array:
@@ -244,7 +199,7 @@ def _add_notices(listing: Listing, findings: Findings) -> None:
     for notice in listing.notices:
         if not isinstance(notice, Flaw):
             findings.add(Check.SKIPPED, LintExample("", notice))
-        elif notice.check is not Check.SIMILAR_CLASS_NAMES:  # which `check_classes` finds
+        else:
             files = (file.removeprefix(roots[0]).removeprefix(roots[1]) for file in notice.files)
             examples = [LintExample(file, notice.found) for file in files]
             if notice.check is Check.SKIPPED or not examples:
@@ -252,33 +207,7 @@ def _add_notices(listing: Listing, findings: Findings) -> None:
             findings.add(notice.check, *examples, count=notice.item_count)
 
 
-def _check_mask_values(masks: MaskValues, findings: Findings, *, are_known: bool) -> None:
-    """Add values that only few masks have, and masks that were drawn for viewing."""
-    if {*masks.counts} in ({_VOID}, {0, _VOID}):
-        found = f"all {masks.masks:,} masks hold only 0 and 255, as if drawn for viewing"
-        findings.add(Check.MASK_VALUES, LintExample("", found), severity=Severity.NOTE)
-        return
-    if are_known or masks.masks < _FEWEST_MASKS:
-        return
-    least = max(_COMMON_MASKS, _COMMON_SHARE * masks.masks)
-    usual = {value for value, count in masks.counts.items() if count >= least}
-    highest = max(usual - {_VOID}, default=0)
-    for value in sorted(masks.counts.keys() - usual - {_VOID}):
-        if value > highest:
-            found = (
-                f"value {value} in {masks.counts[value]:,} of {masks.masks:,} masks; the others "
-                f"have values up to {highest}"
-            )
-            examples = [LintExample(file, found, "mask") for file in masks.places[value]]
-            findings.add(
-                Check.MASK_VALUES,
-                *examples,
-                severity=Severity.WARNING,
-                count=masks.counts[value],
-            )
-
-
-def _keep_samples(report: LintReport, listing: Listing, samples: Iterable[Sample]) -> None:
+def _keep_samples(report: LintReport, listing: Listing) -> None:
     """Keep the samples of the examples, so that a page can draw them."""
     needed = {
         name
@@ -289,7 +218,7 @@ def _keep_samples(report: LintReport, listing: Listing, samples: Iterable[Sample
     }
     kept: dict[str, Sample] = {}
     if needed:
-        for sample in samples:
+        for sample in listing.samples:
             name, _ = place_of(listing.reader, sample)
             if name in needed:
                 kept[name] = sample

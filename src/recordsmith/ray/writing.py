@@ -11,7 +11,14 @@ import ray.data
 from ray.data.block import BlockAccessor
 from ray.data.datasource import Datasink
 
-from recordsmith.building.table_writing import Json, abandon, begin, finish, write_part
+from recordsmith.building.table_writing import (
+    PartResult,
+    TableJob,
+    abandon,
+    begin,
+    finish,
+    write_part,
+)
 from recordsmith.dataset import Dataset, open  # noqa: A004
 from recordsmith.errors import OptionError
 from recordsmith.stores import Location, PlaceLike, is_url
@@ -86,7 +93,7 @@ def write(
     return open(sink.out)
 
 
-class RecordsmithDatasink(Datasink[Json]):  # type: ignore[misc]
+class RecordsmithDatasink(Datasink[PartResult]):  # type: ignore[misc]
     """A dataset for `ray.data.Dataset.write_datasink`; `write` makes one."""
 
     def __init__(
@@ -113,7 +120,7 @@ class RecordsmithDatasink(Datasink[Json]):  # type: ignore[misc]
             "shard_size_bytes": shard_size_bytes,
         }
         self._overwrite = overwrite
-        self._job: Json | None = None
+        self._job: TableJob | None = None
 
     @property
     def min_bytes_per_write(self) -> int | None:
@@ -126,7 +133,7 @@ class RecordsmithDatasink(Datasink[Json]):  # type: ignore[misc]
         if self._job is None:
             self._job = begin(self.out, self._overwrite, source="Ray", **self._options)
 
-    def write(self, blocks: Iterable[Any], ctx: Any) -> Json:
+    def write(self, blocks: Iterable[Any], ctx: Any) -> PartResult:
         """Write the blocks of a task; return what `on_write_complete` needs."""
         assert self._job is not None, "Ray calls on_write_start first"
         return write_part(self._job, ctx.task_idx, _tables(blocks), out=self._location)

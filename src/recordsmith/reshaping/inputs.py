@@ -162,9 +162,9 @@ class InputSelection:
         dataset = dataset_of(paths_or_dataset, split)
         places, splits = dataset.view.origin
         records = records_of(dataset)
-        if records.positions.is_everything:
+        if records.is_everything_known:
             return cls(places, splits)
-        if not records.positions.is_ascending or records.repeats:
+        if not records.is_in_file_order or records.repeats:
             raise OptionError(
                 "this cannot read a selection that is shuffled, in another order than the files, "
                 "or repeats records",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -17,7 +17,6 @@ from typing import Any, TypedDict
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES
-from recordsmith.dataset.splits import has_split_word
 from recordsmith.errors import OptionError, SourceError, option, with_options
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
@@ -25,29 +24,23 @@ from recordsmith.sources.archives.arrays import Arrays
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
-from recordsmith.sources.boxes import detection as boxes
-from recordsmith.sources.boxes.source import SOURCES as BOX_SOURCES
+from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
-from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
 from recordsmith.sources.pairs import layout as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
-from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
-from recordsmith.sources.splits import is_like_split
 from recordsmith.sources.tables import detection as tables
 from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
 from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.words import count, similar_name
+from recordsmith.words import count
 
 _MAX_NOTICES = 100
-_MAX_DATASETS = 20
-_WITHOUT_IMAGES = ("shards", "tfds", "webdataset", "arrays")
 _OVERRIDING = frozenset(
     ("label_column", "split_column", "group_column", "colours", "labels", "encoding")
 )
@@ -131,7 +124,7 @@ _SOURCES: Mapping[str, Callable[..., Source]] = {
     "folder": ImageFolder,
     "files": ImageFiles,
     "pairs": ImagePairs,
-    **BOX_SOURCES,
+    **boxes.SOURCES,
     "table": Table,
     "arrays": Arrays,
     "shards": Shards,
@@ -160,14 +153,12 @@ class Detection:
     path: the folder or file.
     readings: by strength, the likeliest first; those of strength POSSIBLE are chosen only by
         options.
-    datasets: what each of several folders in it is, if they are datasets of their own.
     given_format, given: the format and the options of the caller.
     tree: the folder as it was scanned, for the first listing of the source.
     """
 
     path: Location
     readings: tuple[LayoutCandidate, ...]
-    datasets: Mapping[str, str] = field(default_factory=dict)
     given_format: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     tree: FileTree | None = field(default=None, compare=False, repr=False)
@@ -178,7 +169,7 @@ class Detection:
 
         Raises:
             SourceError: several readings fit, and `problems` has the options that choose each; the
-                only one needs an option; or the folder contains several datasets.
+                only one needs an option.
             OptionError: an option does not apply to the format.
         """
         chosen = self._chosen
@@ -193,8 +184,7 @@ class Detection:
             for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
                 what = what.replace(stale, "") if name in changed else what
             what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
-        hint = "" if "class_pattern" in changed else chosen.hint
-        return replace(chosen, what=what, hint=hint, options={**known, **self.given})
+        return replace(chosen, what=what, options={**known, **self.given})
 
     @cached_property
     def source(self) -> Source:
@@ -243,7 +233,7 @@ class Detection:
         if self.given_format is not None:
             return self._of_format(self.given_format)
         if not given:
-            return self._strongest()
+            return choose_candidate(self.path, self.readings, {})
         accepting = [
             candidate
             for candidate in self.readings
@@ -265,22 +255,6 @@ class Detection:
                 raise _not_accepted(name, given[name], first.format, first.what)
         return choose_candidate(self.path, self.readings, {})
 
-    def _strongest(self) -> LayoutCandidate:
-        """The only candidate of the highest confidence."""
-        strongest = _strongest_of(self.readings)
-        places = join_names((str(self.path / name) for name in self.datasets), "and")
-        is_one_format = len(strongest) > 1 and len({each.format for each in strongest}) == 1
-        if not self.datasets or is_one_format:
-            or_else = f", or point at one of {places}" if places else ""
-            return choose_candidate(self.path, self.readings, {}, or_else)
-        raise SourceError(
-            f"the folder contains {len(self.datasets)} datasets",
-            [f"{self.path / name}: {what}" for name, what in self.datasets.items()],
-            path=self.path,
-            remedy=f"Point at one of {places}.",
-            lists_problems=True,
-        )
-
     def _of_format(self, format: str) -> LayoutCandidate:
         """The candidate of a format that the options leave; without options one without any."""
         fitting = [c for c in self.readings if c.format == format and _agrees(c, self.given)]
@@ -299,7 +273,6 @@ def _candidate_json(candidate: LayoutCandidate) -> dict[str, Any]:
         "strength": candidate.confidence.name.lower(),
         "left_out": [*map(with_options, candidate.left_out)],
         "problem": with_options(candidate.problem),
-        "hint": with_options(candidate.hint),
     }
 
 
@@ -364,87 +337,26 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
         _check_format(format, given)
         is_pattern = "*" in root.name or "{" in root.name
         if "masks" in given or is_pattern or not root.is_folder():
-            return Detection(root, (), {}, format, given)  # nothing is left to detect
+            return Detection(root, (), format, given)  # nothing is left to detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
-        return Detection(root, (_read_file(root),), {}, format, given)
+        return Detection(root, (_read_file(root),), format, given)
     tree = FileTree(root)
-    candidates, datasets = _find_candidates(tree)
-    return Detection(root, tuple(candidates), datasets, format, given, tree)
+    return Detection(root, tuple(_find_candidates(tree)), format, given, tree)
 
 
-def _find_candidates(tree: FileTree) -> tuple[list[LayoutCandidate], dict[str, str]]:
-    """The ways to read a folder, the likeliest first, and datasets in it."""
+def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
+    """The ways to read a folder, the likeliest first."""
     candidates = [candidate for find in _FINDERS for candidate in find(tree)]
     used = {file for each in candidates if each.format != "table" for file in each.files}
     candidates = [c for c in candidates if c.format != "table" or used.isdisjoint(c.files)]
     candidates.sort(key=lambda candidate: -candidate.confidence)
-    datasets = _find_datasets(tree, candidates)
     if candidates:
-        return candidates, datasets
-    if not datasets:
-        names = tree.files(*archives.REFUSED_SUFFIXES)
-        if (refused := archives.refusal(tree.root, names)) is not None:
-            raise refused
+        return candidates
+    names = tree.files(*archives.REFUSED_SUFFIXES)
+    if (refused := archives.refusal(tree.root, names)) is not None:
+        raise refused
     # its error has what was found and expected; images may be without suffixes
-    return [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)], datasets
-
-
-def _find_datasets(tree: FileTree, candidates: Sequence[LayoutCandidate]) -> dict[str, str]:
-    """The folders in a folder that are datasets of their own, and what each is.
-
-    None if a file next to them or one of the candidates joins them.
-    """
-    strongest = _strongest_of(candidates)
-    used = {
-        part.partition("/")[0]
-        for candidate in strongest
-        for name in ("images", "masks", "table")
-        for part in str(candidate.options.get(name, "")).split(",")
-    }
-    names = [
-        name
-        for name in tree.tops
-        if not _is_part(name)
-        and (tree.inside(name) or tree.folders[name].file_count > tree.folders[name].image_count)
-    ]
-    is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, tree.tops))
-    has_data = any(map(_is_data, tree.folders[""].names))
-    if is_joined or has_data or not 2 <= len(names) <= _MAX_DATASETS:
-        return {}
-    datasets: dict[str, LayoutCandidate] = {}
-    for name in sorted(names):
-        inner = tree.below(name)
-        found = [candidate for find in _FINDERS for candidate in find(inner)]
-        own = max(found, key=lambda candidate: candidate.confidence, default=None)
-        if own is None or own.confidence == Confidence.POSSIBLE:
-            continue
-        is_annotated = own.confidence > Confidence.STRUCTURE or own.format == "folder"
-        is_marked = own.confidence == Confidence.MARKED and own.format in _WITHOUT_IMAGES
-        has_images = bool(inner.image_counts[""]) and is_annotated
-        if is_marked or has_images or not tree.image_counts[""]:
-            datasets[name] = own
-    is_one_format = len({own.format for own in datasets.values()}) == 1
-    reads_all = len(strongest) == 1 and strongest[0].format not in ("coco", "yolo", "tfds")
-    if len(datasets) < 2 or (is_one_format and reads_all):
-        return {}
-    return {name: own.what for name, own in datasets.items()}
-
-
-def _strongest_of(candidates: Sequence[LayoutCandidate]) -> list[LayoutCandidate]:
-    return [each for each in candidates if each.confidence == candidates[0].confidence]
-
-
-def _is_part(name: str) -> bool:
-    """Whether a folder is named like a part or a version of a dataset."""
-    is_named = is_image_word(name) or is_mask_word(name) or name.lower().startswith("annot")
-    return is_named or has_split_word(name) or not name.strip("0123456789.")
-
-
-def _is_data(name: str) -> bool:
-    """Whether a file may belong to a dataset in the folder itself."""
-    lower = name.lower().removesuffix(".gz")
-    known = (".json", ".xml", ".yaml", ".yml", ".data", ".names", ".npy", ".npz", *TABLE_SUFFIXES)
-    return lower.endswith(known) or has_image_name(lower) or is_array_name(lower)
+    return [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)]
 
 
 def _typed_candidate(format: str, given: Mapping[str, Any]) -> LayoutCandidate:
@@ -456,13 +368,7 @@ def _typed_candidate(format: str, given: Mapping[str, Any]) -> LayoutCandidate:
 
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
     if format not in FORMATS:
-        similar = similar_name(format, FORMATS)
-        raise OptionError(
-            option="format",
-            value=format,
-            expected=f"one of {', '.join(FORMATS)}",
-            remedy=f"Did you mean {similar}?" if similar else "",
-        )
+        raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
     for name in given:
         if name not in FORMATS[format].options:
             raise _not_accepted(name, given[name], format, "")

@@ -36,7 +36,6 @@ class LayoutCandidate:
     problem: why the folder cannot be packed like this as it is, such as colours that need a table.
     remedy: what to do about the problem; with `option` for the names of options.
     needs: the options of which each solves the problem.
-    hint: what else the folder shows, with the option that reads it.
     """
 
     format: str
@@ -49,19 +48,16 @@ class LayoutCandidate:
     problem: str = ""
     remedy: str = ""
     needs: tuple[str, ...] = ()
-    hint: str = ""
 
 
 def choose_candidate(
     root: Location,
     candidates: Sequence[LayoutCandidate],
     given: Mapping[str, Any],
-    or_else: str = "",
 ) -> LayoutCandidate:
     """Choose the only candidate of the highest confidence.
 
-    `given` has the options that are chosen already, which solve the problem of a candidate;
-    `or_else` is what else a user can do if there are several.
+    `given` has the options that are chosen already, which solve the problem of a candidate.
     """
     highest = max(candidate.confidence for candidate in candidates)
     best = [candidate for candidate in candidates if candidate.confidence == highest]
@@ -71,7 +67,7 @@ def choose_candidate(
             f"the folder can be read in {len(ways)} ways",
             ways,
             path=root,
-            remedy=f"Choose one with its options{or_else}.",
+            remedy="Choose one with its options.",
             lists_problems=True,
         )
     (chosen,) = best

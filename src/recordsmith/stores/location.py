@@ -195,9 +195,6 @@ def as_location(place: object) -> Location:
     """Convert a path or URL to the location of an object.
 
     The folder of a path becomes the root of the store, so links in it are the user's own.
-
-    Raises:
-        OptionError: it is not a path, is empty, has no name, or has an unsupported scheme.
     """
     if isinstance(place, Location):
         return place
@@ -216,9 +213,6 @@ def as_folder(place: object) -> Location:
     """Convert a path or URL to the location of a folder, which need not exist.
 
     A path becomes the root of the store, so links in it are the user's own.
-
-    Raises:
-        OptionError: it is not a path, is empty, or has an unsupported scheme.
     """
     if isinstance(place, Location):
         return place
@@ -228,11 +222,7 @@ def as_folder(place: object) -> Location:
 
 
 def as_place(place: object) -> Location:
-    """Convert a path or URL to the location of a folder if there is one, otherwise of an object.
-
-    Raises:
-        OptionError: as `as_location`.
-    """
+    """Convert a path or URL to the location of a folder if there is one, otherwise of an object."""
     folder = as_folder(place)
     if isinstance(place, Location) or not isinstance(folder.store, LocalStore):
         return folder  # a folder and an object of this name have the same location

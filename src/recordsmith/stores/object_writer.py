@@ -55,11 +55,7 @@ class ObjectWriter(io.RawIOBase, ABC):
 
     @abstractmethod
     def publish(self) -> None:
-        """Seal the object and give it its final name.
-
-        Raises:
-            OptionError: it is a folder; or exists and must not be replaced.
-        """
+        """Seal the object and give it its final name."""
 
     @abstractmethod
     def discard(self) -> None:

@@ -221,11 +221,7 @@ class Deflater:
 
 
 def check_compression(name: object) -> Compression:
-    """Convert a name to one of COMPRESSIONS; None means none.
-
-    Raises:
-        OptionError: TFRecord files do not have this compression.
-    """
+    """Convert a name to one of COMPRESSIONS; None means none."""
     if name is None or name == "":
         return "none"
     for compression in COMPRESSIONS:

@@ -6,11 +6,11 @@ Gives the name of the format and a remedy, for the message of the `not-a-tfrecor
 from __future__ import annotations
 
 import csv
+import re
 import zlib
 from typing import NamedTuple
 
 from recordsmith.wire.framing import HEADER_BYTES, starts_with_frame
-from recordsmith.wire.kernel import masked_crc32c
 
 
 class OtherFormat(NamedTuple):
@@ -92,8 +92,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _RIFF_FORMS = {b"WEBP": "a WebP image", b"WAVE": "a sound file", b"AVI ": "a film"}
 _BMP_HEADERS = tuple(size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124))
 _FTYP_IMAGES = (b"avif", b"avis", b"heic", b"heix", b"mif1")
-_LEVELDB_LOG = 7  # bytes of a header: checksum, length, kind
 _TABLE_END = bytes.fromhex("57fb808b247547db")  # leveldb/doc/table_format.md
+# two messages in field 1, of at least 3 bytes, and a key of 1 to 127 bytes
+_EXAMPLE = re.compile(rb"\n(?:[\x80-\xff]{1,4}[\x01-\x7f]|[\x03-\x7f])" * 2 + rb"\n([\x01-\x7f])")
 _MAX_INFLATED = 1024
 
 
@@ -113,8 +114,8 @@ def detect_other_format(head: bytes, tail: bytes = b"") -> OtherFormat | None:
         _container(head)
         or _changed_by_transfer(head)
         or _text(head)
-        or _leveldb(head, tail)
-        or _unframed(head)
+        or _leveldb(tail)
+        or _example(head)
     )
 
 
@@ -241,169 +242,29 @@ def _is_table(text: str, delimiter: str) -> bool:
     return set(lengths) == {lengths[0]} and (last == lengths[0] or (is_cut and last < lengths[0]))
 
 
-def _leveldb(head: bytes, tail: bytes) -> OtherFormat | None:
-    """Detect a table by its end, or a log: masked CRC-32C of kind and data, length, kind."""
-    if tail.endswith(_TABLE_END):
-        return OtherFormat(
-            "a LevelDB table (SSTable), such as the index of a TensorFlow checkpoint",
-            "Open it with tf.train.load_checkpoint, or with a reader for LevelDB.",
-            "its last bytes are those of",
-        )
-    length, kind = int.from_bytes(head[4:6], "little"), head[6] if len(head) > 6 else 0
-    stop = _LEVELDB_LOG + length
-    is_log = (
-        1 <= kind <= 4
-        and length > 0
-        and stop <= len(head)
-        and masked_crc32c(head[6:stop]) == int.from_bytes(head[:4], "little")
-    )
-    return (
-        OtherFormat("a LevelDB log", "Open its folder with a reader for LevelDB.")
-        if is_log
-        else None
-    )
-
-
-def _unframed(head: bytes) -> OtherFormat | None:
-    name = detect_unframed_messages(head)
-    if name is None:
+def _leveldb(tail: bytes) -> OtherFormat | None:
+    """Detect a table by its end."""
+    if not tail.endswith(_TABLE_END):
         return None
     return OtherFormat(
-        name,
+        "a LevelDB table (SSTable), such as the index of a TensorFlow checkpoint",
+        "Open it with tf.train.load_checkpoint, or with a reader for LevelDB.",
+        "its last bytes are those of",
+    )
+
+
+def _example(head: bytes) -> OtherFormat | None:
+    """Detect Features (1) { map entry (1) { key (1), Feature (2) } } without a frame."""
+    match = _EXAMPLE.match(head)
+    if match is None:
+        return None
+    stop = match.end() + match[1][0]  # of the key
+    key = head[match.end() : stop]
+    if any(byte < 32 for byte in key) or head[stop : stop + 1] != b"\x12":
+        return None
+    return OtherFormat(
+        "a serialized tf.train.Example without the frame of a record",
         "Its messages are not framed as records, with length and checksums: write each of them "
         "with recordsmith.ShardWriter.write.",
         "its first bytes are like those of",
     )
-
-
-_VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
-_FEWEST_FIELDS = 3  # of a message that is not an Example, and of messages with lengths
-_HIGHEST_FIELD = 200  # that is plausible
-_LONGEST_BYTES = 1 << 31  # of any message
-
-
-def detect_unframed_messages(head: bytes) -> str | None:
-    """Return the kind of protobuf that a file begins with, or None if it is not protobuf."""
-    if _is_example(head, 0, None):
-        return "a serialized tf.train.Example without the frame of a record"
-    length, start = _read_varint(head, 0)
-    if length is not None and 0 < length < _LONGEST_BYTES:
-        if _is_example(head, start, length):
-            return "tf.train.Examples with varint lengths in front, not framed records"
-        if _count_delimited(head) >= _FEWEST_FIELDS:
-            return "protobuf messages with varint lengths in front, not framed records"
-    if _count_fields(head, 0, len(head)) >= _FEWEST_FIELDS:
-        return "a serialized protobuf message without the frame of a record"
-    return None
-
-
-def _is_example(head: bytes, start: int, length: int | None) -> bool:
-    """Features (1) { map entry (1) { key (1), Feature (2) { list of kind 1, 2 or 3 } } }."""
-    at, stop = start, len(head)
-    sizes = [] if length is None else [length]
-    for _ in range(2):  # the features, and the first entry of them
-        if at >= stop or head[at] != 0x0A:
-            return False
-        size, at = _read_varint(head, at + 1)
-        if size is None or (sizes and size >= sizes[-1]):
-            return False
-        sizes.append(size)
-    if length is not None and not length - 6 <= sizes[1] < length:
-        return False
-    entry_stop = at + sizes[-1]
-    if at >= stop or head[at] != 0x0A:
-        return False
-    size, at = _read_varint(head, at + 1)
-    if size is None or at + size >= min(entry_stop, stop):
-        return False
-    key = head[at : at + size]
-    if not key or any(byte < 32 for byte in key):
-        return False
-    at += size
-    if head[at] != 0x12:
-        return False
-    size, at = _read_varint(head, at + 1)
-    return (
-        size is not None
-        and at + size == entry_stop
-        and (size == 0 or (at < stop and head[at] in (0x0A, 0x12, 0x1A)))
-    )
-
-
-def _count_fields(head: bytes, at: int, stop: int) -> int:
-    """Count the consecutive fields from `at`; 0 if the bytes are not a message.
-
-    The last one may be cut off. Writers put fields in ascending order, unlike other data.
-    """
-    count, before = 0, 0
-    while at < stop:
-        tag, at = _read_varint(head, at)
-        if tag is None:
-            return count if at >= stop else 0
-        number, wire = tag >> 3, tag & 7
-        if not 0 < number <= _HIGHEST_FIELD or number < before:
-            return 0
-        before = number
-        if wire == _VARINT:
-            value, at = _read_varint(head, at)
-            if value is None:
-                return count if at >= stop else 0
-        elif wire == _DELIMITED:
-            size, at = _read_varint(head, at)
-            if size is None or size > _LONGEST_BYTES:
-                return count if at >= stop and size is None else 0
-            at += size
-        elif wire in (_FIXED64, _FIXED32):
-            at += 8 if wire == _FIXED64 else 4
-        else:
-            return 0
-        count += 1
-    return count
-
-
-def _count_delimited(head: bytes) -> int:
-    """Count the consecutive messages with lengths; 0 if one of them is not a message."""
-    at = count = 0
-    while at < len(head):
-        length, at = _read_varint(head, at)
-        if length is None or not 0 < length < _LONGEST_BYTES:
-            return count if length is None and at >= len(head) else 0
-        if not _count_fields(head, at, min(len(head), at + length)):
-            return 0
-        if at + length <= len(head) and _ends_late(head, at, at + length):
-            return 0
-        at += length
-        count += 1
-    return count
-
-
-def _ends_late(head: bytes, at: int, stop: int) -> bool:
-    """Return whether the last field of a complete message ends after the message."""
-    while at < stop:
-        tag, at = _read_varint(head, at)
-        if tag is None:
-            return True
-        wire = tag & 7
-        if wire == _VARINT:
-            value, at = _read_varint(head, at)
-            if value is None:
-                return True
-        elif wire == _DELIMITED:
-            size, at = _read_varint(head, at)
-            if size is None:
-                return True
-            at += size
-        else:
-            at += 8 if wire == _FIXED64 else 4
-    return at != stop
-
-
-def _read_varint(head: bytes, at: int) -> tuple[int | None, int]:
-    """Read a varint and its end; None if it is cut off or longer than ten bytes."""
-    value = shift = 0
-    for place in range(at, min(at + 10, len(head))):
-        value |= (head[place] & 127) << shift
-        shift += 7
-        if head[place] < 128:
-            return value, place + 1
-    return None, max(at, min(at + 10, len(head)))

@@ -107,9 +107,6 @@ def read_blocks(
             skipped; any other defect ends the stream. Only with `on_defect` is a missing end mark
             of a compressed stream a defect: the data may be complete, and TensorFlow reads it.
         max_decompressed_bytes: the size limit of a compressed stream.
-
-    Raises:
-        CorruptDataError: at the first defect, after all records before it.
     """
     reader = _BlockReader(stream, compression, max_decompressed_bytes)
     while True:

@@ -187,12 +187,6 @@ def test_the_longest_unused_blocks_are_replaced(tmp_path: Path) -> None:
     assert hits(inner, store, "d", range(pages)) == pages
 
 
-def test_a_claimed_place_takes_no_memory(tmp_path: Path) -> None:
-    files = BlockFiles(str(tmp_path), LIMIT)
-    data, *missing = files.read(ObjectId("0" * 16, "0" * 16), 1 << 50, (1 << 50) + 100)
-    assert (data, missing) == (bytes(100), [1 << 50, (1 << 50) + 100])
-
-
 # -- damage ----------------------------------------------------------------------------------------
 
 
@@ -222,14 +216,6 @@ def test_damage_is_a_miss(tmp_path: Path, seed: int) -> None:
     store = reopened(inner, tmp_path, 2 * LIMIT)
     hits(inner, store, "x", pages)
     assert hits(inner, store, "x", pages) == len(pages)
-
-
-def test_a_block_under_the_name_of_another(tmp_path: Path) -> None:
-    inner = one_object(150)
-    fill(CachedStore(inner, str(tmp_path), 2 * LIMIT), "x", range(150))
-    first, second = blocks(tmp_path)
-    first.write_bytes(second.read_bytes())
-    assert hits(inner, reopened(inner, tmp_path, 2 * LIMIT), "x", range(100)) == 0
 
 
 def test_blocks_that_are_cut_or_deleted_while_they_are_open(tmp_path: Path) -> None:
@@ -386,16 +372,6 @@ def test_a_block_that_another_user_may_have_written(tmp_path: Path, kind: str) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert hits(inner, reopened(inner, tmp_path / "cache"), "x", range(1)) == 0
-
-
-@pytest.mark.parametrize("name", ["other", "data"])
-def test_the_short_tag_of_another_program(tmp_path: Path, name: str) -> None:
-    """Some programs write only the signature, which is the beginning of this library's tag."""
-    (tmp_path / "CACHEDIR.TAG").write_bytes(block_files._TAG[:43])
-    (tmp_path / name).write_bytes(b"x")
-    with raises(OptionError, option="cache"):
-        BlockFiles(str(tmp_path), LIMIT)
-    assert (tmp_path / "CACHEDIR.TAG").stat().st_size == 43
 
 
 def test_files_are_private(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ class _Side:
     @classmethod
     def of(cls, dataset: Dataset) -> _Side:
         records = records_of(dataset)
-        if not records.positions.is_ascending:
+        if not records.is_in_file_order:
             raise OptionError(
                 "diff compares datasets in the order of their files",
                 option="dataset",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from recordsmith.examining.shard_summaries import PAYLOADS, SECTIONS, span
 from recordsmith.examining.stats.box_stats import COCO_SIDES, BoxStats
 from recordsmith.examining.stats.class_counts import TEXT_OF_LABEL, ClassStats
 from recordsmith.examining.stats.feature_stats import BytesSample, BytesStats, FeatureStats
@@ -26,18 +27,6 @@ from recordsmith.words import size as format_size
 if TYPE_CHECKING:
     from recordsmith.examining.stats.stats_report import StatsReport
 
-_PAYLOADS = {  # singular and plural
-    "Example": ("Example", "Examples"),
-    "SequenceExample": ("SequenceExample", "SequenceExamples"),
-    "ELWC": ("ranking list (ELWC)", "ranking lists (ELWC)"),
-    "Event": ("TensorBoard event", "TensorBoard events"),
-    "other": ("record that is not an Example", "records that are not Examples"),
-}
-_SECTIONS = {  # what a section lists
-    "features": "feature",
-    "feature_lists": "feature list",
-    "context": "feature of the context",
-}
 _FOREIGN = ("ELWC", "Event", "other")
 _LARGE = 10**10
 _CLASS_ROWS = 30  # on a terminal
@@ -51,7 +40,7 @@ def stats_content(report: StatsReport) -> ReportContent:
     size = format_size(report.size_bytes)
     number = len(report.payloads)
     payloads = ", ".join(
-        _PAYLOADS[payload][n != 1] if number == 1 else format_count(n, *_PAYLOADS[payload])
+        PAYLOADS[payload][n != 1] if number == 1 else format_count(n, *PAYLOADS[payload])
         for payload, n in report.payloads.items()
     )
     shards = format_count(len(report.shards), "shard")
@@ -73,7 +62,7 @@ def stats_content(report: StatsReport) -> ReportContent:
 
 
 def _tables(report: StatsReport) -> Iterator[ReportTable]:
-    yield _splits(report)
+    yield report.splits_table()
     for section, features in report.sections.items():
         yield _features(section, features)
         yield _numbers(features)
@@ -112,17 +101,6 @@ def _notes(report: StatsReport) -> Iterator[str]:
         yield f"{records} {are}: only sizes are shown. `recordsmith head` shows their contents"
 
 
-def _splits(report: StatsReport) -> ReportTable:
-    rows = []
-    for split, shards in report.splits.items():
-        sizes = [shard.size_bytes for shard in shards]
-        numbers = (sum(shard.record_count for shard in shards), len(shards))
-        shown = map(format_size, (sum(sizes), min(sizes), max(sizes)))
-        rows.append((split, *(f"{number:,}" for number in numbers), *shown))
-    heads = ("split", "records", "shards", "size", "smallest shard", "largest shard")
-    return ReportTable("", heads, rows, heads[1:], optional=heads[-2:])
-
-
 def _features(section: str, features: Mapping[str, FeatureStats]) -> ReportTable:
     rows = []
     for key, feature in features.items():
@@ -133,7 +111,7 @@ def _features(section: str, features: Mapping[str, FeatureStats]) -> ReportTable
         present = "all" if not feature.missing else f"{feature.present:,}"
         size = format_size(feature.value_bytes)
         rows.append((key, feature.kind, present, lengths, distinct or "0", size))
-    heads = (_SECTIONS[section], "kind", "records", "values", "distinct", "total size")
+    heads = (SECTIONS[section], "kind", "records", "values", "distinct", "total size")
     return ReportTable("", heads, rows, ("records", *heads[4:]), heads[-1:])
 
 
@@ -295,9 +273,7 @@ def _distinct(values: NumberStats | BytesStats) -> str:
 
 
 def _span(numbers: NumberStats) -> str:
-    """Return the range of whole numbers: "5", or "0 to 12"."""
-    low, high = numbers.min or 0, numbers.max or 0
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return span(int(numbers.min or 0), int(numbers.max or 0))
 
 
 def _number(value: float | None) -> str:

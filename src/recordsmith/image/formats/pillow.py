@@ -68,10 +68,6 @@ def read_by_pillow(data: bytes, noun: str = "image") -> Iterator[Image.Image]:
 
     Args:
         noun: what messages call the image, such as `mask`.
-
-    Raises:
-        CorruptDataError: unreadable-image: Pillow cannot identify the image, or fails within the
-            block.
     """
     from PIL import Image
 

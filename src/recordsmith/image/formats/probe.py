@@ -75,11 +75,7 @@ def read_image_header(data: bytes | memoryview) -> ImageHeader | None:
 
 
 def probe_image(data: bytes) -> ImageInfo:
-    """Read the format and size of an encoded image, and detect truncation.
-
-    Raises:
-        CorruptDataError: unreadable-image: `data` is not an image, or is truncated.
-    """
+    """Read the format and size of an encoded image, and detect truncation."""
     known = find_format(data)
     header = known.read_header(data)
     if known.has_end is None or header is None or not header.height or not header.width:
@@ -111,11 +107,7 @@ def is_image(file: BinaryIO) -> bool:
 
 
 def channel_count(data: bytes) -> int:
-    """How many channels the pixels of an image have; 3 for palettes.
-
-    Raises:
-        CorruptDataError: unreadable-image: the image is damaged or unsupported.
-    """
+    """How many channels the pixels of an image have; 3 for palettes."""
     with read_by_pillow(data) as image:
         return 3 if image.mode == "P" else len(image.getbands())
 

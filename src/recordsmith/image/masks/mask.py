@@ -69,11 +69,7 @@ class MaskInfo(NamedTuple):
 
 
 def probe_mask(data: bytes) -> MaskInfo:
-    """Read the header of an encoded mask.
-
-    Raises:
-        CorruptDataError: unreadable-image: `data` is not an image, or is truncated.
-    """
+    """Read the header of an encoded mask."""
     info = probe_image(data)
     if info.format == "jpeg":
         return MaskInfo(*info, "colour", is_lossy=True)
@@ -118,9 +114,6 @@ def decode_mask(data: BytesLike, row_count: int | None = None) -> MaskValues:
     Returns:
         A new uint8 array (uint16 for 16-bit masks), (height, width): palette indices, 0 and 1 for
         1-bit masks, otherwise unscaled grey levels.
-
-    Raises:
-        CorruptDataError: unreadable-image: the mask cannot be decoded, or stores colours.
     """
     encoded = bytes(data)
     if row_count is not None:
@@ -219,9 +212,6 @@ def store_mask(
 
     Returns:
         The mask, resized by nearest neighbour, so that no new class numbers appear.
-
-    Raises:
-        CorruptDataError: unreadable-image: the mask cannot be decoded, or stores colours.
     """
     values = decode_mask(data)
     dtype = str(values.dtype)

@@ -101,11 +101,6 @@ def store_image(data: bytes, options: ImageOptions) -> StoredImage:
 
     Returns:
         The image; `data` itself if it already has the requested form.
-
-    Raises:
-        CorruptDataError: unreadable-image: `data` is not an image, is damaged, or has more than
-            `max_pixels` pixels and would have to be decoded.
-        SourceError: the conversion would lose transparency or bits.
     """
     info = probe_image(data)
     upright = info.height, info.width

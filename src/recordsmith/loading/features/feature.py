@@ -76,9 +76,6 @@ class ValueFeature(Feature):
             columns: the columns of the records, by key; for a feature with `presence_of`, bool,
                 (batch,), by key.
             positions: int64, (batch,): the positions of the records in the dataset.
-
-        Raises:
-            CorruptDataError: a row does not match the feature; `record` is the row.
         """
 
 
@@ -120,7 +117,6 @@ class BatchRows:
     columns: the columns of the records, by key.
     random_numbers: the random numbers of the rows.
     allocate: allocates the arrays to fill.
-    threads: how many threads may decode one large image.
     fillings: of the pixel features that began before.
     failures: the errors of rows, which need not be filled.
     """
@@ -129,7 +125,6 @@ class BatchRows:
     columns: Mapping[str, Column]
     random_numbers: RandomNumbers
     allocate: Allocate
-    threads: int = 1
     fillings: dict[str, Filling] = field(default_factory=dict)
     failures: dict[int, Exception] = field(default_factory=dict)
 
@@ -143,11 +138,7 @@ class Filling(ABC):
 
     @abstractmethod
     def fill(self, row: int) -> None:
-        """Fill one row. Threads call it for different rows at the same time.
-
-        Raises:
-            CorruptDataError: the data of the row are damaged or do not match the feature.
-        """
+        """Fill one row. Threads call it for different rows at the same time."""
 
     @abstractmethod
     def example(self, row: int) -> dict[str, Any]:

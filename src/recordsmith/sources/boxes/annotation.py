@@ -11,13 +11,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import Kind
-from recordsmith.sources.files.paths import size_and_version
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Note, ignore_note
 from recordsmith.stores import Location
@@ -38,8 +37,8 @@ class AnnotatedObject(NamedTuple):
     where: in its file: "line 17".
     name: its class; None if it is unknown, which `fault` explains.
     corners: xmin, ymin, xmax, ymax in the units of the annotation; NaN for an invalid number.
-    outline: polygons, run lengths or a mask, see `rasterize`; "box" if it is the box; or a function
-        that returns one of these.
+    outline: polygons or run lengths, see `rasterize`; "box" if it is the box; or a function that
+        returns one of these.
     extra: the values of `BoxFormat.features`.
     fault: why it cannot be read at all.
     """
@@ -69,7 +68,6 @@ class AnnotatedImage(NamedTuple):
         the whole file is about the image.
     id: of the image, for `image/source_id`.
     split: its split, if the file has splits.
-    has_pixels: whether the file contains the image itself.
     """
 
     where: str = ""
@@ -79,7 +77,6 @@ class AnnotatedImage(NamedTuple):
     spans: array[int] | None = None
     id: Any = None
     split: str = ""
-    has_pixels: bool = False
 
 
 WHOLE_FILE = AnnotatedImage()
@@ -110,11 +107,6 @@ class AnnotationFile:
     class_names: dict[str, Any] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
-
-    @classmethod
-    def at(cls, location: Location, name: str, *, with_outlines: bool = False) -> Self:
-        """The file at a location, with its version."""
-        return cls(location, name, size_and_version(location)[1], with_outlines=with_outlines)
 
     @property
     def is_part(self) -> bool:
@@ -154,7 +146,6 @@ class BoxFormat:
     owns_suffixes: whether every file with one of these suffixes is of this format.
     has_outlines: whether objects can have masks.
     features: the features that it adds to those of all boxes, and their kinds.
-    pixels: returns the image that a file contains, and its name.
     without_outlines: shortens a part where outlines are not needed.
     """
 
@@ -169,42 +160,55 @@ class BoxFormat:
     owns_suffixes: bool = False
     has_outlines: bool = True
     features: Mapping[str, Kind] = field(default_factory=dict)
-    pixels: Callable[[Location, str], tuple[bytes, str]] | None = None
     without_outlines: Callable[[bytes], bytes] | None = None
 
 
-@dataclass(slots=True)
-class Annotation:
-    """What a listing keeps of the annotation of one image.
+FORMATS: dict[str, BoxFormat] = {}
+"""By name; each is registered with its source."""
 
-    place: the path of its file, relative to the root.
+
+@dataclass(slots=True)
+class Entry:
+    """One sample: an image, and what a listing keeps of its annotation.
+
+    image: its path, relative to the root; a name for the sample if the image is missing.
+    place: the path of the annotation file, relative to the root; empty without one.
+    annotated: without its objects.
     objects: as JSON, where NaN is null, if the listing has parsed them and they are small.
     file: if it is about several images.
+    notes: (what, where) for each note to make when it is read.
+    fault: why it cannot be read.
     """
 
-    place: str
-    version: int
-    image: AnnotatedImage = WHOLE_FILE
+    image: str
+    place: str = ""
+    version: int = 0
+    annotated: AnnotatedImage = WHOLE_FILE
     objects: bytes = b""
     file: AnnotationFile | None = None
+    notes: tuple[tuple[str, str], ...] = ()
+    fault: Fault | None = None
 
     def reference(self, box_format: BoxFormat, root: Location) -> dict[str, Any]:
         """The objects in JSON values, or their place in the file if they are large."""
-        spans, image_id = self.image.spans, self.image.id
-        size = self.image.size and list(self.image.size)
-        reference: dict[str, Any] = {"place": self.place}
-        if image_id is not None:
-            reference["id"] = image_id
-        if self.image.has_pixels:
-            reference["has_pixels"] = True
+        if self.fault is not None:
+            return {"fault": self.fault.to_json()}
+        reference: dict[str, Any] = {"notes": [*map(list, self.notes)]} if self.notes else {}
+        if not self.place:
+            return reference
+        reference["place"] = self.place
+        spans, size = self.annotated.spans, self.annotated.size
+        if self.annotated.id is not None:
+            reference["id"] = self.annotated.id
+        reference_size = {"size": size and list(size)}
         if self.objects:
-            return reference | {"size": size, "objects": msgspec.json.decode(self.objects)}
+            return reference | reference_size | {"objects": msgspec.json.decode(self.objects)}
         if self.file is None or spans is None:
             return reference
         if not root.contains(self.file.location):
             reference["file"] = str(self.file.location.absolute())
         triples = [*map(list, zip(spans[::3], spans[1::3], spans[2::3], strict=True))]
-        in_file = reference | {"size": size, "spans": triples}
+        in_file = reference | reference_size | {"spans": triples}
         if sum(stop - start for _, start, stop in triples) > MAX_VALUE_BYTES:
             return in_file
         shorten = None if self.file.with_outlines else box_format.without_outlines
@@ -215,26 +219,7 @@ class Annotation:
                 texts.append([line, (shorten(data) if shorten else data).decode()])
         except ValueError:  # not UTF-8, or changed since it was listed: the reader reports it
             return in_file
-        return reference | {"size": size, "texts": texts}
-
-
-@dataclass(slots=True)
-class Entry:
-    """One sample.
-
-    image: its path, relative to the root; a name for the sample if the image is missing.
-    notes: (what, where) for each note to make when it is read.
-    fault: why it cannot be read.
-    """
-
-    image: str
-    annotation: Annotation | None = None
-    notes: tuple[tuple[str, str], ...] = ()
-    fault: Fault | None = None
-
-
-FORMATS: dict[str, BoxFormat] = {}
-"""By name; each is registered with its source."""
+        return reference | reference_size | {"texts": texts}
 
 
 def to_float(text: object) -> float:

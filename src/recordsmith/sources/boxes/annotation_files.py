@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources.boxes.annotation import Annotation, AnnotationFile, Entry
+from recordsmith.sources.boxes.annotation import AnnotatedImage, AnnotationFile, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import AnnotatedImages, path_notes
@@ -25,7 +25,7 @@ from recordsmith.sources.files.file_index import (
 )
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
-from recordsmith.sources.files.paths import inside, is_file
+from recordsmith.sources.files.paths import inside, is_file, size_and_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
@@ -66,17 +66,15 @@ class AnnotationFiles(AnnotatedImages):
         """
         super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
         if annotations is None and is_file(self.root):
-            annotations, self.root = self.root, _dataset_folder(self.root)
-        self._annotations = annotations
+            annotations, folder = self.root, self.root.absolute().parent
+            self.root = folder.parent if folder.name.lower() == "annotations" else folder
+        named = annotations if isinstance(annotations, Mapping) else {"": annotations}
+        self._annotations = None if annotations is None else named
         self._images = None if images is None else _path_of_images(self.root, images)
 
     def describe(self) -> Mapping[str, Any]:
-        files = self._annotations
-        named: Any = None
-        if isinstance(files, Mapping):
-            named = {split: self._located(path)[1] for split, path in files.items()}
-        elif files is not None:
-            named = self._located(files)[1]
+        files = {split: self._located(path)[1] for split, path in (self._annotations or {}).items()}
+        named = files.get("", files) if files else None
         return {**super().describe(), "annotations": named, "images": self._images}
 
     @classmethod
@@ -86,12 +84,12 @@ class AnnotationFiles(AnnotatedImages):
             files = tuple(paths)
             yield LayoutCandidate(cls.box_format.name, what, Confidence.ANNOTATED, files=files)
 
-    def _find(self, index: FileIndex) -> dict[str, str]:
-        """The annotation file of each split; a single one has the split ""."""
+    def _find(self, index: FileIndex) -> Sequence[str]:
+        """The annotation files to read."""
         paths = [path for path in index.paths if self._matches(index, path)]
         if not paths:
             raise no_files(index.root, self.box_format.expected, index)
-        return group_by_split(paths)
+        return paths
 
     def _matches(self, index: FileIndex, path: str) -> bool:
         """Whether a file has the suffix of the format and begins like it."""
@@ -101,17 +99,17 @@ class AnnotationFiles(AnnotatedImages):
         )
 
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
-        """The annotation file of each split."""
+        """The annotation file of each split; a single one may have the split ""."""
         if self._annotations is None:
-            paths = self._find(index)
+            paths = _group_by_split(self._find(index))
             places = {split: (index.root / path, path) for split, path in paths.items()}
         else:
-            given = self._annotations
-            named = given if isinstance(given, Mapping) else {"": given}
-            places = {split: self._located(path) for split, path in named.items()}
+            places = {split: self._located(path) for split, path in self._annotations.items()}
         with_outlines = self._masks is not None
         return {
-            split: AnnotationFile.at(*place, with_outlines=with_outlines)
+            split: AnnotationFile(
+                *place, size_and_version(place[0])[1], with_outlines=with_outlines
+            )
             for split, place in places.items()
         }
 
@@ -121,104 +119,85 @@ class AnnotationFiles(AnnotatedImages):
         if not is_file(file):
             below = inside(self.root, str(place))
             file = below if below is not None and is_file(below) else file
-        return file, path_inside(self.root, file) or file.name
+        return file, _path_inside(self.root, file) or file.name
 
-    def _parse(self, files: Mapping[str, AnnotationFile]) -> dict[str, list[Annotation]]:
+    def _parse(self, files: Mapping[str, AnnotationFile]) -> dict[str, list[Entry]]:
         """The images of each file by split; those of a single file may have splits in it."""
-        images: dict[str, list[Annotation]] = {}
+        entries: dict[str, list[Entry]] = {}
         for split, file in files.items():
-            images[split] = []
-            for image in self.box_format.parse(file):
-                content = b""
-                if image.spans is None:  # its objects have no place of their own
-                    content = msgspec.json.encode(image.objects)
-                    image = image._replace(objects=())  # noqa: PLW2901 - kept as JSON
-                images[split].append(Annotation(file.name, file.version, image, content, file))
+            entries[split] = [_entry(image, file) for image in self.box_format.parse(file)]
         if len(files) == 1:
-            ((split, listed),) = images.items()
-            if listed and all(annotation.image.split for annotation in listed):
-                images = {}
-                for annotation in listed:
-                    images.setdefault(annotation.image.split.lower(), []).append(annotation)
-                images = {split: images[split] for split in sorted(images)}
-        return images
+            ((split, listed),) = entries.items()
+            if listed and all(entry.annotated.split for entry in listed):
+                entries = {}
+                for entry in sorted(listed, key=lambda entry: entry.annotated.split.lower()):
+                    entries.setdefault(entry.annotated.split.lower(), []).append(entry)
+        return entries
 
     def _find_images(
-        self,
-        index: FileIndex,
-        images: Mapping[str, list[Annotation]],
-        files: Mapping[str, AnnotationFile],
-        mask_folders: Collection[str] = (),
+        self, index: FileIndex, listed: Mapping[str, list[Entry]], files: Iterable[AnnotationFile]
     ) -> tuple[dict[str, Entry], dict[str, str], list[str]]:
         """The entries of all images, the split of each, and notices on what is left out."""
         entries: dict[str, Entry] = {}
         splits: dict[str, str] = {}
-        first: dict[str, str] = {}  # the file that lists an image first
         folders: dict[tuple[str, str], list[str]] = {}
-        for split, listed in images.items():
-            listed.reverse()
-            while listed:  # what is found takes the place of what is listed
-                annotation = listed.pop()
-                file, where = annotation.place, annotation.image.where
+        for split, unplaced in listed.items():
+            unplaced.reverse()
+            while unplaced:  # what is found takes the place of what is listed
+                entry = unplaced.pop()
+                file, where = entry.place, entry.annotated.where
                 if (file, split) not in folders:
                     own = None if self._images is None else [self._images]
                     folders[file, split] = own or _image_folders(index, file, split)
-                entry = _make_entry(index, folders[file, split], annotation)
+                _place(index, folders[file, split], entry)
                 name = entry.image
                 if name in entries:
-                    problem = f"{where}: {name} is already listed in {first[name]}"
+                    problem = f"{where}: {name} is already listed in {entries[name].place}"
                     entry = dataclasses.replace(entry, fault=Fault(problem, file))
                     name = f"{file}/{where.rpartition(' ')[2]}"
                 if name in entries:  # ids may be missing or repeated
                     name = f"{name} ({len(entries)})"
                 entries[name], splits[name] = entry, split
-                first.setdefault(name, file)
         if not entries:
-            names = join_names(file.name for file in files.values())
+            names = join_names(file.name for file in files)
             raise SourceError(f"no images to pack: {names} list no images", path=self.root)
         used = {entry.image for entry in entries.values()}
-        left = [
-            path
-            for path in index.paths
-            if has_image_name(path)
-            and path not in used
-            and posixpath.dirname(path) not in mask_folders
-        ]
+        left = [path for path in index.paths if has_image_name(path) and path not in used]
         what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
-        notices = count_notice(left, "image", what, check=check)
-        notices += count_notice(index.hidden, "hidden file", "skipped")
-        return entries, splits, notices
+        return entries, splits, count_notice(left, "image", what, check=check)
 
 
-def _dataset_folder(document: Location) -> Location:
-    """The folder of the dataset that an annotation file belongs to."""
-    folder = document.absolute().parent
-    return folder.parent if folder.name.lower() == "annotations" else folder
+def _entry(image: AnnotatedImage, file: AnnotationFile) -> Entry:
+    """What is kept of an image, whose file is not looked for yet."""
+    content = b""
+    if image.spans is None:  # its objects have no place of their own
+        content = msgspec.json.encode(image.objects)
+        image = image._replace(objects=())
+    return Entry("", file.name, file.version, image, content, file)
 
 
 def _path_of_images(root: Location, images: PlaceLike) -> str:
     """The folder of images, relative to the root."""
     for folder in (as_folder(images), inside(root, str(images))):
         if folder is not None and folder.is_folder():
-            path = path_inside(root, folder)
+            path = _path_inside(root, folder)
             if path is not None:
                 return path
     raise OptionError(option="images", value=str(images), expected=f"a folder inside {root}")
 
 
-def path_inside(root: Location, place: Location) -> str | None:
+def _path_inside(root: Location, place: Location) -> str | None:
     """The path of a file or folder relative to the root, which also links may lead to."""
     if not root.contains(place):
         return None
     return place.identity[len(root.identity) :].lstrip("/")
 
 
-def group_by_split(paths: Sequence[str]) -> dict[str, str]:
+def _group_by_split(paths: Sequence[str]) -> dict[str, str]:
     """The split of each file, by its name; a single one may have the split ""."""
     if len(paths) == 1:
         words = _split_words(paths[0])
         return {words[0] if len(words) == 1 else "": paths[0]}
-    words_of: Callable[[str], list[str]]
     for words_of in (_split_words, _split_words_with_years):
         splits = {tuple(words_of(path)): path for path in paths}
         if len(splits) == len(paths) and all(len(words) == 1 for words in splits):
@@ -254,25 +233,24 @@ def _image_folders(index: FileIndex, file: str, split: str) -> list[str]:
         last = posixpath.basename(folder).lower()
         if folder == own:
             return 0, folder
-        if last in words:
-            return 1, folder
-        return (2 if last in _IMAGE_FOLDERS else 3), folder
+        return (1 if last in words else 2 if last in _IMAGE_FOLDERS else 3), folder
 
     near = {own, posixpath.dirname(own), ""}
     likely = [folder for folder in {*folders, *above, *near} if rank(folder)[0] < 3]
     return list(dict.fromkeys([*sorted(likely, key=rank), *sorted(near)]))
 
 
-def _make_entry(index: FileIndex, folders: list[str], annotation: Annotation) -> Entry:
-    """The entry of an image; `folders` are where to look for it, best first."""
-    file, image = annotation.place, annotation.image
+def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
+    """Find the image of an entry; `folders` are where to look for it, best first."""
+    file, image = entry.place, entry.annotated
     name = image.file_name
     found = index.find_image(name, folders, file) if name else []
     if isinstance(found, Found) and has_image_name(found.path):
-        if found.change == FOUND_WITH_SUFFIX and not has_image_name(name):
-            found = Found(found.path)  # names without suffixes are usual
-        annotation.image = image._replace(file_name="", where="")
-        return Entry(found.path, annotation, path_notes(found, name, f"{file}, {image.where}"))
+        entry.image = found.path
+        entry.annotated = image._replace(file_name="", where="")
+        if found.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or names have no suffixes
+            entry.notes = path_notes(found, name, f"{file}, {image.where}")
+        return
     problem = not_found(found, name, join_names(folder or "." for folder in folders))
-    fault = Fault(f"{image.where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)
-    return Entry(f"{file}/{image.where.rpartition(' ')[2]}", fault=fault)
+    entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
+    entry.fault = Fault(f"{image.where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)

@@ -9,29 +9,18 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from recordsmith.errors import RecordsmithError, SourceError
-from recordsmith.sources.boxes.annotation import (
-    MAX_VALUE_BYTES,
-    Annotation,
-    AnnotationFile,
-    Entry,
-)
-from recordsmith.sources.boxes.source import (
-    AnnotatedImages,
-    ListedImages,
-    path_notes,
-    strength,
-)
+from recordsmith.sources.boxes.annotation import MAX_VALUE_BYTES, AnnotationFile, Entry
+from recordsmith.sources.boxes.source import AnnotatedImages, ListedImages, path_notes, strength
 from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
-from recordsmith.sources.files.name_files import Lines, read_lines
+from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
@@ -43,7 +32,6 @@ _ANNOTATION_FOLDERS = frozenset(
 _IMAGE_FOLDERS = ("jpegimages", "images", "image", "imgs", "img", "pictures", "photos")
 _MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
 _ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)
-_CLASS_MARKS = ("-1", "0", "1", "-0")  # after a name in a list of one class
 _OTHER_NAME = "annotations name another image than their file name does"
 
 
@@ -58,28 +46,61 @@ class ImageAnnotationFiles(AnnotatedImages):
             yield LayoutCandidate(cls.box_format.name, what, confidence)
 
     def _list_images(self, index: FileIndex) -> ListedImages:
-        found = _Annotations(self, index)
-        if lists := _read_lists(index, found.layout):
-            entries, splits, notices = _with_lists(index, found, lists)
+        suffix = self.box_format.suffix
+        layout = _Layout(index, suffix)
+        entries: dict[str, Entry] = {}
+        class_names: set[str] = set()
+        foreign: list[str] = []
+        stems = {stem_of(path) for path in layout.documents}
+        for document in layout.documents:
+            entry = self._read(index, document, class_names)
+            if entry is None:
+                foreign.append(document)
+                continue
+            if entry.fault is None:
+                _find_image(index, layout, entry, stems, suffix)
+            _add(entries, entry)
+        splits = splits_by_folder(entries)
+        if lists := _find_lists(index, layout.base):
+            entries, splits, notices = _with_lists(index, layout, entries, lists)
         else:
-            entries, splits = found.entries, splits_by_folder(found.entries)
             used = {entry.image for entry in entries.values()}
-            left = [path for path in found.layout.image_paths if path not in used]
+            left = [path for path in layout.image_paths if path not in used]
             what, check = "without an annotation file skipped", Check.IMAGE_WITHOUT_ANNOTATION
             notices = count_notice(left, "image", what, check=check)
         if not entries:
             raise no_files(index.root, self.box_format.expected, index)
-        kind = self.box_format.suffix[1:].upper()
-        notices += [
-            *count_notice(found.foreign, f"other {kind} file", "skipped"),
-            *count_notice(found.layout.masks, "segmentation mask", "skipped"),
-            *count_notice(index.hidden, "hidden file", "skipped"),
-        ]
-        classes = self._classes(index, found.class_names)
-        return ListedImages(entries, splits, classes, notices)
+        notices += count_notice(foreign, f"other {suffix[1:].upper()} file", "skipped")
+        notices += count_notice(layout.masks, "segmentation mask", "skipped")
+        return ListedImages(entries, splits, self._classes(index, class_names), notices)
 
     def _classes(self, index: FileIndex, names: set[str]) -> Classes:
         return make_classes(names, self._label_map)
+
+    def _read(self, index: FileIndex, document: str, class_names: set[str]) -> Entry | None:
+        """The entry of an annotation file, whose image is not known; None for other files."""
+        notes: list[tuple[str, str]] = []
+        location, version = index.root / document, index.version_of(document)
+        file = AnnotationFile(location, document, version, note=lambda *note: notes.append(note))
+        try:
+            image = next(iter(self.box_format.parse(file)), None)
+        except RecordsmithError as error:
+            fault = Fault(str(error))
+            if isinstance(error, SourceError):
+                fault = Fault(error.problem, error.path, error.line, error.remedy)
+            return Entry(document, document, version, fault=fault)
+        if image is None:
+            return None
+        class_names.update(
+            item.name for item in image.objects if item.name and "\n" not in item.name
+        )
+        try:
+            content = msgspec.json.encode(image.objects)
+        except ValueError:  # text with surrogates
+            content = b""
+        content = content if len(content) <= MAX_VALUE_BYTES else b""
+        image = image._replace(objects=())
+        return Entry(document, document, version, image, content, notes=tuple(notes))
 
 
 class _Layout:
@@ -101,10 +122,9 @@ class _Layout:
         self.images = f"{self.base}{images[0]}/" if has_own else self.base
         self.documents = [path for path in documents if path.startswith(self.annotations)]
         pixels = [path for path in inside if has_image_name(path)]
-        self.masks = [path for path in pixels if _is_mask(path)]
-        self.image_paths = [
-            path for path in pixels if path.startswith(self.images) and not _is_mask(path)
-        ]
+        self.masks = [p for p in pixels if not _MASK_FOLDERS.isdisjoint(p.lower().split("/"))]
+        masks = {*self.masks}
+        self.image_paths = [p for p in pixels if p.startswith(self.images) and p not in masks]
 
     def folders_for(self, document: str) -> list[str]:
         """Where to look for the image of an annotation file, best first."""
@@ -130,149 +150,88 @@ def _base(index: FileIndex) -> str:
     return bases.pop() if len(bases) == 1 else ""
 
 
-def _is_mask(path: str) -> bool:
-    return not _MASK_FOLDERS.isdisjoint(path.lower().split("/"))
+def _find_image(
+    index: FileIndex, layout: _Layout, entry: Entry, stems: set[str], suffix: str
+) -> None:
+    """Find the image by the name in the annotation, else by the name of the annotation file.
 
-
-class _Annotations:
-    """The samples and class names of all annotation files, which are read.
-
-    entries: by sample name: the path of its image, or of its annotation file if the image is
-        missing.
-    foreign: files of another type.
+    `stems` are those of all annotation files: an image with a file of its own is not meant.
     """
-
-    def __init__(self, source: AnnotatedImages, index: FileIndex) -> None:
-        self._format = source.box_format
-        self._index = index
-        self.layout = _Layout(index, self._format.suffix)
-        self.entries: dict[str, Entry] = {}
-        self.class_names: set[str] = set()
-        self.foreign: list[str] = []
-        self._stems = {stem_of(path) for path in self.layout.documents}
-        for document in self.layout.documents:
-            self._add(document)
-
-    def _add(self, document: str) -> None:
-        notes: list[tuple[str, str]] = []
-        location, version = self._index.root / document, self._index.version_of(document)
-        file = AnnotationFile(location, document, version, note=lambda *note: notes.append(note))
-        try:
-            images = [*self._format.parse(file)]
-        except RecordsmithError as error:
-            fault = Fault(str(error))
-            if isinstance(error, SourceError):
-                fault = Fault(error.problem, error.path, error.line, error.remedy)
-            self.entries[document] = Entry(document, Annotation(document, version), fault=fault)
-            return
-        if not images:
-            self.foreign.append(document)
-            return
-        image = images[0]
-        names = {item.name for item in image.objects if item.name and "\n" not in item.name}
-        self.class_names |= names
-        try:
-            content = msgspec.json.encode(image.objects)
-        except ValueError:  # text with surrogates
-            content = b""
-        content = content if len(content) <= MAX_VALUE_BYTES else b""
-        kept = image._replace(objects=(), file_name="", has_pixels=False)
-        annotation = Annotation(document, version, kept, content)
-        entry = self._entry(annotation, image.file_name)
-        if entry.fault is not None and image.has_pixels:
-            entry.fault, annotation.image = None, kept._replace(has_pixels=True)
-        entry.notes += tuple(notes)
-        if entry.fault is not None or entry.image == document:
-            self.entries[document] = entry
-            return
-        earlier = self.entries.setdefault(entry.image, entry)
-        if earlier is not entry:
-            if stem_of(document) == stem_of(entry.image):  # the better match
-                self.entries[entry.image], earlier, entry = entry, entry, earlier
-            assert entry.annotation is not None
-            assert earlier.annotation is not None
-            path, other = entry.annotation.place, earlier.annotation.place
-            fault = Fault(f"image {entry.image} already has the annotations {other}", path)
-            self.entries[path] = Entry(path, entry.annotation, fault=fault)
-
-    def _entry(self, annotation: Annotation, filename: str) -> Entry:
-        """Find the image by the name in the annotation, else by the name of the annotation file."""
-        document = annotation.place
-        folders = self.layout.folders_for(document)
-        stem = stem_of(document)
-        named = self._index.find_image(filename, folders, document) if filename else []
-        if isinstance(named, Found) and not self._is_image(named.path):
-            named = []
-        is_own = isinstance(named, Found) and stem_of(named.path) == stem
-        own: Found | list[str] = []
-        if not isinstance(named, Found) or (not is_own and stem_of(named.path) in self._stems):
-            own = self._index.find_image(stem, folders, document)
-        if isinstance(own, Found) and self._is_image(own.path):
-            other = own._replace(change=_OTHER_NAME if filename else None)
-            return Entry(own.path, annotation, path_notes(other, filename, document))
-        if isinstance(named, Found):
-            notes = path_notes(named, filename, document)
-            if not is_own:
-                notes += path_notes(named._replace(change=_OTHER_NAME), filename, document)
-            return Entry(named.path, annotation, notes)
+    document, filename = entry.place, entry.annotated.file_name
+    entry.annotated = entry.annotated._replace(file_name="")
+    folders, stem = layout.folders_for(document), stem_of(document)
+    named = index.find_image(filename, folders, document) if filename else []
+    if isinstance(named, Found) and named.path.lower().endswith(suffix):
+        named = []
+    is_own = isinstance(named, Found) and stem_of(named.path) == stem
+    own: Found | list[str] = []
+    if not isinstance(named, Found) or (not is_own and stem_of(named.path) in stems):
+        own = index.find_image(stem, folders, document)
+    if isinstance(own, Found) and not own.path.lower().endswith(suffix):
+        found, changes = own, [_OTHER_NAME] if filename else []
+    elif isinstance(named, Found):
+        found, changes = named, [named.change, None if is_own else _OTHER_NAME]
+    else:
         problem = not_found(named or own, filename or stem)
-        fault = Fault(problem, document, check=Check.ANNOTATION_WITHOUT_IMAGE)
-        return Entry(document, annotation, fault=fault)
-
-    def _is_image(self, path: str) -> bool:
-        return not path.lower().endswith(self._format.suffix)
-
-
-class _List(NamedTuple):
-    """A list in ImageSets: its split, its path, and (line, name) of each image."""
-
-    split: str
-    path: str
-    names: Lines
+        entry.fault = Fault(problem, document, check=Check.ANNOTATION_WITHOUT_IMAGE)
+        return
+    entry.image = found.path
+    for change in changes:
+        entry.notes += path_notes(found._replace(change=change), filename, document)
 
 
-def _read_lists(index: FileIndex, layout: _Layout) -> list[_List]:
+def _add(entries: dict[str, Entry], entry: Entry) -> None:
+    """Add an entry; a second one for an image is a fault."""
+    if entry.fault is not None:
+        entries[entry.place] = entry
+        return
+    earlier = entries.setdefault(entry.image, entry)
+    if earlier is not entry:
+        if stem_of(entry.place) == stem_of(entry.image):  # the better match
+            entries[entry.image], earlier, entry = entry, entry, earlier
+        problem = f"image {entry.image} already has the annotations {earlier.place}"
+        entry.image, entry.fault = entry.place, Fault(problem, entry.place)
+        entries[entry.place] = entry
+
+
+def _find_lists(index: FileIndex, base: str) -> dict[str, str]:
     """The lists of splits, without those of one class (aeroplane_train.txt)."""
     for folder in ("imagesets/main", "imagesets"):
-        known = layout.base.lower() + folder
+        known = base.lower() + folder
         paths = (path for path in index.paths if posixpath.dirname(path).lower() == known)
         if lists := split_lists(paths):
-            return [_List(split, p, read_lines(index.root / p)) for split, p in lists.items()]
-    return []
+            return lists
+    return {}
 
 
 def _with_lists(
-    index: FileIndex, found: _Annotations, lists: list[_List]
+    index: FileIndex, layout: _Layout, found: Mapping[str, Entry], lists: Mapping[str, str]
 ) -> tuple[dict[str, Entry], dict[str, str], list[str]]:
     """The entries in the lists, the split of each, and notices."""
     by_stem: dict[str, str] = {}
-    for name, entry in found.entries.items():
-        document = entry.annotation.place if entry.annotation else name
-        by_stem.setdefault(stem_of(document), name)
+    for name, entry in found.items():
+        by_stem.setdefault(stem_of(entry.place), name)
         by_stem.setdefault(stem_of(name), name)
     entries: dict[str, Entry] = {}
     splits: dict[str, str] = {}
     twice: list[str] = []
     bare: list[str] = []
-    folders = [found.layout.images.rstrip("/"), found.layout.base.rstrip("/")]
-    for listed in lists:
-        for line, text in listed.names:
-            plain = _without_class_mark(text)
-            known = by_stem.get(posixpath.basename(text)) or by_stem.get(stem_of(text))
-            known = known or by_stem.get(plain)
-            if known is None:
-                entry = _unannotated(index, folders, listed, line, plain)
-            else:
-                entry = found.entries[known]
+    folders = [layout.images.rstrip("/"), layout.base.rstrip("/")]
+    for split, path in lists.items():
+        for line, text in read_lines(index.root / path):
+            first = text.split(maxsplit=1)[0]  # lists of one class have -1, 0 or 1 behind it
+            stems = (posixpath.basename(text), stem_of(text), first)
+            known = next((by_stem[stem] for stem in stems if stem in by_stem), None)
+            entry = found[known] if known else _unannotated(index, folders, text, path, line)
             name = known or entry.image
             if name in entries:
-                if splits[name] != listed.split:
-                    twice.append(f"{name} in {splits[name]} and {listed.split}")
+                if splits[name] != split:
+                    twice.append(f"{name} in {splits[name]} and {split}")
                 continue
-            if entry.annotation is None and entry.fault is None:
+            if not entry.place and entry.fault is None:
                 bare.append(name)
-            entries[name], splits[name] = entry, listed.split
-    left = sorted({*found.entries, *found.layout.image_paths} - entries.keys())
+            entries[name], splits[name] = entry, split
+    left = sorted({*found, *layout.image_paths} - entries.keys())
     what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
     notices = [
         *count_notice(twice, "image", "in two splits packed in the first"),
@@ -282,22 +241,10 @@ def _with_lists(
     return entries, splits, notices
 
 
-def _without_class_mark(text: str) -> str:
-    """A line of a list of one class, without the -1, 0 or 1 after the name."""
-    for mark in _CLASS_MARKS:
-        name = text.removesuffix(mark)
-        if name != text and name[-1:].isspace():
-            return name.rstrip()
-    return text
-
-
-def _unannotated(
-    index: FileIndex, folders: list[str], listed: _List, line: int, name: str
-) -> Entry:
+def _unannotated(index: FileIndex, folders: list[str], name: str, path: str, line: int) -> Entry:
     """The entry of a listed image without an annotation file."""
-    found = index.find_image(name, folders, listed.path)
+    found = index.find_image(name, folders, path)
     if isinstance(found, Found) and has_image_name(found.path):
         return Entry(found.path)
-    path = posixpath.join(folders[0], name)
-    fault = Fault(not_found(found, name), listed.path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
-    return Entry(path, fault=fault)
+    fault = Fault(not_found(found, name), path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
+    return Entry(posixpath.join(folders[0], name), fault=fault)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.errors import SourceError, located
+from recordsmith.errors import SourceError
 from recordsmith.example import Kind
 from recordsmith.example.keys import (
     HEIGHT,
@@ -23,7 +23,6 @@ from recordsmith.example.keys import (
 )
 from recordsmith.image import (
     apply_orientation,
-    decode_image,
     encode_mask,
     inverse_orientation,
     resize_nearest,
@@ -46,8 +45,8 @@ from recordsmith.sources.boxes.placing import (
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.files.images import image_features, read_image
-from recordsmith.sources.files.paths import inside, referenced
+from recordsmith.sources.files.images import read_image
+from recordsmith.sources.files.paths import referenced
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note, unlisted_error
@@ -74,7 +73,6 @@ class AnnotatedReader(StoredReader):
     origin: where the classes are from, for messages.
     contexts: (file, `AnnotationFile.context`) of each file; "" for all others.
     features: those of the format that are read.
-    mask_folders: (file, folder of PNG files) of files whose outlines are the segments of images.
     is_upright: whether relative boxes are relative to the upright image.
     """
 
@@ -86,7 +84,6 @@ class AnnotatedReader(StoredReader):
     object_masks: Masks | None = None
     contexts: tuple[tuple[str, Any], ...] = ()
     features: tuple[str, ...] = ()
-    mask_folders: tuple[tuple[str, str], ...] = ()
     is_upright: bool = False
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
@@ -98,7 +95,7 @@ class AnnotatedReader(StoredReader):
             raise Fault.from_json(reference["fault"]).error()
         for what, where in reference.get("notes", ()):
             note(what, where)
-        features = self._read_image(sample.name, reference)
+        features = read_image(self.root / sample.name, sample.name)
         source_id = reference.get("id", posixpath.basename(sample.name))
         features[SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
         reader = BoxReader(features, self.boxes, note)
@@ -131,14 +128,6 @@ class AnnotatedReader(StoredReader):
     @cached_property
     def _classes(self) -> Classes:
         return Classes(dict(self.labels), self.origin)
-
-    def _read_image(self, name: str, reference: Mapping[str, Any]) -> dict[str, Any]:
-        location, pixels = self.root / name, FORMATS[self.format].pixels
-        if "has_pixels" not in reference or pixels is None:
-            return read_image(location, name)
-        data, path = pixels(location, name)
-        with located(location):
-            return image_features(data, path)
 
     def _read_objects(
         self, reference: Mapping[str, Any], note: Note
@@ -199,14 +188,13 @@ class AnnotatedReader(StoredReader):
                 f"{place}: the size {width}x{height} is too large for masks; expected at most "
                 f"{MAX_MASK_PIXELS:,} pixels"
             )
-        segments = _Segments(self.root, dict(self.mask_folders).get(place))
         kept: list[PlacedBox] = []
         encoded: list[bytes] = []  # one mask at a time is held as pixels
         is_deep = max((label for _, label in self.labels), default=0) > 255
         whole = ClassMask(height, width, is_deep=is_deep)
         for item in placed:
             try:
-                drawn = rasterize(_outline(item.source, frame, canvas, segments), *canvas)
+                drawn = rasterize(_outline(item.source, frame, canvas), *canvas)
             except RegionError as error:
                 where = item.source.place_in(place)
                 if self.boxes != "clip":
@@ -229,36 +217,12 @@ class AnnotatedReader(StoredReader):
         return kept, {MASK: encode_mask(whole.draw()), MASK_FORMAT: "png"}
 
 
-class _Segments:
-    """The masks of segments, whose numbers an image has as red + 256 green + 65536 blue."""
-
-    def __init__(self, root: Location, folder: str | None) -> None:
-        self._folder = None if folder is None else root / folder
-        self._numbers: dict[str, Any] = {}
-
-    def mask(self, file_name: Any, number: Any) -> Any:
-        """The mask of a segment in an image of the folder."""
-        known = isinstance(file_name, str) and self._folder is not None
-        location = inside(self._folder, file_name) if known and self._folder else None
-        if location is None:
-            raise SourceError(f"invalid file_name {file_name!r:.60} of segments")
-        if file_name not in self._numbers:
-            with located(location):
-                pixels = decode_image(location.read()).astype(np.int32)
-            self._numbers[file_name] = pixels @ np.array([1, 1 << 8, 1 << 16], np.int32)
-        return self._numbers[file_name] == number
-
-
-def _outline(
-    item: AnnotatedObject, frame: Frame, canvas: tuple[int, int], segments: _Segments
-) -> Any:
+def _outline(item: AnnotatedObject, frame: Frame, canvas: tuple[int, int]) -> Any:
     """The outline of an object as `rasterize` takes it."""
     outline = item.outline() if callable(item.outline) else item.outline
     if isinstance(outline, str):
         xmin, ymin, xmax, ymax = item.corners
         return [[xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]]
-    if isinstance(outline, dict) and "segment" in outline:
-        return segments.mask(outline.get("file_name"), outline["segment"])
     if frame.is_relative and isinstance(outline, list):
         scale = np.array(canvas[::-1])
         return [(np.reshape(polygon, (-1, 2)) * scale).ravel() for polygon in outline]

@@ -6,6 +6,7 @@ reports it like any other bad sample.
 
 from __future__ import annotations
 
+import posixpath
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,22 +15,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.sources.boxes.annotation import FORMATS, BoxFormat, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy, check_policy
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.file_index import FileIndex, Found
-from recordsmith.sources.files.file_tree import FileTree, TreeSource
+from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
+from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.numbered import SampleTable
+from recordsmith.sources.problems import count_notice
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
-from recordsmith.stores import PlaceLike, as_location, as_place
+from recordsmith.stores import Location, PlaceLike, as_location, as_place
 
 MAX_OPENED = 20
 """How many files of each suffix the detector opens."""
+
+_MAX_COMPARED = 10_000
 
 SOURCES: dict[str, type[AnnotatedImages]] = {}
 """The sources by the names of their formats."""
@@ -41,7 +46,7 @@ class ListedImages:
 
     entries: by sample name.
     splits: by sample name, for the samples that have one.
-    contexts, features, mask_folders, is_upright: as in `AnnotatedReader`.
+    contexts, features, is_upright: as in `AnnotatedReader`.
     """
 
     entries: Mapping[str, Entry]
@@ -50,7 +55,6 @@ class ListedImages:
     notices: list[str]
     contexts: Mapping[str, Any] = field(default_factory=dict)
     features: Sequence[str] | None = None
-    mask_folders: Mapping[str, str] = field(default_factory=dict)
     is_upright: bool = False
 
 
@@ -90,14 +94,10 @@ class AnnotatedImages(TreeSource):
         self._label_map = None if label_map is None else as_location(label_map)
         self._policy = check_policy(boxes)
         self._masks = object_masks
-        if object_masks is not None and not self.box_format.has_outlines:
-            raise OptionError(
-                option="object_masks", value=object_masks, expected="None: it has no outlines"
-            )
-        if object_masks not in (None, "instance", "class"):
-            raise OptionError(
-                option="object_masks", value=object_masks, expected="'instance', 'class' or None"
-            )
+        known = (None, "instance", "class") if self.box_format.has_outlines else (None,)
+        if object_masks not in known:
+            expected = "'instance', 'class' or None" if len(known) > 1 else "None: no outlines"
+            raise OptionError(option="object_masks", value=object_masks, expected=expected)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.root)!r})"
@@ -115,7 +115,6 @@ class AnnotatedImages(TreeSource):
         """Find annotation files and their images, sorted by path."""
         index = FileIndex(self._take_tree(self.root))
         listed = self._list_images(index)
-        features = self.box_format.features if listed.features is None else listed.features
         reader = AnnotatedReader(
             self.root,
             self.box_format.name,
@@ -124,11 +123,38 @@ class AnnotatedImages(TreeSource):
             self._policy,
             self._masks,
             tuple(listed.contexts.items()),
-            tuple(features),
-            tuple(listed.mask_folders.items()),
+            tuple(self.box_format.features if listed.features is None else listed.features),
             listed.is_upright,
         )
-        return self._make_listing(index, listed, reader)
+        entries, splits = listed.entries, listed.splits
+        names = sorted(entries)
+        names_of_splits = sort_splits(filter(None, splits.values()))
+        only = only_split(names_of_splits[:1], index.root)
+        if len(names_of_splits) < 2:
+            splits, names_of_splits = {}, ()
+        numbers = {split: number for number, split in enumerate(names_of_splits)}
+        of_split = np.array([numbers.get(splits.get(name, ""), -1) for name in names], np.int32)
+        sizes, versions = np.empty(len(names), np.int64), np.empty(len(names), np.int64)
+        for number, name in enumerate(names):
+            sizes[number], image = index.size_and_version(entries[name].image)
+            versions[number] = common_version((image, entries[name].version))
+        samples = SampleTable(
+            names,
+            sizes,
+            splits=(names_of_splits, of_split) if splits else None,
+            version=versions,
+            references=lambda number: entries[names[number]].reference(self.box_format, self.root),
+        )
+        hidden = count_notice(index.hidden, "hidden file", "skipped")
+        return Listing(
+            samples,
+            reader,
+            listed.classes.names(),
+            (*listed.notices, *hidden),
+            names_of_splits,
+            only,
+            has_label_map=True,
+        )
 
     @classmethod
     @abstractmethod
@@ -145,56 +171,11 @@ class AnnotatedImages(TreeSource):
         paths = islice(tree.files(cls.box_format.suffix), MAX_OPENED)
         return [path for path in paths if cls.box_format.matches(tree.head(path))]
 
-    def _make_listing(
-        self, index: FileIndex, listed: ListedImages, reader: AnnotatedReader
-    ) -> Listing:
-        entries, splits = listed.entries, listed.splits
-        names = sorted(entries)
-        names_of_splits = sort_splits(filter(None, splits.values()))
-        only = only_split(names_of_splits[:1], index.root)
-        if len(names_of_splits) < 2:
-            splits, names_of_splits = {}, ()
-        numbers = {split: number for number, split in enumerate(names_of_splits)}
-        of_split = np.array([numbers.get(splits.get(name, ""), -1) for name in names], np.int32)
-        sizes, versions = np.empty(len(names), np.int64), np.empty(len(names), np.int64)
-        for number, name in enumerate(names):
-            entry = entries[name]
-            sizes[number], image = index.size_and_version(entry.image)
-            annotation = 0 if entry.annotation is None else entry.annotation.version
-            versions[number] = common_version((image, annotation))
-
-        def reference(number: int) -> Mapping[str, Any]:
-            entry = entries[names[number]]
-            if entry.fault is not None:
-                return {"fault": entry.fault.to_json()}
-            annotation = entry.annotation
-            found = {} if annotation is None else annotation.reference(self.box_format, self.root)
-            notes = [*map(list, entry.notes), *found.get("notes", ())]
-            return {**found, "notes": notes} if notes else found
-
-        samples = SampleTable(
-            names,
-            sizes,
-            splits=(names_of_splits, of_split) if splits else None,
-            version=versions,
-            references=reference,
-        )
-        return Listing(
-            samples,
-            reader,
-            listed.classes.names(),
-            (*listed.notices, *listed.classes.notices()),
-            names_of_splits,
-            only,
-            has_label_map=True,
-        )
-
 
 def strength(tree: FileTree, suffix: str) -> Confidence:
     """That of a format with a file for each image: less where most images have none."""
     files = sum(folder.suffixes[suffix] for folder in tree.folders.values())
-    images = sum(folder.image_count for folder in tree.folders.values())
-    return Confidence.ANNOTATED if 2 * files >= images else Confidence.STRUCTURE
+    return Confidence.ANNOTATED if 2 * files >= tree.image_counts[""] else Confidence.STRUCTURE
 
 
 def path_notes(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
@@ -202,3 +183,46 @@ def path_notes(found: Found, name: str, place: str) -> tuple[tuple[str, str], ..
     if found.change is None:
         return ()
     return ((found.change, f"{place}: {name!r}, used {found.path}"),)
+
+
+def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
+    """Yield the ways to read a folder as annotated images."""
+    candidates = [item for source in SOURCES.values() for item in source.find_candidates(tree)]
+    yield from candidates or _unknown_formats(tree)
+
+
+def candidate_of_file(path: Location) -> LayoutCandidate | None:
+    """The way to read an annotation file as a source, if it is one."""
+    name, head = path.name.lower(), None
+    for source in SOURCES.values():
+        known = source.box_format
+        if name.endswith(known.file_suffixes):
+            head = path.read(0, HEAD_BYTES) if head is None else head
+            if known.owns_suffixes or known.matches(head):
+                return LayoutCandidate(known.name, known.file_what, Confidence.MARKED)
+    return None
+
+
+def _unknown_formats(tree: FileTree) -> Iterator[LayoutCandidate]:
+    """Files named like images, which are annotations of a format that is not known."""
+    scans = tree.folders.values()
+    images = {_plain_stem(name) for scan in scans for name in scan.images}
+    for suffix, similar in ((".txt", "yolo"), (".json", "labelme"), (".xml", "voc")):
+        paths = list(islice(tree.files(suffix), _MAX_COMPARED))
+        named = [path for path in paths if _plain_stem(posixpath.basename(path)) in images]
+        if named and 2 * len(named) >= len(paths):
+            yield LayoutCandidate(
+                similar,
+                f"files with the names of images such as {named[0]}",
+                Confidence.ANNOTATED,
+                problem="the format of these annotations is not known",
+                remedy="Convert them to COCO, YOLO or PASCAL VOC, or pack the images without them "
+                f"with {option('format', 'files')} or {option('format', 'folder')}.",
+            )
+            return
+
+
+def _plain_stem(name: str) -> str:
+    """The stem of an image, or of a file with the name of an image and another suffix."""
+    stem = posixpath.splitext(name)[0]
+    return posixpath.splitext(stem)[0] if has_image_name(stem) else stem

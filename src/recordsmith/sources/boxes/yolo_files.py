@@ -42,7 +42,6 @@ class DataFile(NamedTuple):
     names: dict[int, str]
     base: str = ""
     names_file: str = ""
-    class_count: int | None = None
     has_keypoints: bool = False
     bases: list[str] = []  # noqa: RUF012 - replaced, never changed
 
@@ -70,8 +69,7 @@ def _read_darknet(location: Location, name: str) -> DataFile | None:
     splits = {key: [values[key]] for key in _SPLIT_KEYS if values.get(key)}
     if not splits:
         raise SourceError("no list of images; expected a line train = train.txt", path=name)
-    count = _count(values.get("classes", ""))
-    return DataFile(name, False, splits, {}, names_file=values["names"], class_count=count)
+    return DataFile(name, False, splits, {}, names_file=values["names"])
 
 
 def _read_yaml(location: Location, name: str) -> DataFile | None:
@@ -97,13 +95,8 @@ def _read_yaml(location: Location, name: str) -> DataFile | None:
         splits,
         dict(enumerate(names)) if isinstance(names, list) else names,
         base if isinstance(base, str) else "",
-        class_count=_count(blocks.get("nc", [(0, "")])[0][1]),
         has_keypoints="kpt_shape" in blocks,
     )
-
-
-def _count(text: str) -> int | None:
-    return int(text) if is_label(text) else None
 
 
 def _blocks(text: str) -> dict[str, Lines]:

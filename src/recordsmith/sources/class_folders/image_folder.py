@@ -10,9 +10,13 @@ from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources.class_folders.class_lists import ClassList, parse_class_list
 from recordsmith.sources.class_folders.image_files import ImageReader
-from recordsmith.sources.class_folders.layout import ClassLayout, find_class_folders
+from recordsmith.sources.class_folders.layout import (
+    ClassLayout,
+    ClassList,
+    find_class_folders,
+    parse_class_list,
+)
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
 from recordsmith.sources.files.images import without_suffix
@@ -90,7 +94,7 @@ class ImageFolder(TreeSource):
         layout = find_class_folders(inner, descend=self._images is None)
         walk = _Walk(tree, inner.root, layout, self._labels)
         if not walk.classes:
-            raise _nothing_found(tree, walk)
+            raise walk.nothing_found()
         check_class_names(walk.classes, "class folder")
         samples = collect(walk.samples())
         above = [self._images or "", *layout.base.split("/")]
@@ -227,36 +231,32 @@ class _Walk:
                 notices.append(f"{names} in {name} without an image")
         return notices
 
-
-def _nothing_found(tree: FileTree, walk: _Walk) -> SourceError:
-    """The error for a folder without class folders that contain images."""
-    for _ in walk.samples():
-        pass
-    root = tree.list_images(tree.root)
-    deeper = {
-        str((tree.root / path).parent)
-        for path, scan in tree.folders.items()
-        if path and scan.image_count
-    }
-    remedy = "Check that this is the right folder."
-    if root.images:
-        found = f"found images outside class folders: {join_names(i.name for i in root.images)}"
-        remedy = (
-            "Move the images of each class into a folder named after it, or pack them without "
-            "classes as ImageFiles."
+    def nothing_found(self) -> SourceError:
+        """The error for a folder without class folders that contain images."""
+        for _ in self.samples():
+            pass
+        tree = self._tree
+        root = tree.list_images(tree.root)
+        deeper = {
+            str((tree.root / path).parent)
+            for path, scan in tree.folders.items()
+            if path and scan.image_count
+        }
+        remedy = "Check that this is the right folder."
+        if root.images:
+            found = f"found images outside class folders: {join_names(i.name for i in root.images)}"
+            remedy = "Move the images of each class into a folder, or pack them as ImageFiles."
+        elif deeper:
+            found = "found images only in deeper folders"
+            remedy = f"Pack {join_names(sorted(deeper), 'or')} instead."
+        elif root.folders:
+            found = f"found folders without images: {join_names(root.folders)}"
+        else:
+            found = f"found only {summarize_paths(root.others)}"
+            found = found if root.others else "the folder is empty"
+        return SourceError(
+            f"no images to pack: {found}; expected {_LAYOUT.format(tree.root)}",
+            self.notices(),
+            path=tree.root,
+            remedy=remedy,
         )
-    elif deeper:
-        found = "found images only in deeper folders"
-        remedy = f"Pack {join_names(sorted(deeper), 'or')} instead."
-    elif root.folders:
-        found = f"found folders without images: {join_names(root.folders)}"
-    elif root.others:
-        found = f"found no folders, only {summarize_paths(root.others)}"
-    else:
-        found = "the folder is empty"
-    return SourceError(
-        f"no images to pack: {found}; expected {_LAYOUT.format(tree.root)}",
-        walk.notices(),
-        path=tree.root,
-        remedy=remedy,
-    )

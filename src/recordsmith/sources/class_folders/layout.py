@@ -5,26 +5,25 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
-from recordsmith.sources.class_folders.class_lists import parse_class_list
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import is_image_word, is_mask_word, without_suffix
+from recordsmith.sources.files.name_files import Lines
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import is_like_split, sort_splits
+from recordsmith.stores import Location
 from recordsmith.words import count
 
 _MAX_DEPTH = 8
 _MAX_SKIPPED = 0.1  # a candidate that leaves out a larger share of the images is not the only one
 _MAX_LISTS = 20
 _CLASS_IN_NAME = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
-_CLASS_HINTS = (r"(?:^|/)(n\d{8})_\d+\.\w+$", r"\d[ ._-]([^/\d]+)\.\w+$")
-"""Classes that are named without being certain: ImageNet's numbers, and words behind a number."""
 _OUTER, _INNER = r"([^/]+)/", r"(?:[^/]+/)*([^/]+)/[^/]+$"
 _NO_CLASSES_TEXT = (
     "dsc dscn dscf pano scan screenshot vid mvimg pxl file page item sample untitled unnamed "
@@ -33,6 +32,9 @@ _NO_CLASSES_TEXT = (
 )
 _NO_CLASSES = frozenset(_NO_CLASSES_TEXT.split())
 """Words before numbers that are not classes, in addition to those for images and splits."""
+
+ClassList: TypeAlias = Mapping[str, str] | Sequence[str]
+"""The class of each image by its name without suffix; or the classes of images in order."""
 
 
 @dataclass(frozen=True)
@@ -105,101 +107,76 @@ class _Images:
         self._tree = tree
         self.layout = find_class_folders(tree)
         self._base = self.layout.base
-        self._place = f"{self._base}/" if self._base else "the folder itself"
-        self._files_option = {"images": self._base} if self._base else {}
 
     def splits(self) -> Iterator[LayoutCandidate]:
         """Splits, of which some or all have class folders."""
-        splits, flat = self.layout.splits, self.layout.flat
-        folders = [(path, name) for path in splits.values() for name in _filled(self._tree, path)]
-        classes = sorted({name for path, name in folders if self._direct_count(path, name)})
-        if not classes:
-            yield from self._nested_classes()
+        tree, splits, flat = self._tree, self.layout.splits, self.layout.flat
+        folders = [_join(path, name) for path in splits.values() for name in _filled(tree, path)]
+        classes = sorted({_last(path) for path in folders if tree.direct_count(path)})
+        if not classes:  # images are deeper: train/<class>/images/
+            base = next(iter(splits.values())) if flat else self._base
+            left_out = [*(_join(self._base, name) for name in flat), *[*splits.values()][1:]]
+            head = re.escape(f"{base}/" if base else "") + ("" if flat else "[^/]+/")
+            what = f"images in {_paths(splits.values())}"
+            left_out = [f"{path}/" for path in left_out] if flat else []
+            yield from self._by_path(folders, head, what, base, left_out)
             return
         file = self._class_list(classes)
-        listed, left_out = "", tuple(map(self._without_classes, flat.items()))
+        listed, left_out = "", []
         if file is not None:
-            listed, left_out = f", classes of {_paths(flat.values())} from {file}", ()
-        what = f"{_class_count(classes)} in {_paths(splits.values())}{listed}"
+            listed = f", classes of {_paths(flat.values())} from {file}"
+        else:
+            left_out = [
+                f"{_join(self._base, split)}/ ({count(tree.direct_count(path), 'image')} without "
+                "class folders)"
+                for split, path in flat.items()
+            ]
         candidate = LayoutCandidate(
             "folder",
-            what,
+            f"{_class_count(classes)} in {_paths(splits.values())}{listed}",
             Confidence.STRUCTURE if file is None else Confidence.ANNOTATED,
             {} if file is None else {"labels": file},
-            left_out=left_out,
+            left_out=tuple(left_out),
             files=() if file is None else (file,),
         )
-        skipped_count = sum(map(self._count, splits.values())) - sum(
-            self._direct_count(path, name) for path, name in folders
-        )
-        yield from self._or_all(candidate, classes, skipped_count)
-
-    def _without_classes(self, split: tuple[str, str]) -> str:
-        number = count(self._direct_count(split[1]), "image")
-        return f"{_join(self._base, split[0])}/ ({number} without class folders)"
-
-    def _nested_classes(self) -> Iterator[LayoutCandidate]:
-        """Splits with class folders in which images are deeper: train/<class>/images/."""
-        splits, flat = [*self.layout.splits.values()], self.layout.flat
-        folder = splits[0] if flat else self._base  # without the splits that have no classes
-        left_out = [_join(self._base, name) for name in flat] + splits[1:] if flat else []
-        inner = [
-            _filled(self._tree, _join(split, name))
-            for split in splits
-            for name in _filled(self._tree, split)
-        ]
-        is_outer = all(len(names) == 1 and is_image_word(names[0]) for names in inner)
-        head = (re.escape(f"{folder}/") if folder else "") + ("" if flat else "[^/]+/")
-        for pattern, which in ((_OUTER, "outer"), (_INNER, "innermost"))[: 1 if is_outer else 2]:
-            yield LayoutCandidate(
-                "files",
-                f"images in {_paths(splits)}, classes from the {which} folders",
-                Confidence.STRUCTURE,
-                {"class_pattern": f"^{head}{pattern}", **({"images": folder} if folder else {})},
-                left_out=tuple(f"{path}/" for path in left_out),
-            )
+        total = sum(map(self._count, splits.values()))
+        yield from self._or_all(candidate, classes, total - sum(map(tree.direct_count, folders)))
 
     def flat_splits(self) -> Iterator[LayoutCandidate]:
         """Splits without class folders: classes from the names, or none."""
         flat = self.layout.flat
         named = {name: found for name in flat if (found := self._classes_in_names(flat[name]))}
         if len(named) not in (1, len(flat)):
-            yield self._all_files(Confidence.STRUCTURE)
+            yield self._files(Confidence.STRUCTURE)
             yield self._class_folders(Confidence.POSSIBLE)
             return
         classes = sorted({text for found in named.values() for text in found})
-        options = {"class_pattern": _CLASS_IN_NAME, **self._files_option}
-        if len(named) < len(flat):
-            options["images"] = _join(self._base, *named)
         left_out = [
             f"{path}/ ({count(self._count(path), 'image')} without a class)"
             for path in (_join(self._base, name) for name in flat if name not in named)
         ]
         where = _paths(_join(self._base, name) for name in named)
         what = f"images in {where}, {_class_count(classes, '')} from their names"
-        yield LayoutCandidate(
-            "files", what, Confidence.STRUCTURE, options, left_out=tuple(left_out)
-        )
-        yield self._all_files(Confidence.POSSIBLE)
+        images = _join(self._base, *named) if len(named) < len(flat) else self._base
+        yield self._files(Confidence.STRUCTURE, what, images, _CLASS_IN_NAME, left_out)
+        yield self._files(Confidence.POSSIBLE)
 
     def _class_list(self, classes: Sequence[str]) -> str | None:
         """A list with the classes of the images in the only split without class folders."""
-        flat = [
-            path for name, path in self.layout.flat.items() if not name.lower().startswith("test")
-        ]
-        if len(flat) != 1:
+        flat = self.layout.flat
+        folders = [flat[name] for name in flat if not name.lower().startswith("test")]
+        if len(folders) != 1:
             return None
-        folder = self._tree.scan(flat[0])
+        folder = self._tree.scan(folders[0])
         images = {without_suffix(name) for name in folder.images}
         is_complete = len(images) == folder.image_count
         files = self._tree.files(".txt", ".csv", depth=3)
-        named = (path for path in files if "val" in path.rpartition("/")[2].lower())
+        named = (path for path in files if "val" in _last(path).lower())
         for path in itertools.islice(named, _MAX_LISTS):
             text = self._tree.head(path).decode("utf-8-sig", "replace")
-            lines = [(number, line) for number, line in enumerate(text.splitlines()[:-1][:50], 1)]
-            lines = [(number, line.strip()) for number, line in lines if line.strip()]
+            lines = [line.strip() for line in text.splitlines()[:-1][:50] if line.strip()]
             try:
-                listed = parse_class_list(lines, classes, self._tree.root / path)
+                listed = parse_class_list([*enumerate(lines, 1)], classes, self._tree.root / path)
             except SourceError:
                 continue
             is_named = not isinstance(listed, Mapping) or not images.isdisjoint(listed)
@@ -207,36 +184,40 @@ class _Images:
                 return path
         return None
 
-    # -- class folders -----------------------------------------------------------------------------
-
     def folders(self) -> Iterator[LayoutCandidate]:
         """Folders that are not splits: class folders, or folders around them, or of all images."""
         tree, base = self._tree, self._base
-        filled = _filled(tree, base)
-        direct = self._direct_count(base)
-        classes = [name for name in filled if self._direct_count(base, name)]
+        filled = [_join(base, name) for name in _filled(tree, base)]
+        direct = tree.direct_count(base)
+        classes = [_last(path) for path in filled if tree.direct_count(path)]
         if not filled:
             yield from self._flat(base)
         elif len(filled) == 1 and not direct:
-            yield from self._flat(_join(base, filled[0]))
+            yield from self._flat(filled[0])
             yield self._class_folders(Confidence.POSSIBLE)
         elif len(classes) >= 2:
-            read_count = sum(self._direct_count(base, name) for name in classes)
+            skipped_count = self._count(base) - sum(map(tree.direct_count, filled))
             candidate = self._class_folders(Confidence.STRUCTURE, classes)
-            yield from self._or_all(candidate, classes, self._count(base) - read_count)
+            yield from self._or_all(candidate, classes, skipped_count)
         elif classes or direct:
-            yield self._all_files(Confidence.STRUCTURE)
+            yield self._files(Confidence.STRUCTURE)
             if classes:
                 yield self._class_folders(Confidence.POSSIBLE, classes)
         else:
-            inner = [_filled(tree, _join(base, name)) for name in filled]
-            if all(len(names) == 1 and is_image_word(names[0]) for names in inner):
-                yield self._by_path(_OUTER, f"{_class_count(filled)} in {self._place}")
-            else:
-                outer = _paths(_join(base, name) for name in filled)
-                yield self._by_path(_OUTER, f"classes from the outer folders {outer}")
-                yield self._by_path(_INNER, "classes from the innermost folders")
-            yield self._all_files(Confidence.POSSIBLE)
+            head = re.escape(f"{base}/") if base else ""
+            yield from self._by_path(filled, head, f"images in {_paths(filled)}", base)
+            yield self._files(Confidence.POSSIBLE)
+
+    def _by_path(
+        self, folders: Sequence[str], head: str, what: str, base: str, left_out: Iterable[str] = ()
+    ) -> Iterator[LayoutCandidate]:
+        """Images below folders, with classes of the outer or of the innermost ones."""
+        inner = [_filled(self._tree, path) for path in folders]
+        is_outer = all(len(names) == 1 and is_image_word(names[0]) for names in inner)
+        ways = ((_OUTER, "outer"), (_INNER, "innermost"))[: 1 if is_outer else 2]
+        for pattern, which in ways:
+            way = f"{what}, classes from the {which} folders"
+            yield self._files(Confidence.STRUCTURE, way, base, f"^{head}{pattern}", left_out)
 
     def _or_all(
         self, candidate: LayoutCandidate, classes: Sequence[str], skipped_count: int
@@ -246,16 +227,14 @@ class _Images:
         total = self._count(self._base)
         doubtful = [name for name in classes if is_image_word(name)]
         if not doubtful and skipped_count <= _MAX_SKIPPED * total:
-            yield self._all_files(Confidence.POSSIBLE)
+            yield self._files(Confidence.POSSIBLE)
         elif skipped_count:
-            number = count(total, "image")
-            what = f"all {number} in {self._place}, without classes"
-            yield self._all_files(Confidence.STRUCTURE, what)
+            what = f"all {count(total, 'image')} in {self._place}, without classes"
+            yield self._files(Confidence.STRUCTURE, what)
         elif (folder := _join(self._base, doubtful[0])) in self._tree.folders:
-            what = f"images in {folder}/, without classes"
-            yield LayoutCandidate("files", what, Confidence.STRUCTURE, {"images": folder})
+            yield self._files(Confidence.STRUCTURE, f"images in {folder}/, without classes", folder)
         else:
-            yield self._all_files(Confidence.STRUCTURE)
+            yield self._files(Confidence.STRUCTURE)
 
     def _class_folders(
         self, confidence: Confidence, classes: Sequence[str] = ()
@@ -263,80 +242,104 @@ class _Images:
         what = f"{_class_count(classes)} in {self._place}" if classes else "class folders"
         return LayoutCandidate("folder", what, confidence)
 
-    def _by_path(self, pattern: str, what: str) -> LayoutCandidate:
-        head = re.escape(f"{self._base}/") if self._base else ""
-        options = {"class_pattern": f"^{head}{pattern}", **self._files_option}
-        return LayoutCandidate("files", what, Confidence.STRUCTURE, options)
-
-    # -- images without class folders --------------------------------------------------------------
-
     def _flat(self, folder: str) -> Iterator[LayoutCandidate]:
         """Images in one folder: with classes in their names, or without."""
-        classes = self._classes_in_names(folder)
-        options: dict[str, Any] = {"images": folder} if folder else {}
         where = f"{folder}/" if folder else "the folder itself"
         confidence = Confidence.STRUCTURE
-        if classes:
+        if classes := self._classes_in_names(folder):
             what = f"images in {where}, {_class_count(classes, '')} from their names"
-            with_pattern = {**options, "class_pattern": _CLASS_IN_NAME}
-            yield LayoutCandidate("files", what, confidence, with_pattern)
+            yield self._files(confidence, what, folder, _CLASS_IN_NAME)
             confidence = Confidence.POSSIBLE
         problem = remedy = ""
-        if is_mask_word(folder.rpartition("/")[2]):
+        if is_mask_word(_last(folder)):
             problem = f"{where} has masks, as its name says, but no images"
             remedy = (
                 "Pack the folder that contains the images as well, or pass "
                 f"{option('format', 'files')} to pack the masks as images."
             )
-        what = f"images in {where}, without classes"
-        hint = "" if classes or problem else self._class_hint(folder)
-        yield LayoutCandidate(
-            "files", what, confidence, options, problem=problem, remedy=remedy, hint=hint
-        )
+        what, options = f"images in {where}, without classes", {"images": folder} if folder else {}
+        yield LayoutCandidate("files", what, confidence, options, problem=problem, remedy=remedy)
 
-    def _all_files(self, confidence: Confidence, what: str = "") -> LayoutCandidate:
+    def _files(
+        self,
+        confidence: Confidence,
+        what: str = "",
+        images: str | None = None,
+        pattern: str = "",
+        left_out: Iterable[str] = (),
+    ) -> LayoutCandidate:
+        """Images in a folder, by default all of them; the pattern finds their classes."""
+        images = self._base if images is None else images
+        options: dict[str, Any] = {"images": images} if images else {}
+        if pattern:
+            options["class_pattern"] = pattern
         what = what or f"images in {self._place}, without classes"
-        return LayoutCandidate("files", what, confidence, self._files_option)
+        return LayoutCandidate("files", what, confidence, options, left_out=tuple(left_out))
 
     def _classes_in_names(self, folder: str) -> list[str]:
         """The classes before the numbers in the names of images; empty if they show none."""
-        numbers: Counter[str] = Counter()
-        if self._direct_count(folder) < self._count(folder):
+        if self._tree.direct_count(folder) < self._count(folder):
             return []  # others are in folders in it
-        for name in self._tree.scan(folder).images:
-            match = re.match(_CLASS_IN_NAME, name)
-            if match is None or len(match[1]) < 2 or not match[1][0].isalpha():
-                return []
-            numbers[match[1]] += 1
-        is_common = all(number > 1 for number in numbers.values())
-        return sorted(numbers) if is_common and _may_be_classes(numbers) else []
+        matches = [re.match(_CLASS_IN_NAME, name) for name in self._tree.scan(folder).images]
+        numbers = Counter(match[1] if match else "" for match in matches)
+        words = {word for name in numbers for word in re.split(r"[_ -]", name.lower())}
+        is_known = any(
+            word in _NO_CLASSES or is_image_word(word) or is_split_name(word) for word in words
+        )
+        are_classes = all(
+            len(name) > 1 and name[0].isalpha() and number > 1 for name, number in numbers.items()
+        )
+        return sorted(numbers) if are_classes and not is_known and len(numbers) > 1 else []
 
-    def _class_hint(self, folder: str) -> str:
-        """How to read classes in names that are not certain to be classes."""
-        names = self._tree.scan(folder).images
-        for pattern in _CLASS_HINTS:
-            found = [match[1] for name in names if (match := re.search(pattern, name)) is not None]
-            classes = sorted(set(found))
-            if len(found) == len(names) and _may_be_classes(classes):
-                return (
-                    f"names of images may have classes ({join_names(classes)}): pass "
-                    f"{option('class_pattern', pattern)}"
-                )
-        return ""
+    @property
+    def _place(self) -> str:
+        return f"{self._base}/" if self._base else "the folder itself"
 
     def _count(self, folder: str) -> int:
         return self._tree.image_counts.get(folder, 0)
 
-    def _direct_count(self, *path: str) -> int:
-        return self._tree.direct_count(_join(*path))
+
+def parse_class_list(lines: Lines, classes: Sequence[str], file: Location) -> ClassList:
+    """Parse a list with the class of each image; the first line may be a heading.
+
+    A line has the name of an image, with or without its suffix, and the name of its class or its
+    number among the sorted classes, counted from 0; or only the class, for images sorted by name.
+    An error if a line has no known class.
+    """
+    known = set(classes)
+    in_order: list[str] = []
+    by_name: dict[str, str] = {}
+    has_names = False
+    for place, (number, text) in enumerate(lines):
+        separator = next((mark for mark in "\t," if mark in text), None)
+        image, *rest = [field.strip() for field in text.split(separator)] or [""]
+        name = _class_of(rest[0] if rest else image, classes, known, is_named=bool(rest))
+        if name is not None:
+            has_names |= bool(rest)
+            in_order.append(name)
+            by_name[without_suffix(_last(image))] = name
+        elif place:
+            raise SourceError(
+                f"no class in {text!r:.80}; expected an image and its class",
+                path=file,
+                line=number,
+                remedy=f"Choose another list with {option('labels')}.",
+            )
+    return by_name if has_names else in_order
 
 
-def _may_be_classes(names: Collection[str]) -> bool:
-    """Whether there are several names, without a word that is known to mean something else."""
-    words = {word for name in names for word in re.split(r"[_ -]", name.lower())}
-    return len(names) > 1 and not any(
-        word in _NO_CLASSES or is_image_word(word) or is_split_name(word) for word in words
-    )
+def _class_of(
+    text: str, classes: Sequence[str], known: Collection[str], *, is_named: bool
+) -> str | None:
+    """The class in a field; None if there is no known one.
+
+    Numbers alone on their lines are not classes: ImageNet's ground truth has numbers of its own.
+    """
+    for name in (text, text.partition(" ")[0]):  # LOC_val_solution.csv has boxes after the class
+        if name in known:
+            return name
+    is_number = is_named and text.isascii() and text.isdigit() and len(text) < 7
+    return classes[int(text)] if is_number and int(text) < len(classes) else None
 
 
 def _class_count(classes: Sequence[str], noun: str = " folder") -> str:
@@ -344,8 +347,12 @@ def _class_count(classes: Sequence[str], noun: str = " folder") -> str:
     return f"{number} ({join_names(classes)})"
 
 
-def _paths(folders: Collection[str] | Iterator[str]) -> str:
+def _paths(folders: Iterable[str]) -> str:
     return join_names(f"{path}/" for path in folders)
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _join(*parts: str) -> str:

@@ -27,9 +27,8 @@ HIGHEST_KEY = 1 << 32
 _MAX_LISTED = 100_000
 _MAX_SCANNED = 20_000
 _MAX_HEADS = 100
-_MAX_SEARCHED = 2000
 _NAMES_KEPT = 1000
-_FEWER_KEPT = 32
+_FEWER_KEPT = 32  # when there are many names already
 _KEPT_IN_ALL = 200_000
 _SUFFIXES_KEPT = 50
 _NO_DIGITS = bytes(sorted(set(range(256)) - set(b"0123456789")))
@@ -269,7 +268,8 @@ class FileTree:
             path, location, above = stack.pop()
             scan = scans[path] = FolderScan(path)
             try:
-                inner = _scan_entries(scan, self.entries(location), _max_names(name_count))
+                max_names = _NAMES_KEPT if name_count < _KEPT_IN_ALL else _FEWER_KEPT
+                inner = _scan_entries(scan, self.entries(location), max_names)
             except FileAccessError:
                 if not path:
                     raise
@@ -320,30 +320,12 @@ class FileTree:
     def filled(self, folder: str) -> list[str]:
         """The names of the folders in a folder that contain images at any depth.
 
-        Of a tree with too many folders for the summary, only the start of each is searched.
+        Of a tree with too many folders for the summary, all folders.
         """
-        head = f"{folder}/" if folder else ""
-        names = self.inside(folder)
         if not self.is_complete:
-            names = self.list_images(self.root / folder if folder else self.root).folders
-        return [name for name in names if self._has_images(head + name)]
-
-    def _has_images(self, folder: str) -> bool:
-        if self.is_complete or self.image_counts.get(folder):
-            return bool(self.image_counts[folder])
-        stack = [self.root / folder]
-        for _ in range(_MAX_SEARCHED):
-            if not stack:
-                break
-            here = stack.pop()
-            try:
-                entries = [entry for entry in self.entries(here) if entry.name[0] != "."]
-            except FileAccessError:
-                continue  # packing reports it
-            if any(has_image_name(entry.name) for entry in entries if entry.kind != "folder"):
-                return True
-            stack += [here / entry.name for entry in entries if entry.kind == "folder"]
-        return False
+            return self.list_images(self.root / folder if folder else self.root).folders
+        head = f"{folder}/" if folder else ""
+        return [name for name in self.inside(folder) if self.image_counts[head + name]]
 
     def scan(self, folder: str) -> FolderScan:
         """The summary of a folder, also of one beyond those in `folders`."""
@@ -406,13 +388,6 @@ class TreeSource:
     def _take_tree(self, root: Location) -> FileTree:
         tree, self._tree = self._tree, None
         return FileTree(root) if tree is None else tree
-
-
-def _max_names(known_count: int) -> int:
-    """How many names of each suffix of a folder are kept when there are so many already."""
-    if known_count >= 5 * _KEPT_IN_ALL:
-        return 0
-    return _NAMES_KEPT if known_count < _KEPT_IN_ALL else _FEWER_KEPT
 
 
 def _scan_entries(folder: FolderScan, entries: Iterable[FolderEntry], max_names: int) -> list[str]:

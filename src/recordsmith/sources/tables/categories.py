@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.labels import LARGEST_LABEL, ClassNames, class_names_of
+from recordsmith.errors import SourceError, option
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.numbered import Coding
+from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.splits import sort_splits
+from recordsmith.stores import Location
 from recordsmith.words import count
 
 
@@ -22,10 +25,6 @@ class CategoryColumn:
     def __init__(self) -> None:
         self._codes: dict[str | None, int] = {None: -1}
         self._numbers = array("i")
-
-    def append(self, value: str | None) -> None:
-        """Add the value of the next row; None where it has none."""
-        self.extend((value,))
 
     def extend(self, values: Sequence[str | None], table: int = 0) -> None:
         """Add the values of the next rows; `table` is the number of their file."""
@@ -88,37 +87,81 @@ def category_texts(values: Sequence[Any]) -> list[str | None]:
         raise
 
 
-def as_splits(values: CategoryColumn) -> Coding:
-    """Names of splits in order, and which each row has: the first, if it has none.
+class RowMarks:
+    """The columns with the split, the group and the class of each row; None for no column."""
 
-    Rows without a split cannot be read, so that does not matter.
-    """
-    names = sort_splits(values.values)
-    numbers = values.map_values({name: place for place, name in enumerate(names)})
-    return names, np.maximum(numbers, 0)
+    def __init__(self, split: str | None, group: str | None, label: str | None) -> None:
+        self.names = (split, group, label)
+        self._columns = (CategoryColumn(), CategoryColumn(), CategoryColumn())
 
+    def columns(self) -> list[tuple[str | None, CategoryColumn]]:
+        """The name and the receiver of each column."""
+        return list(zip(self.names, self._columns, strict=True))
 
-def missing_notice(values: CategoryColumn, name: str) -> list[str]:
-    """A notice on rows without a class."""
-    missing = values.missing_count
-    return [f"{count(missing, 'row')} without a class in {name!r}"] if missing else []
+    def check(self, path: Location | None, problems: Sequence[str] = ()) -> None:
+        """Check that each column has values; `problems` may say why not."""
+        for name, column in self.columns():
+            if name is not None and not column.values:
+                message = join_problems([f"no row has a value for {name!r}", *problems])
+                raise SourceError(message, problems, path=path)
 
+    def splits(self) -> Coding | None:
+        """Names of splits in order, and which each row has: the first, if it has none.
 
-def as_labels(
-    values: CategoryColumn, *, are_integers: bool
-) -> tuple[npt.NDArray[np.int32], ClassNames]:
-    """The label of each row, and the names of classes.
+        Rows without a split cannot be read, so that does not matter.
+        """
+        values = self._columns[0]
+        if self.names[0] is None:
+            return None
+        names = sort_splits(values.values)
+        numbers = values.map_values({name: place for place, name in enumerate(names)})
+        return names, np.maximum(numbers, 0)
 
-    Whole numbers from 0 on are labels as they are, and each is its own name. Others, and texts,
-    are sorted and counted from 0.
-    """
-    names = values.values
-    check_class_names(names)
-    if not are_integers:
-        numbers = {name: place for place, name in enumerate(sorted(names))}
-    elif all(0 <= int(name) <= LARGEST_LABEL for name in names):
-        numbers = {name: int(name) for name in names}
-    else:
-        numbers = {name: place for place, name in enumerate(sorted(names, key=int))}
-    class_names = class_names_of({number: name.strip() for name, number in numbers.items()})
-    return values.map_values(numbers), class_names
+    def groups(self) -> Coding | None:
+        """The names of groups, and which each row has."""
+        return None if self.names[1] is None else self._columns[1].coding()
+
+    def labels(
+        self,
+        kind: str | None,
+        known_names: Sequence[str] | None,
+        notices: list[str],
+        path: Location | None = None,
+    ) -> tuple[npt.NDArray[np.int32] | None, ClassNames | None]:
+        """The label of each row, and the names of classes; `known_names` are those of a file.
+
+        Whole numbers from 0 on are labels as they are, and each is its own name. Others, and texts,
+        are sorted and counted from 0.
+        """
+        column, values = self.names[2], self._columns[2]
+        if column is None:
+            return None, None
+        names = values.values
+        if known_names is not None:
+            wrong = [name for name in names if not -1 <= int(name) < len(known_names)]
+            if wrong:  # -1 means none, as in `datasets`
+                raise SourceError(
+                    f"label column {column!r} has {join_names(wrong)}; expected labels below "
+                    f"{len(known_names)}, the number of class names",
+                    path=path,
+                )
+            check_class_names(known_names)
+            return values.map_values({name: int(name) for name in names}), tuple(known_names)
+        if kind == "float":
+            raise SourceError(
+                f"label column {column!r} has floats; expected class names or integers",
+                path=path,
+                remedy="A regression target is a feature, not a class: pass "
+                f"{option('label_column', '')} for no column of classes.",
+            )
+        if values.missing_count:
+            notices.append(f"{count(values.missing_count, 'row')} without a class in {column!r}")
+        check_class_names(names)
+        if kind != "int64":
+            numbers = {name: place for place, name in enumerate(sorted(names))}
+        elif all(0 <= int(name) <= LARGEST_LABEL for name in names):
+            numbers = {name: int(name) for name in names}
+        else:
+            numbers = {name: place for place, name in enumerate(sorted(names, key=int))}
+        class_names = class_names_of({number: name.strip() for name, number in numbers.items()})
+        return values.map_values(numbers), class_names

@@ -5,32 +5,41 @@ A column is the image column if its first values are files that are there, with 
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import itertools
+import json
 import os
 import posixpath
 import re
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.locate import detect_foreign_folder
 from recordsmith.dataset.splits import has_split_word, is_split_name
-from recordsmith.errors import option
+from recordsmith.errors import RecordsmithError, option
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.paths import is_absolute, is_file, leaves_folder, with_slashes
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
+from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
+from recordsmith.sources.tables.csv_rows import guess_delimiter
 from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES
-from recordsmith.sources.tables.table_head import TableHead, read_table_head
+from recordsmith.sources.tables.table_reader import open_rows
 from recordsmith.stores import Location
+from recordsmith.wire.compression import GZIP_MAGIC
 from recordsmith.words import count
 
+_ROWS = 300
+_INFLATED_BYTES = 1 << 18
 _FOLDERS_NEAR = 100
 _MAX_TABLES = 50
 _MAX_FOLDERS = 100
 _MAX_COLUMNS = 50
+_MAX_READ_COLUMNS = 10_000
 _SHOWN_FOLDERS = 5
 _PROBED = 24  # values of a column that are looked up
 _FIRST = 7
@@ -139,6 +148,105 @@ def _metadata(tree: FileTree) -> LayoutCandidate | None:
             what = f"rows of {join_names(_paths(heads))} with images (column {column})"
             return LayoutCandidate("table", what, Confidence.MARKED, noun="rows")
     return None
+
+
+# -- the first rows --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TableHead:
+    """The first rows of a table.
+
+    path: relative to the root.
+    columns: the texts in each column, without missing ones; a column of anything else is empty.
+    row_count: of these rows.
+    """
+
+    path: str
+    columns: dict[str, list[str]]
+    row_count: int
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+def read_table_head(tree: FileTree, path: str) -> TableHead | None:
+    """Read the first rows of a table; None if it is not a table with column names."""
+    name = path.lower().removesuffix(".gz")
+    if name.endswith(ARROW_SUFFIXES):
+        return _arrow(tree, path)
+    head = tree.head(path)
+    if head.startswith(GZIP_MAGIC):
+        try:
+            head = zlib.decompressobj(31).decompress(head, _INFLATED_BYTES)
+        except zlib.error:
+            return None
+    text = head.decode("utf-8-sig", "replace")
+    lines = text.splitlines(keepends=True)
+    if lines and len(head) >= 1 << 16:
+        lines.pop()  # it may be cut
+    rows = lines[: _ROWS + 1]
+    try:
+        columns = _json(rows) if name.endswith((".jsonl", ".ndjson")) else _csv(rows, name)
+    except (csv.Error, ValueError, RecursionError):
+        return None
+    if not columns or len(columns) > _MAX_READ_COLUMNS:
+        return None
+    return TableHead(
+        path,
+        {name: [text for text in map(_text, values) if text] for name, values in columns.items()},
+        max(map(len, columns.values())),
+    )
+
+
+def _csv(lines: Sequence[str], name: str) -> dict[str, list[Any]]:
+    if not lines:
+        return {}
+    names, *rows = list(csv.reader(lines, delimiter=guess_delimiter(name, lines[0])))
+    rows = [row for row in rows if len(row) == len(names)]
+    return {column.strip(): [row[at] for row in rows] for at, column in enumerate(names)}
+
+
+def _json(lines: Sequence[str]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    for line in lines:
+        row = json.loads(line) if not line.isspace() else {}
+        if not isinstance(row, dict):
+            return {}
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    return columns
+
+
+def _arrow(tree: FileTree, path: str) -> TableHead | None:
+    try:
+        rows = open_rows([tree.root / path], {})
+        batch = next(iter(rows.batches(0)), None)
+        if batch is None:
+            return None
+        names = [name for name in rows.kinds if name != rows.image]
+        columns = {name: list(map(_text, batch.values(name)[:_ROWS])) for name in names}
+    except RecordsmithError:
+        return None
+    return TableHead(
+        path,
+        {name: list(filter(None, values)) for name, values in columns.items()},
+        min(_ROWS, len(batch)),
+    )
+
+
+def _text(value: Any) -> str:
+    """A text or an integer as text; empty for anything else."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, str):
+        return value.strip()
+    return str(value) if type(value) is int else ""
 
 
 # -- images ---------------------------------------------------------------------------------------
@@ -346,13 +454,8 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
         for name in others
         if _plain(name) in _LABEL_NAMES and _are_classes(head, name, is_named=True)
     ]
-    if len(named) > 1:  # such as class_id and class_name: names, if they are the same classes
-        texts = [name for name in named if not _are_integers(head.columns[name])]
-        if len(texts) == 1 and all(_correspond(head, texts[0], name) for name in named):
-            return texts[0]
-        return None
     if named:
-        return named[0]
+        return named[0] if len(named) == 1 else None
     if len(others) == 1 and _are_classes(head, others[0], is_named=False):
         return others[0]
     return None
@@ -389,12 +492,6 @@ def _are_several(distinct: set[str]) -> bool:
 
 def _are_integers(values: Sequence[str]) -> bool:
     return all(re.fullmatch(r"-?\d+", value) for value in values)
-
-
-def _correspond(head: TableHead, column: str, other: str) -> bool:
-    left, right = head.columns[column], head.columns[other]
-    pairs = set(zip(left, right, strict=False))
-    return len(left) == len(right) and len(pairs) == len(set(left)) == len(set(right))
 
 
 def _plain(name: str) -> str:

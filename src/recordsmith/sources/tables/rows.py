@@ -7,38 +7,30 @@ generator of any length takes little memory and can be shuffled.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from recordsmith.arrow import ArrowStream
-from recordsmith.buffers import offsets_from_lengths
-from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.example import (
-    Kind,
-    Schema,
-    SchemaSurvey,
-    encode_example,
-    encode_sequence_example,
-)
+from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.errors import OptionError, Problems, SourceError, option
+from recordsmith.example import Kind, SchemaSurvey, encode_example, encode_sequence_example
 from recordsmith.sources.numbered import RowNames, SampleTable
-from recordsmith.sources.problems import Fault, join_names, join_problems
-from recordsmith.sources.source import Listing, Note, Sample, ignore_note
-from recordsmith.sources.tables.categories import (
-    CategoryColumn,
-    as_labels,
-    as_splits,
-    category_text,
-    missing_notice,
-)
-from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
+from recordsmith.sources.problems import Fault, join_names
+from recordsmith.sources.source import Listing
+from recordsmith.sources.tables.categories import RowMarks
+from recordsmith.sources.tables.precision import PrecisionLoss
+from recordsmith.sources.tables.table_reader import TableReader, table_files
+from recordsmith.sources.tables.table_rows import RowBatch, TableRows, encode_table
+from recordsmith.stores import as_location
 
 Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
 
 _BATCH_ROWS = 1024
 _MAX_FAILURES = 1000
-_EXPECTED = "expected a dict of values by name, or a pair (context, feature lists)"
+_NAME = "rows"
 
 
 class Rows:
@@ -87,9 +79,6 @@ class Rows:
         self._split, self._group, self._label = split, group, label
         self._lock = threading.Lock()
         self._listing: Listing | None = None
-        self._rows = EncodedRows()
-        self._label_types: set[type] = set()
-        self._forms: set[bool] = set()  # whether rows are pairs
 
     def __repr__(self) -> str:
         return f"Rows({type(self._given).__name__})"
@@ -99,7 +88,7 @@ class Rows:
 
         Raises:
             SourceError: there are no rows; a key has values of several kinds; no row has the key
-                of split, group or label.
+                of split, group or label, or a value is neither text nor an integer.
             FileAccessError: the temporary file cannot be written.
         """
         with self._lock:
@@ -117,129 +106,132 @@ class Rows:
         return {"kind": "Rows"} | {k: v for k, v in options.items() if v is not None}
 
     def _list(self) -> Listing:
-        marks = {
-            name: CategoryColumn()
-            for name in (self._split, self._group, self._label)
-            if name is not None
-        }
-        survey = SchemaSurvey()
-        for payloads in self._encode_rows(marks):
-            lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-            data, offsets = b"".join(payloads), offsets_from_lengths(lengths)
-            survey.update(data, offsets[:-1], lengths)
-            self._rows.extend(data, offsets)
-        self._rows.finish()
-        if not len(self._rows):
+        rows = _PythonRows(self._given, self._kinds)
+        marks = RowMarks(self._split, self._group, self._label)
+        table = encode_table(rows, marks.columns(), required=self._split)
+        notices = list(table.notices)
+        marks.check(None, rows.problems)
+        labels, class_names = marks.labels(rows.kind(self._label), None, notices)
+        splits = marks.splits()
+        names = RowNames({_NAME: len(table.rows)})
+        samples = SampleTable(
+            names,
+            table.rows.sizes,
+            labels=labels,
+            splits=splits,
+            groups=marks.groups(),
+            version=table.rows.crc32c,
+            references=names.reference,
+        )
+        reader = TableReader(rows.paths[0], (), columns=tuple(self._kinds.items()))
+        return Listing(
+            samples,
+            reader.having(table_files([_NAME], rows.paths, table)),
+            class_names,
+            tuple(notices),
+            () if splits is None else tuple(splits[0]),
+        )
+
+
+class _PythonRows(TableRows):
+    """The rows of an iterable, which are read once."""
+
+    unit = "row"
+
+    def __init__(self, given: Iterable[Row], kinds: Mapping[str, Kind]) -> None:
+        super().__init__([as_location(_NAME)])
+        self._given = given
+        self._kinds = dict(kinds)
+        self.survey = SchemaSurvey()
+        self.problems: list[str] = []
+        self._forms: set[bool] = set()  # whether rows are pairs
+
+    def batches(self, number: int) -> Iterator[RowBatch]:
+        rows = iter(self._given)
+        first = 0
+        while some := list(islice(rows, _BATCH_ROWS)):
+            yield _PythonBatch(self, self.paths[number], range(first, first + len(some)), some)
+            first += len(some)
+        if not first:
             raise SourceError("no rows to pack: the iterable is empty or was already consumed")
-        for name, column in marks.items():
-            if not column.values:
-                problems = [fault.problem for fault in self._rows.faults.values()]
-                message = join_problems([f"no row has a value for {name!r}", *problems])
-                raise SourceError(message, problems)
-        schema = survey.finish()
+
+    def encoded(self, number: int, row: Any, faults: dict[int, Fault], index: int) -> bytes:
+        """The payload of a row; empty, with a fault, if it cannot be encoded."""
+        try:
+            _context(row)
+            self._forms.add(isinstance(row, tuple))
+            if isinstance(row, tuple):
+                return encode_sequence_example(row[0], row[1], self._kinds)
+            return encode_example(row, self._kinds)
+        except (OptionError, TypeError) as error:
+            faults[index] = Fault(f"row {number}: {error}")
+            self.problems.append(f"row {number}: {error}")
+            if len(self.problems) == _MAX_FAILURES:
+                raise SourceError(
+                    f"{_MAX_FAILURES} of the first {number + 1} rows cannot be encoded, such as "
+                    f"{self.problems[0]}",
+                    self.problems,
+                ) from None
+            return b""
+
+    def notices(self) -> list[str]:
+        """Refuse rows of two forms, and keys with values of several kinds."""
         if len(self._forms) > 1:
             raise SourceError(
                 "some rows are dicts and some are (context, feature lists) pairs; expected one type"
             )
-        if not schema.is_complete:
-            raise SourceError(f"cannot pack the rows: {schema.omission}")
-        _check_kinds(schema)
-        notices: list[str] = []
-        labels = class_names = None
-        if self._label is not None:
-            column = marks[self._label]
-            labels, class_names = as_labels(column, are_integers=str not in self._label_types)
-            notices += missing_notice(column, self._label)
-        splits = None if self._split is None else as_splits(marks[self._split])
-        names = RowNames({"rows": len(self._rows)})
-        samples = SampleTable(
-            names,
-            self._rows.sizes,
-            labels=labels,
-            splits=splits,
-            groups=None if self._group is None else marks[self._group].coding(),
-            version=self._rows.crc32c,
-            references=names.reference,
-        )
-        reader = RowReader(self._rows, self._kinds)
-        return Listing(
-            samples, reader, class_names, tuple(notices), () if splits is None else tuple(splits[0])
-        )
+        self.schema = self.survey.finish()
+        if not self.schema.is_complete:
+            raise SourceError(f"cannot pack the rows: {self.schema.omission}")
+        mixed = [
+            key
+            for section in self.schema.sections.values()
+            for key, feature in section.items()
+            if feature.kind == "mixed"
+        ]
+        if mixed:
+            kinds = dict.fromkeys(mixed, "float")
+            raise SourceError(
+                f"values of several kinds in {join_names(mixed)}; expected one kind in all rows",
+                [f"{key!r} has values of several kinds" for key in mixed],
+                remedy=f"If they are numbers, pass {option('kinds', kinds)} to store floats.",
+            )
+        return []
 
-    def _encode_rows(self, marks: Mapping[str, CategoryColumn]) -> Iterator[list[bytes]]:
-        """Yield the payloads of all rows in batches; empty for a row that cannot be encoded."""
-        payloads: list[bytes] = []
-        faults = self._rows.faults
-        for number, row in enumerate(self._given):
-            payload = b""
-            try:
-                context = _context(row)
-                payload = _encode(row, self._kinds)
-                self._forms.add(isinstance(row, tuple))
-                self._mark(context, marks)
-            except (OptionError, TypeError) as error:
-                faults[number] = Fault(f"row {number}: {error}")
-                for column in marks.values():
-                    column.append(None)
-                if len(faults) == _MAX_FAILURES:
-                    problems = [fault.problem for fault in faults.values()]
-                    raise SourceError(
-                        f"{_MAX_FAILURES} of the first {number + 1} rows cannot be encoded, such "
-                        f"as {problems[0]}",
-                        problems,
-                    ) from None
-            payloads.append(payload)
-            if len(payloads) == _BATCH_ROWS:
-                yield payloads
-                payloads = []
-        if payloads:
-            yield payloads
-
-    def _mark(self, context: Mapping[str, Any], marks: Mapping[str, CategoryColumn]) -> None:
-        """Store the split, group and label of a row."""
-        texts = {}
-        for name in marks:
-            value = context.get(name)
-            use = "split" if name == self._split else "group or class"
-            problem = f"{name!r} is {value!r:.40}, which is not a valid {use}"
-            try:
-                texts[name] = category_text(value)
-            except TypeError:
-                raise TypeError(problem) from None
-            if texts[name] is None and name == self._split:
-                raise TypeError(problem)
-        for name, text in texts.items():
-            marks[name].append(text)
-            if name == self._label and text is not None:
-                self._label_types.add(str if isinstance(context[name], (str, bytes)) else int)
+    def kind(self, name: str | None) -> str | None:
+        """The kind of a key, once all rows are encoded."""
+        features = (section.get(name or "") for section in self.schema.sections.values())
+        return next((feature.kind for feature in features if feature is not None), None)
 
 
-class RowReader:
-    """Reads encoded rows that exist only in this process."""
+class _PythonBatch(RowBatch):
+    """Some rows, which are encoded one by one."""
 
-    def __init__(self, rows: EncodedRows, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, table: _PythonRows, path: Any, lines: range, rows: Sequence[Any]) -> None:
+        super().__init__(table, path, lines)
+        self._table = table
         self._rows = rows
-        self._kinds = kinds
 
-    def read(self, sample: Sample, note: Note = ignore_note) -> bytes:
-        """Read the payload of one row."""
-        return self._rows.read(referenced_row(sample))
+    def survey(self) -> bool:
+        return False
 
-    def frames(self) -> EncodedRows:
-        """The rows as records, which `pack` copies."""
-        return self._rows
+    def values(self, name: str) -> list[Any]:
+        return [context.get(name) for context in map(_context, self._rows)]
 
-    def kinds(self) -> Mapping[str, Kind]:
-        return self._kinds
+    def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
+        raise NotImplementedError
 
-    def to_json(self) -> dict[str, Any]:
-        raise memory_error()
-
-
-def _encode(row: Any, kinds: Mapping[str, Kind]) -> bytes:
-    if isinstance(row, tuple):
-        return encode_sequence_example(row[0], row[1], kinds)
-    return encode_example(row, kinds)
+    def encode(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
+        faults: dict[int, Fault] = {}
+        payloads = [
+            self._table.encoded(number, row, faults, index)
+            for index, (number, row) in enumerate(zip(self.lines, self._rows, strict=True))
+        ]
+        self._rows = [{} if index in faults else row for index, row in enumerate(self._rows)]
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+        data, offsets = b"".join(payloads), offsets_from_lengths(lengths)
+        self._table.survey.update(data, offsets[:-1], lengths)
+        return data, offsets, faults
 
 
 def _context(row: Any) -> Mapping[str, Any]:
@@ -248,21 +240,7 @@ def _context(row: Any) -> Mapping[str, Any]:
         return row
     if isinstance(row, tuple) and len(row) == 2 and all(isinstance(part, Mapping) for part in row):
         return row[0]  # type: ignore[no-any-return]
-    raise TypeError(f"found a {type(row).__name__}; {_EXPECTED}")
-
-
-def _check_kinds(schema: Schema) -> None:
-    """Refuse keys with values of several kinds."""
-    mixed = [
-        key
-        for section in schema.sections.values()
-        for key, feature in section.items()
-        if feature.kind == "mixed"
-    ]
-    if mixed:
-        kinds = dict.fromkeys(mixed, "float")
-        raise SourceError(
-            f"values of several kinds in {join_names(mixed)}; expected one kind in all rows",
-            [f"{key!r} has values of several kinds" for key in mixed],
-            remedy=f"If they are numbers, pass {option('kinds', kinds)} to store floats.",
-        )
+    raise TypeError(
+        f"found a {type(row).__name__}; expected a dict of values by name, or a pair (context, "
+        "feature lists)"
+    )

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow import ArrowStream
-from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.splits import has_split_word, split_of, split_word
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.example import Kind
@@ -28,7 +27,6 @@ from recordsmith.example.keys import (
     IMAGE,
     WIDTH,
 )
-from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.files.files_reader import versions_of
 from recordsmith.sources.files.paths import (
     check_folder,
@@ -43,12 +41,7 @@ from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
-from recordsmith.sources.tables.categories import (
-    CategoryColumn,
-    as_labels,
-    as_splits,
-    missing_notice,
-)
+from recordsmith.sources.tables.categories import RowMarks
 from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.table_reader import (
     TableReader,
@@ -190,20 +183,19 @@ class Table:
         is_current = files == self._files and self._image_column is None
         if self._listing is not None and (is_current or self._stream is not None):
             return self._listing  # a stream can be read only once
-        split, group, label = CategoryColumn(), CategoryColumn(), CategoryColumn()
         rows = self._open_rows()
         known_names = rows.class_names.get(self._label or "")
         if self._label is None and len(rows.class_names) == 1:
             ((self._label, known_names),) = rows.class_names.items()
         images = self._named_images(root, names, rows)
         has_images = images is not None or rows.image is not None
-        columns: list[tuple[str | None, CategoryColumn | NamedImages | None]] = [
-            (self._split, split),
-            (self._group, group),
-            (self._label, label),
-            (self._image_column, images),
-        ]
-        table = encode_table(rows, columns, required=self._split, with_lines=has_images)
+        marks = RowMarks(self._split, self._group, self._label)
+        table = encode_table(
+            rows,
+            [*marks.columns(), (self._image_column, images)],
+            required=self._split,
+            with_lines=has_images,
+        )
         if files != self._versions(root, names):
             raise SourceError(
                 "the table changed while it was read",
@@ -212,20 +204,15 @@ class Table:
             )
         self._check_image_columns(rows, images)
         notices = list(table.notices)
-        labels: npt.NDArray[np.int32] | None = None
-        class_names: ClassNames | None = None
-        if self._label is not None:
-            labels, class_names = self._labels(rows.kinds, label, known_names, notices)
-        splits = None
-        if self._split is not None:
-            if not split.values:
-                raise SourceError(f"split column {self._split!r} is empty", path=self._paths[0])
-            splits = as_splits(split)
-        elif splits_of_files:
+        marks.check(self._paths[0])
+        kind = rows.kinds.get(self._label or "")
+        labels, class_names = marks.labels(kind, known_names, notices, self._paths[0])
+        splits = marks.splits()
+        if splits_of_files:
             ordered = sort_splits(splits_of_files)
             numbers = np.array([ordered.index(name) for name in splits_of_files], np.int32)
             splits = ordered, np.repeat(numbers, table.counts)
-        elif images is not None and (splits := images.splits()) is not None:
+        elif splits is None and images is not None and (splits := images.splits()) is not None:
             notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
         row_names = RowNames(dict(zip(names, table.counts, strict=True)))
         references: References = row_names.reference
@@ -264,7 +251,7 @@ class Table:
             sizes,
             labels=labels,
             splits=splits,
-            groups=None if self._group is None else group.coding(),
+            groups=marks.groups(),
             version=versions,
             references=references,
         )
@@ -295,46 +282,42 @@ class Table:
         metadata = None if self._table is not None else _find_metadata(self.path)
         if self._table is not None:
             tables = [self.path / name.strip() for name in self._table.split(",")]
+        elif metadata is not None:
+            tables = [metadata]
         else:
-            tables = [] if metadata is not None else _list_tables(self.path)
-        if not tables and metadata is None and (self.path / "data").is_folder():
-            tables = _list_tables(self.path / "data")  # as in repositories of Hugging Face
-        if tables:
-            splits = [split_of(path.name) for path in tables]
-            return self._use(tables, splits if all(map(has_split_word, splits)) else [])
-        if metadata is not None:
-            return self._use([metadata], [], is_metadata=True)
-        folders = {
-            entry.name: table
-            for entry in self.path.list_entries()
-            if entry.kind == "folder"
-            and not entry.name.startswith(".")
-            and (table := _find_metadata(self.path / entry.name)) is not None
-        }
-        if not folders:
+            tables = _list_tables(self.path)
+            if not tables and (self.path / "data").is_folder():
+                tables = _list_tables(self.path / "data")  # as in repositories of Hugging Face
+        splits = [split_of(path.name) for path in tables]
+        if metadata is not None or not all(map(has_split_word, splits)):
+            splits = []
+        if not tables:
+            folders = {
+                entry.name: table
+                for entry in self.path.list_entries()
+                if entry.kind == "folder"
+                and not entry.name.startswith(".")
+                and (table := _find_metadata(self.path / entry.name)) is not None
+            }
+            splits = list(sort_splits(folders))
+            tables = [folders[name] for name in splits]
+            if tables and self._split is not None:
+                raise OptionError(
+                    f"{option('split_column')} conflicts with the splits of the folders "
+                    f"{join_names(folders)}, which have a table each",
+                    option="split_column",
+                    value=self._split,
+                )
+        if not tables:
             raise SourceError(
                 f"the folder contains no tables and no {join_names(METADATA_COLUMNS, 'or')}",
                 path=self.path,
             )
-        if self._split is not None:
-            raise OptionError(
-                f"{option('split_column')} conflicts with the splits of the folders "
-                f"{join_names(folders)}, which have a table each",
-                option="split_column",
-                value=self._split,
-            )
-        splits = list(sort_splits(folders))
-        return self._use([folders[name] for name in splits], splits, is_metadata=True)
-
-    def _use(
-        self, paths: list[Location], splits: list[str], *, is_metadata: bool = False
-    ) -> list[str]:
-        """Use some files of a folder; return their splits if there are several."""
-        self._paths = paths
-        if is_metadata and self._options["image_column"] is None:
-            self._image_column = METADATA_COLUMNS[paths[0].name]
-        if len({path.suffix for path in paths}) > 1:
-            names = [path.relative_to(self.path) or path.name for path in paths]
+        self._paths = tables
+        if self._options["image_column"] is None and self._table is None:
+            self._image_column = METADATA_COLUMNS.get(tables[0].name)
+        if len({path.suffix for path in tables}) > 1:
+            names = [path.relative_to(self.path) or path.name for path in tables]
             raise SourceError(
                 f"tables in different formats: {join_names(names)}; expected one format",
                 path=self.path,
@@ -371,39 +354,7 @@ class Table:
             stream=self._stream,
         )
 
-    # -- labels and images -----------------------------------------------------------------------
-
-    def _labels(
-        self,
-        kinds: Mapping[str, Kind],
-        column: CategoryColumn,
-        known_names: Sequence[str] | None,
-        notices: list[str],
-    ) -> tuple[npt.NDArray[np.int32], ClassNames]:
-        """The labels and class names; `known_names` are those that a file states."""
-        path, kind = self._paths[0], kinds.get(self._label or "")
-        if known_names is not None:
-            labels = {value: int(value) for value in column.values}
-            wrong = [value for value, n in labels.items() if not -1 <= n < len(known_names)]
-            if wrong:  # -1 means none, as in `datasets`
-                raise SourceError(
-                    f"label column {self._label!r} has {join_names(wrong)}; expected labels below "
-                    f"{len(known_names)}, the number of class names",
-                    path=path,
-                )
-            check_class_names(known_names)
-            return column.map_values(labels), tuple(known_names)
-        if kind == "float":
-            raise SourceError(
-                f"label column {self._label!r} has floats; expected class names or integers",
-                path=path,
-                remedy="A regression target is a feature, not a class: pass "
-                f"{option('label_column', '')} for no column of classes.",
-            )
-        if not column.values:
-            raise SourceError(f"label column {self._label!r} is empty", path=path)
-        notices += missing_notice(column, self._label or "")
-        return as_labels(column, are_integers=kind == "int64")
+    # -- images -----------------------------------------------------------------------
 
     def _named_images(
         self, root: Location, names: Sequence[str], rows: TableRows

@@ -70,10 +70,6 @@ def inspect_cache(folder: str | None = None, *, clear: bool = False) -> CacheRep
         folder: None means the user's.
         clear: remove the blocks and the indexes.
 
-    Raises:
-        OptionError: the folder contains other files.
-        FileAccessError: it cannot be read or emptied.
-
     Example:
         >>> inspect_cache("a folder that does not exist").object_count
         0

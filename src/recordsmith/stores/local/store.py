@@ -245,11 +245,7 @@ class LocalStore(Store):
             os.stat(self.root or os.curdir)
 
     def path_of_folder(self, key: str) -> Path:
-        """Return the path of a folder for writing.
-
-        Raises:
-            FileAccessError: part of its path below the root is a symbolic link.
-        """
+        """Return the path of a folder for writing."""
         if key:
             self._check_folders(f"{check_key(key)}/")
         return Path(self.name_of(key))

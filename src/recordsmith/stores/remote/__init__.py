@@ -37,10 +37,6 @@ def locate_url(url: str, passed: PassedOptions) -> tuple[Store, str]:
 
     Args:
         passed: the options of the store: as `ObjectStore` or the file system of fsspec takes them.
-
-    Raises:
-        OptionError: it has no bucket or host; it contains credentials; or its scheme is unknown.
-        MissingExtraError: the package for it is not installed.
     """
     try:
         parts = urlsplit(url)

@@ -72,12 +72,7 @@ class FsspecStore(Store):
 
     @classmethod
     def from_url(cls, url: str, passed: PassedOptions) -> tuple[FsspecStore, str]:
-        """Return the store for a URL, and the key in it.
-
-        Raises:
-            OptionError: fsspec does not know the scheme, or refuses the options.
-            MissingExtraError: a package for it is not installed.
-        """
+        """Return the store for a URL, and the key in it."""
         try:
             import fsspec.core
         except ImportError:

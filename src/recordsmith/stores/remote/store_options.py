@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from recordsmith.errors import OptionError, option
@@ -26,15 +26,6 @@ _GROUPS = ("client_options", "retry_config", "config")
 _ENDPOINTS = re.compile(r"(aws_|azure_|azure_storage_|google_)?(endpoint(_url)?|base_url)")
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _ADDRESS = re.compile(r"[a-z0-9]+://[^/]")
-
-_UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid|Invalid key: (\w+)")
-_UNPARSED = re.compile(r'failed to parse "([^"]*)"')
-_WRONG_TYPE = re.compile(r"'(\w+)' object")
-_CLIENT_NAMES = {
-    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type",
-    "default_headers", "http1_only", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host",
-    "proxy_url", "read_timeout", "timeout", "user_agent",
-}  # fmt: skip
 
 
 class Settings(NamedTuple):
@@ -141,12 +132,6 @@ def check_groups(options: Mapping[str, Any]) -> None:
     for name in _GROUPS:
         if not isinstance(options.get(name, {}), Mapping):
             raise _invalid(name, "a dict of options")
-    for name in sorted(_CLIENT_NAMES & {*options}):
-        raise OptionError(
-            f"the option {name} of {option('store_options')} belongs to 'client_options'",
-            option="store_options",
-            remedy=f"Pass {{'client_options': {{'{name}': …}}}}.",
-        )
 
 
 def check_endpoint(url: str, options: Mapping[str, Any]) -> str:
@@ -169,30 +154,14 @@ def check_endpoint(url: str, options: Mapping[str, Any]) -> str:
 
 
 def store_options_error(url: str, options: Mapping[str, Any], error: BaseException) -> OptionError:
-    """Return the error for options that the library refuses.
-
-    Its text can have values, so only names of options are taken from it.
-    """
-    text = str(error)
-    leaves = dict(_leaves(options))
-    if (match := _UNKNOWN.search(text)) and (name := match[1] or match[2]) in leaves:
-        return OptionError(
-            f"the option {name} of {option('store_options')} is unknown for {url}",
-            option="store_options",
-            remedy="The options are those of obstore.store.from_url.",
-        )
-    names: list[str] = []
-    if match := _UNPARSED.search(text):
-        names = [name for name, value in leaves.items() if str(value) == match[1]]
-    elif match := _WRONG_TYPE.search(text):
-        names = [name for name, value in leaves.items() if type(value).__name__ == match[1]]
-    if len(names) == 1:
-        return _invalid(names[0], "a value as obstore.store.from_url takes it")
+    """Return the error for options that the library refuses, whose text can have values."""
+    names = ", ".join(sorted(options)) or "of its variables"
     return OptionError(
-        f"{url} cannot be opened with these options ({type(error).__name__})",
+        f"{url} cannot be opened with the options {names} ({type(error).__name__})",
         option="store_options",
         value=sorted(options),
-        remedy="Check their names and values: they are those of obstore.store.from_url.",
+        remedy="Check their names and values: they are those of obstore.store.from_url, such as "
+        "region, endpoint, client_options and retry_config.",
     )
 
 
@@ -202,11 +171,3 @@ def _invalid(name: str, expected: str) -> OptionError:
         option="store_options",
         expected=expected,
     )
-
-
-def _leaves(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in options.items():
-        if name in _GROUPS and isinstance(value, Mapping):
-            yield from value.items()
-        else:
-            yield name, value

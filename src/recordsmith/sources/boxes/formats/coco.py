@@ -12,10 +12,9 @@ import json
 import posixpath
 import re
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -31,12 +30,11 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     to_float,
 )
-from recordsmith.sources.boxes.annotation_files import AnnotationFiles, group_by_split
+from recordsmith.sources.boxes.annotation_files import AnnotationFiles
 from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.images import stem_of
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import count_notice, join_names, join_problems
@@ -53,11 +51,10 @@ _KEY = re.compile(
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
-_SEGMENT_KEYS = ("id", "category_id", "bbox", "area", "iscrowd")
 _LARGEST_AREA = float(np.finfo(np.float32).max)
 _SPLIT_FILE = "_annotations.coco.json"
-_BOXED_TASKS = ("stuff_", "person_keypoints_", "panoptic_")
-_BARE_TASKS = ("captions_", "image_info_")
+_BOXED_TASKS = ("stuff_", "person_keypoints_")
+_BARE_TASKS = ("captions_", "image_info_", "panoptic_")
 
 
 class _Document(msgspec.Struct):
@@ -73,24 +70,8 @@ class _Annotation(msgspec.Struct):
     bbox: Any = None
     area: Any = None
     iscrowd: Any = None
-    file_name: Any = None
-    segments_info: Any = None
     keypoints: msgspec.Raw = msgspec.Raw()  # raw values are not parsed
     segmentation: msgspec.Raw = msgspec.Raw()
-
-
-class _Context(NamedTuple):
-    """What parsing annotations needs to know of the whole file, and its classes.
-
-    categories: id and name of each.
-    uses_zero: whether objects have the category 0.
-    """
-
-    categories: tuple[tuple[int, str], ...]
-    is_panoptic: bool
-    uses_zero: bool
-    keypoint_count: int
-    outline_count: int
 
 
 def matches(head: bytes) -> bool:
@@ -106,21 +87,12 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     if not file.is_part:
         yield from _CocoFile(file).images()
         return
-    names = dict(file.context[0])
+    names = dict(file.context)
     for _, data in file.parts():
         item = msgspec.json.decode(_finite(data), type=_Annotation)
-        if not isinstance(item.segments_info, list):
-            text = bytes(item.segmentation) if file.with_outlines else b""
-            outline = partial(json.loads, text) if text else None
-            yield AnnotatedImage(objects=[_object(item, names, outline)])
-            continue
-        objects = []
-        for part in _objects_in(item.segments_info):
-            known: dict[str, Any] = {key: part.get(key) for key in _SEGMENT_KEYS}
-            segment = _Annotation(**known)
-            place = {"file_name": item.file_name, "segment": segment.id}
-            objects.append(_object(segment, names, place))
-        yield AnnotatedImage(objects=objects)
+        text = bytes(item.segmentation) if file.with_outlines else b""
+        outline = partial(json.loads, text) if text else None
+        yield AnnotatedImage(objects=[_object(item, names, outline)])
 
 
 def _without_outlines(data: bytes) -> bytes:
@@ -134,10 +106,6 @@ def _finite(data: bytes) -> bytes:
     if b"NaN" not in data and b"Infinity" not in data:
         return data
     return _NOT_FINITE.sub(lambda match: b'"%*s"' % (len(match[0]) - 2, b""), data)
-
-
-def _objects_in(values: list[Any]) -> list[dict[str, Any]]:
-    return [value for value in values if isinstance(value, dict)]
 
 
 def _object(item: _Annotation, names: Mapping[Any, str], outline: Any) -> AnnotatedObject:
@@ -162,7 +130,7 @@ class _CocoFile:
         self._file = file
         self._counted = 0, 1  # a position in the file, and its line
         self._categories: dict[int, str] = {}
-        self._counts: Counter[str] = Counter()  # of what is left out, and of special annotations
+        self._keypoints = self._outlines = 0
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._spans: dict[str, array[int]] = {}
         self._images: dict[str, AnnotatedImage] = {}
@@ -176,13 +144,8 @@ class _CocoFile:
             self._add_annotation(value, start, stop)
         for value, start, _ in self._entries(document.images, "images", dict):
             self._add_image(value, start)
-        file.context = _Context(
-            tuple(self._categories.items()),
-            is_panoptic="segments" in self._counts,
-            uses_zero="zero" in self._counts,
-            keypoint_count=self._counts["keypoints"],
-            outline_count=self._counts["outlines"],
-        )
+        file.context = tuple(self._categories.items())
+        file.notices += self._left_out()
         self._report_orphans()
         del document
         for key, image in self._images.items():
@@ -237,15 +200,10 @@ class _CocoFile:
                 self._add_problem(start, f"invalid {key} {shown!r}; expected objects")
 
     def _add_annotation(self, item: _Annotation, start: int, stop: int) -> None:
-        self._counts["keypoints"] += bool(bytes(item.keypoints))
-        self._counts["outlines"] += len(memoryview(item.segmentation)) > len("null")
-        categories = [item.category_id]
-        if item.segments_info is not None:
-            self._counts["segments"] += 1
-            listed = item.segments_info if isinstance(item.segments_info, list) else []
-            categories += [segment.get("category_id") for segment in _objects_in(listed)]
-        if 0 in categories:
-            self._counts["zero"] += 1
+        self._keypoints += bool(bytes(item.keypoints))
+        self._outlines += len(memoryview(item.segmentation)) > len("null")
+        if item.category_id == 0:
+            self._file.class_names["0"] = None
         if not isinstance(item.image_id, (int, str)):
             annotation = f"annotation {str(item.id)[:60]}"
             self._add_problem(start, f"{annotation} has image_id {str(item.image_id)[:60]}")
@@ -276,6 +234,17 @@ class _CocoFile:
         elif self._categories.setdefault(number, name) != name:
             other = self._categories[number]
             self._add_problem(start, f"category {number} is both {other!r} and {name!r}")
+
+    def _left_out(self) -> Iterator[str]:
+        """Notices on what is in annotations and not packed."""
+        name = self._file.name
+        if self._keypoints:
+            yield f"keypoints of {count(self._keypoints, 'annotation')} in {name} left out"
+        if self._outlines and not self._file.with_outlines:
+            yield (
+                f"segmentation of {count(self._outlines, 'annotation')} in {name} left out: object "
+                "masks are not requested"
+            )
 
     def _report_orphans(self) -> None:
         """Report annotations whose image is not listed."""
@@ -351,17 +320,11 @@ class Coco(
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)
         images = self._parse(files)
-        problems = self._check_files(files.values())
-        contexts = {file.name: file.context for file in files.values()}
-        classes, more = _classes(contexts, self._label_map)
+        notices = self._check_files(files.values())
+        classes, more = _classes(files.values(), self._label_map)
         classes.names()  # labels are checked before images are looked for
-        folders = {
-            name: _panoptic_folder(index, name)
-            for name, context in contexts.items()
-            if context.is_panoptic and self._masks
-        }
-        entries, splits, left = self._find_images(index, images, files, folders.values())
-        notices = [*problems, *left, *more]
+        entries, splits, left = self._find_images(index, images, files.values())
+        notices += [*left, *more]
         if self._annotations is None:
             used = {file.name for file in files.values()}
             others = [
@@ -371,17 +334,10 @@ class Coco(
             ]
             notices += count_notice(others, "annotation file", "of other tasks skipped")
         notices += [notice for file in files.values() for notice in file.notices]
-        if number := sum(context.keypoint_count for context in contexts.values()):
-            notices.append(f"keypoints of {count(number, 'annotation')} left out")
-        panoptic = [name for name, context in contexts.items() if context.is_panoptic]
-        number = sum(context.outline_count for context in contexts.values())
-        left_out = [f"masks of {join_names(panoptic)}"] if panoptic else []
-        left_out += [f"segmentation of {count(number, 'annotation')}"] if number else []
-        if self._masks is None:
-            notices += [f"{text} left out: object masks are not requested" for text in left_out]
-        return ListedImages(entries, splits, classes, notices, contexts, mask_folders=folders)
+        contexts = {file.name: file.context for file in files.values()}
+        return ListedImages(entries, splits, classes, notices, contexts)
 
-    def _find(self, index: FileIndex) -> dict[str, str]:
+    def _find(self, index: FileIndex) -> list[str]:
         documents = [path for path in index.paths if path.lower().endswith(".json")]
         groups = (
             [path for path in documents if posixpath.basename(path) == _SPLIT_FILE],
@@ -396,7 +352,7 @@ class Coco(
             for task in _BOXED_TASKS:
                 boxed = boxed or [p for p in known if posixpath.basename(p).startswith(task)]
             if boxed:
-                return group_by_split(boxed)
+                return boxed
             if known:
                 raise SourceError(
                     f"no boxes to pack: found only {join_names(known)}",
@@ -435,31 +391,17 @@ def _is_of_other_task(path: str) -> bool:
     return posixpath.basename(path).startswith((*_BOXED_TASKS, *_BARE_TASKS))
 
 
-def _panoptic_folder(index: FileIndex, file: str) -> str:
-    """The folder of the PNG files of a panoptic JSON file, which has its name."""
-    name = stem_of(file)
-    folders = {posixpath.dirname(path) for path in index.paths if path.lower().endswith(".png")}
-    named = sorted(folder for folder in folders if posixpath.basename(folder) == name)
-    if not named:
-        raise SourceError(
-            f"no masks of {file}: the folder {name} with their PNG files is missing",
-            path=index.root,
-            remedy=f"Unpack {name}.zip.",
-        )
-    return named[0]
-
-
 def _classes(
-    contexts: Mapping[str, _Context], label_map: Location | None
+    files: Iterable[AnnotationFile], label_map: Location | None
 ) -> tuple[Classes, list[str]]:
     """The classes of all files together, and notices about them."""
     names: dict[int, str] = {}
     problems = []
-    for file, context in contexts.items():
-        for number, name in context.categories:
+    for file in files:
+        for number, name in file.context:
             if names.setdefault(number, name) != name:
                 other = f"{names[number]!r} in another file"
-                problems.append(f"category {number} is {name!r} in {file} and {other}")
+                problems.append(f"category {number} is {name!r} in {file.name} and {other}")
     if problems and label_map is None:
         raise SourceError(
             f"the annotation files have different categories: {join_names(problems)}",
@@ -468,11 +410,12 @@ def _classes(
         )
     notices = []
     if 0 in names and label_map is None:
-        if any(context.uses_zero for context in contexts.values()):
+        if any("0" in file.class_names for file in files):
             names = {number + 1: name for number, name in names.items()}
             notices.append(
                 "categories start at 0, the background: each label is its category id plus 1"
             )
         else:
             notices.append(f"1 category without objects dropped: 0, {names.pop(0)!r}")
-    return classes_by_label(names, label_map, f"the categories of {join_names(contexts)}"), notices
+    origin = f"the categories of {join_names(file.name for file in files)}"
+    return classes_by_label(names, label_map, origin), notices

@@ -13,6 +13,7 @@ import posixpath
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from recordsmith.errors import SourceError, accessing
@@ -49,8 +50,6 @@ _NAMES = {
 }
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _NEEDED = ("image", "name", *_CORNERS)
-_SIDES = frozenset(name for role in _CORNERS for name in _NAMES[role])
-_BOX_COLUMNS = frozenset(("bbox", "boundingbox", "box"))
 _DELIMITERS = (",", ";", "\t")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OPEN_IMAGES = frozenset(("ImageID", "LabelName", "XMin"))
@@ -181,17 +180,6 @@ def _find_columns(head: bytes) -> _Columns | None:
     return None
 
 
-def _matches(head: bytes) -> bool:
-    """Whether there are boxes, perhaps in other columns than `_find_columns` knows."""
-    if _find_columns(head) is not None:
-        return True
-    for delimiter in _DELIMITERS:
-        plain = {_plain(cell) for cell in _first_cells(head, delimiter)}
-        if not plain.isdisjoint(_BOX_COLUMNS) or len(plain.intersection(_SIDES)) >= 4:
-            return True
-    return False
-
-
 def _first_cells(head: bytes, delimiter: str) -> list[str]:
     lines = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
     text = next((line for line in lines if line.strip()), "")
@@ -247,7 +235,7 @@ class CsvBoxes(
     box_format=BoxFormat(
         "csv-boxes",
         ".csv",
-        _matches,
+        lambda head: _find_columns(head) is not None,
         parse,
         what="images and boxes of {} (a row for each box)",
         file_what="a CSV file of boxes",
@@ -276,21 +264,10 @@ class CsvBoxes(
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
         for candidate in super().find_candidates(tree):
-            columns = {path: _find_columns(tree.head(path)) for path in candidate.files}
             # a path, four numbers and a class in each row, without a header: nothing else is so
-            is_bare = all(known and not known.has_header for known in columns.values())
-            problem = remedy = ""
-            if unknown := [path for path, known in columns.items() if known is None]:
-                problem = f"{unknown[0]} has boxes in columns that are not known"
-                remedy = "Name its columns filename, xmin, ymin, xmax, ymax, class."
-            yield LayoutCandidate(
-                candidate.format,
-                candidate.what,
-                Confidence.MARKED if is_bare else candidate.confidence,
-                files=candidate.files,
-                problem=problem,
-                remedy=remedy,
-            )
+            columns = [_find_columns(tree.head(path)) for path in candidate.files]
+            is_bare = all(known and not known.has_header for known in columns)
+            yield replace(candidate, confidence=Confidence.MARKED) if is_bare else candidate
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)
@@ -306,12 +283,12 @@ class CsvBoxes(
         for split, file in files.items():
             known = tuple((key, names[key]) for key in sorted(names))
             contexts[file.name] = file.context = (*file.context[:3], known)
-            for annotation in images[split]:
-                annotation.version = common_version((file.version, *versions))
+            for entry in images[split]:
+                entry.version = common_version((file.version, *versions))
             columns.update(dict(file.context[1]))
         labels = {names.get(name, name) for file in files.values() for name in file.class_names}
         classes = make_classes(labels, self._label_map)
-        entries, splits, notices = self._find_images(index, images, files)
+        entries, splits, notices = self._find_images(index, images, files.values())
         notices += dict.fromkeys(text for file in files.values() for text in file.notices)
         features = [key for key in _FEATURES if key in columns]
         return ListedImages(entries, splits, classes, notices, contexts, features)

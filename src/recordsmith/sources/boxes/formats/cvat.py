@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 from array import array
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from xml.parsers import expat
 
@@ -27,6 +27,8 @@ from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 
 _HEAD = re.compile(rb"<annotations>.*?<(version|meta|image)\b", re.DOTALL)
+_NAME = re.compile(rb"<label>\s*<name>([^<]*)<")
+_PARENT = re.compile(rb"<parent>\s*[^<\s]")
 _OTHER_SHAPES = "shapes and tags were left out that are neither boxes nor polygons"
 _ATTRIBUTES = "attributes of objects were left out"
 _LEFT_OUT = frozenset(
@@ -40,7 +42,7 @@ def parse(file: AnnotationFile) -> list[AnnotatedImage]:
     if file.is_part:
         return [image for line, data in file.parts() for image in _images(data, file, line - 1)]
     data = file.location.read()
-    file.class_names.update(dict.fromkeys(_declared_labels(data, file.name)))
+    file.class_names.update(dict.fromkeys(_declared_labels(data)))
     return _images(data, file, 0)
 
 
@@ -92,31 +94,13 @@ def _images(data: bytes, file: AnnotationFile, lines_before: int) -> list[Annota
     return [image._replace(objects=objects) for image in images] if file.is_part else images
 
 
-def _declared_labels(data: bytes, name: str) -> list[str]:
+def _declared_labels(data: bytes) -> list[str]:
     """The labels of the task or project, in order, without parts of skeletons."""
     start, end = data.find(b"<labels>"), data.find(b"</labels>")
-    if not 0 <= start < end:
-        return []
-    parser = expat.ParserCreate()
-    labels: list[dict[str, str]] = []
-    tags: list[str] = []
-
-    def begin(tag: str, _: dict[str, str]) -> None:
-        tags.append(tag)
-        if tags == ["labels", "label"]:
-            labels.append({})
-
-    def text(part: str) -> None:
-        if len(tags) == 3 and labels:
-            labels[-1][tags[2]] = labels[-1].get(tags[2], "") + part
-
-    parser.StartElementHandler = begin
-    parser.EndElementHandler = lambda _: tags.pop()
-    parser.CharacterDataHandler = text
-    with suppress(SourceError):  # the file is valid, so this is a part of something else
-        parse_xml(parser, data[start : end + len(b"</labels>")], name)
-    names = (label.get("name", "") for label in labels if not label.get("parent", "").strip())
-    return [name for name in names if name and "\n" not in name]
+    labels = data[start:end].split(b"</label>")[:-1] if 0 <= start < end else []
+    found = (_NAME.search(label) for label in labels if not _PARENT.search(label))
+    texts = (html.unescape(name[1].decode("utf-8", "replace")) for name in found if name)
+    return [text for text in texts if text and "\n" not in text]
 
 
 def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObject:
@@ -183,5 +167,5 @@ class Cvat(
         images = self._parse(files)
         names = dict.fromkeys(name for file in files.values() for name in file.class_names)
         classes = classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data")
-        entries, splits, notices = self._find_images(index, images, files)
+        entries, splits, notices = self._find_images(index, images, files.values())
         return ListedImages(entries, splits, classes, notices)

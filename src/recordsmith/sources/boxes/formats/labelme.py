@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import codecs
 import json
 import math
-import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -69,13 +66,12 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         objects.append(_object(where, str(kind), shape))
     yield AnnotatedImage(
         "",
-        _file_name(document),
+        last_part(path) if isinstance(path := document.get("imagePath"), str) else "",
         (
             to_float(document.get("imageWidth") or 0),
             to_float(document.get("imageHeight") or 0),
         ),
         objects,
-        has_pixels=isinstance(document.get("imageData"), str),
     )
 
 
@@ -127,11 +123,6 @@ def _outline(points: Iterable[tuple[float, float]]) -> list[list[float]]:
     return [[value for point in points for value in point]]
 
 
-def _file_name(document: Mapping[str, Any]) -> str:
-    name = document.get("imagePath")
-    return last_part(name) if isinstance(name, str) else ""
-
-
 def _document(location: Location, name: str) -> dict[str, Any]:
     data = read_document(location)
     if sum(map(data.count, (b",", b"[", b"{"))) > _MAX_VALUES:
@@ -145,16 +136,6 @@ def _document(location: Location, name: str) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _pixels(location: Location, name: str) -> tuple[bytes, str]:
-    """The image in a file, and its path."""
-    document = _document(location, name)
-    path = posixpath.join(posixpath.dirname(name), _file_name(document))
-    try:
-        return base64.b64decode(document.get("imageData") or "", validate=True), path
-    except (binascii.Error, TypeError, ValueError):
-        raise SourceError("imageData is not valid base64", path=name) from None
-
-
 class LabelMe(
     ImageAnnotationFiles,
     box_format=BoxFormat(
@@ -164,15 +145,13 @@ class LabelMe(
         parse,
         what="images and shapes of JSON files such as {} (LabelMe)",
         expected="LabelMe's .json files next to their images, or in a folder annotations/",
-        pixels=_pixels,
     ),
 ):
     """Images with polygons, rectangles and circles in LabelMe's JSON format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons and
     circles become the boxes around them. Labels follow the order of `class_names.txt` or
-    `labels.txt`, otherwise that of the names. An image that is missing is taken from the JSON
-    file, if that contains it.
+    `labels.txt`, otherwise that of the names. Images inside the JSON files are not used.
 
     Example:
         >>> rs.pack(rs.LabelMe("labelled", object_masks="class"), "packed")  # doctest: +SKIP

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from recordsmith.errors import SourceError, option
+from recordsmith.errors import SourceError
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
-    Annotation,
     AnnotationFile,
     BoxFormat,
     Entry,
@@ -48,11 +47,9 @@ from recordsmith.sources.files.paths import (
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
-from recordsmith.sources.splits import split_lists, splits_by_folder
+from recordsmith.sources.splits import splits_by_folder
 from recordsmith.stores import PlaceLike
-from recordsmith.words import count
 
-_LABELS_CHECKED = 100
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _YAML_NAMES = re.compile(rb"^[\"']?names[\"']?\s*:", re.MULTILINE)
 _YAML_SPLIT = re.compile(rb"^[\"']?(train|val|valid|validation|test)[\"']?\s*:", re.MULTILINE)
@@ -97,9 +94,8 @@ def _object(
     if len(values) >= 6 and len(values) % 2 == 0:
         xs, ys = values[::2], values[1::2]
         return AnnotatedObject(where, name, (min(xs), min(ys), max(xs), max(ys)), [values])
-    hint = ", not predictions with their confidence" * (len(values) == 5)
     fault = f"{len(values)} numbers after the class; expected 4 (x, y, width, height) or a polygon"
-    return AnnotatedObject(where, name, fault=fault + hint)
+    return AnnotatedObject(where, name, fault=fault)
 
 
 def _is_labels(head: bytes) -> bool:
@@ -136,7 +132,8 @@ class Yolo(
     `image/width`, `image/filename`, `image/source_id`) and for each object
     `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
     `image/object/class/label` (the position in the list of names, from 1) and
-    `image/object/class/text`. Polygons become the boxes around them, and masks with `object_masks`.
+    `image/object/class/text`. Polygons and oriented boxes become the boxes around them, and masks
+    with `object_masks`.
 
     The root may also be the `data.yaml` or `obj.data` of the dataset, if there are several.
 
@@ -162,7 +159,7 @@ class Yolo(
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
-        if not any(folder.image_count for folder in tree.folders.values()):
+        if not tree.image_counts[""]:
             return
         for path in islice(tree.files(*_DESCRIPTIONS), MAX_OPENED):
             if _is_description(path, tree.head(path)):
@@ -170,10 +167,7 @@ class Yolo(
                 yield LayoutCandidate("yolo", what, Confidence.MARKED)
                 return
         if labels := cls._matching(tree):
-            paths = tree.files(".txt", ".names", ".labels", depth=2)
-            names = [path for path in paths if _is_names_file(path)]
-            classes = f", classes of {names[0]} (YOLO)" if names else " (YOLO)"
-            what = cls.box_format.what.format(labels[0]).replace(" (YOLO)", classes)
+            what = cls.box_format.what.format(labels[0])
             yield LayoutCandidate("yolo", what, strength(tree, ".txt"))
 
     def _list_images(self, index: FileIndex) -> ListedImages:
@@ -182,27 +176,19 @@ class Yolo(
         numbers = {number + 1: name for number, name in names.items()}
         classes = classes_by_label(numbers, self._label_map, described[0])
         samples = _Samples(index, config, [*map(index.version_of, described)])
-        notices = samples.notices()
         if not samples.entries:
             if config is None:
                 raise no_files(index.root, self.box_format.expected, index)
-            problem = join_problems(notices) or "its folders and lists contain no images"
-            raise SourceError(f"nothing to pack: {problem}", path=config.name)
-        if config is not None and config.class_count not in (None, len(names)):
-            text = count(len(names), "class name")
-            notices.append(f"{text} in {described[0]}, which announces {config.class_count}")
-        has_keypoints = config is not None and config.has_keypoints
-        if self._masks is None and not has_keypoints:
-            labels = (
-                entry.annotation.place for entry in samples.entries.values() if entry.annotation
+            problem = (
+                join_problems(samples.path_notices) or "its folders and lists contain no images"
             )
-            _check_rows(index, islice(labels, _LABELS_CHECKED))
+            raise SourceError(f"nothing to pack: {problem}", path=config.name)
         return ListedImages(
             samples.entries,
             samples.splits,
             classes,
-            notices,
-            {"": (tuple(names.items()), has_keypoints)},
+            samples.notices(),
+            {"": (tuple(names.items()), config is not None and config.has_keypoints)},
             is_upright=config is not None and config.is_yaml,
         )
 
@@ -231,6 +217,7 @@ class _Samples:
 
     entries: by image path, or by list and line if the image is missing.
     splits: by sample name, if there are several.
+    path_notices: on paths in the description.
     """
 
     def __init__(self, index: FileIndex, config: DataFile | None, versions: list[int]) -> None:
@@ -241,59 +228,50 @@ class _Samples:
         self._folders = {"."}
         for path in index.paths:
             self._folders.update(_folders_above(path))
-        self._notices: list[str] = []
+        self.path_notices: list[str] = []
         self._twice: list[str] = []
         if config is not None:
             self._add_splits(config)
-        elif lists := split_lists(path for path in index.paths if "/" not in path):
-            for split, path in lists.items():
-                self._add_list(split, path, [""])
-        else:
-            entries = [self._entry(path) for path in index.paths if has_image_name(path)]
-            if any(entry.annotation for entry in entries):
-                self.entries = {entry.image: entry for entry in entries}
-                self.splits = splits_by_folder(self.entries)
+            return
+        entries = [self._entry(path) for path in index.paths if has_image_name(path)]
+        if any(entry.place for entry in entries):
+            self.entries = {entry.image: entry for entry in entries}
+            self.splits = splits_by_folder(self.entries)
 
     def notices(self) -> list[str]:
+        """What was found otherwise than described, and what is left out."""
         entries = self.entries.values()
-        bare = sorted(e.image for e in entries if e.annotation is None and e.fault is None)
-        what = "without a label file packed without boxes"
-        unused, of_orphans = self._unused_labels(), Check.ANNOTATION_WITHOUT_IMAGE
-        return [
-            *self._notices,
-            *count_notice(self._twice, "repeated image", "packed once, in the first split"),
-            *count_notice(bare, "image", what, check=Check.IMAGE_WITHOUT_ANNOTATION),
-            *count_notice(unused, "label file", "without an image skipped", check=of_orphans),
-            *count_notice(self._index.hidden, "hidden file", "skipped"),
-        ]
-
-    def _unused_labels(self) -> list[str]:
-        """The files in folders of labels that belong to no image."""
-        used = {entry.annotation.place for entry in self.entries.values() if entry.annotation}
-        folders = {posixpath.dirname(path) for path in used}
-        return [
+        bare = sorted(entry.image for entry in entries if not entry.place and entry.fault is None)
+        used = {entry.place for entry in entries}
+        folders = {posixpath.dirname(path) for path in used if "labels/" in path.lower()}
+        unused = [
             path
             for path in self._index.paths
             if path.endswith(".txt")
             and path not in used
             and posixpath.dirname(path) in folders
-            and "labels" in path.lower().split("/")[:-1]
             and not _is_names_file(path)
+        ]
+        others = [path for path in self._index.paths if path not in self.entries]
+        left = [path for path in others if has_image_name(path)]
+        what = "without a label file packed without boxes"
+        of_bare, of_unused = Check.IMAGE_WITHOUT_ANNOTATION, Check.ANNOTATION_WITHOUT_IMAGE
+        return [
+            *self.path_notices,
+            *count_notice(self._twice, "repeated image", "packed once, in the first split"),
+            *count_notice(bare, "image", what, check=of_bare),
+            *count_notice(left, "image", "missing from the description skipped"),
+            *count_notice(unused, "label file", "without an image skipped", check=of_unused),
         ]
 
     def _add_splits(self, config: DataFile) -> None:
         seen: dict[tuple[str, ...], str] = {}
         for split, values in config.splits.items():
-            paths = []
-            for value in values:
-                path = self._resolved(value, config)
-                if path is None:
-                    self._notices.append(f"{config.name}: {split} path {value} not found")
-                else:
-                    paths.append(path)
+            found = [self._resolved(split, value, config) for value in values]
+            paths = [path for path in found if path is not None]
             earlier = seen.setdefault(tuple(paths), split)
             if paths and earlier != split:
-                self._notices.append(
+                self.path_notices.append(
                     f"{config.name}: {split} skipped, because it is the same as {earlier}"
                 )
                 continue
@@ -306,23 +284,20 @@ class _Samples:
                     if image.startswith(prefix) and has_image_name(image):
                         self._add(split, self._entry(image))
 
-    def _resolved(self, value: str, config: DataFile) -> str | None:
+    def _resolved(self, split: str, value: str, config: DataFile) -> str | None:
         """The folder or list that a path means; the path may be from another machine."""
         plain = with_slashes(value)
-        if not is_absolute(plain) and (path := self._below(plain, config.bases)) is not None:
-            return path
-        for tail in path_endings(plain):
-            path = self._below(tail, config.bases)
-            if path is not None:
-                notice = f"{config.name}: {value} not found, used {path}"
-                self._notices += [notice] if notice not in self._notices else []
-                return path
+        names = [] if is_absolute(plain) else [plain]
+        for name in [*names, *path_endings(plain)]:
+            paths = (posixpath.normpath(posixpath.join(base, name)) for base in config.bases)
+            for path in paths:
+                if path in self._folders or path in self._index:
+                    notice = f"{config.name}: {value} not found, used {path}"
+                    if name not in names and notice not in self.path_notices:
+                        self.path_notices.append(notice)
+                    return path
+        self.path_notices.append(f"{config.name}: {split} path {value} not found")
         return None
-
-    def _below(self, name: str, bases: Sequence[str]) -> str | None:
-        """The folder or file of a name, from the first base that has it."""
-        paths = (posixpath.normpath(posixpath.join(base, name)) for base in bases)
-        return next((path for path in paths if path in self._folders or path in self._index), None)
 
     def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_bases_above(path)]))
@@ -360,26 +335,8 @@ class _Samples:
         for path in (f"{candidate}.txt" for candidate in candidates):
             if path in self._index:
                 version = common_version((self._index.version_of(path), *self._versions))
-                return Entry(image, Annotation(path, version))
+                return Entry(image, path, version)
         return Entry(image)
-
-
-def _check_rows(index: FileIndex, paths: Iterable[str]) -> None:
-    """Refuse oriented boxes, which look like polygons of 4 points."""
-    first = ""
-    for path in paths:
-        lines = read_lines(index.root / path)
-        if any(len(line.split()) != 9 for _, line in lines):
-            return
-        first = first or (path if lines else "")
-    if first:
-        raise SourceError(
-            "all rows have 8 numbers after the class: they are oriented boxes (OBB), which have no "
-            "place in a record, or polygons of 4 points",
-            path=first,
-            remedy=f"Pass {option('object_masks', 'instance')} to pack their outlines as masks "
-            "with the upright boxes around them.",
-        )
 
 
 def _folders_above(path: str) -> Iterator[str]:
@@ -399,15 +356,16 @@ def _find_description(index: FileIndex, only: str | None) -> DataFile | None:
     for suffixes in (_DESCRIPTIONS[:2], _DESCRIPTIONS[2:]):
         files: list[DataFile] = []
         for path in sorted(paths, key=lambda path: (path.count("/"), path)):
+            data = None
             if path.lower().endswith(suffixes):
                 data = read_data_file(index.root / path, path)
-                if data is not None:
-                    bases = [posixpath.dirname(path), *_bases_above(path)]
-                    if data.base:
-                        below = (posixpath.join(base, data.base) for base in list(bases))
-                        bases = [*map(posixpath.normpath, below), *bases]
-                    inside = [base for base in bases if not base.startswith(("../", "/"))]
-                    files.append(data._replace(bases=list(dict.fromkeys(inside))))
+            if data is not None:
+                bases = [posixpath.dirname(path), *_bases_above(path)]
+                if data.base:
+                    below = (posixpath.join(base, data.base) for base in list(bases))
+                    bases = [*map(posixpath.normpath, below), *bases]
+                inside = [base for base in bases if not base.startswith(("../", "/"))]
+                files.append(data._replace(bases=list(dict.fromkeys(inside))))
         nearest = [file for file in files if file.name.count("/") == files[0].name.count("/")]
         if len(nearest) > 1:
             raise SourceError(

@@ -1,0 +1,284 @@
+"""Commands that print a report: inspect, stats, verify, diff, lint, forecast, bench and schema."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import (
+    WHICH,
+    Html,
+    Json,
+    OverwritePage,
+    Paths,
+    Source,
+    SourceOptions,
+    check_html,
+    one_or_all,
+    title_of,
+)
+from recordsmith.cli.pack import print_detected
+from recordsmith.cli.report_text import print_report
+from recordsmith.errors import OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.measuring import BenchReport
+    from recordsmith.reports import ReportContent
+
+_WHICH = {WHICH: "split"}
+
+
+def inspect(
+    paths: Paths,
+    options: Annotated[dict[str, Any], OptionsOf("inspect", panels=_WHICH)],
+    *,
+    reader: str | None = None,
+    json: Json = False,
+) -> None:
+    """With --reader, prints Python code that reads the dataset with all its features.
+
+    Example: `recordsmith inspect out`
+
+    Python code: `recordsmith inspect out --reader torch > read_it.py`
+
+    Args:
+        reader: print Python code that reads the dataset: for tf, torch, dali or grain.
+    """
+    if reader is not None and json:
+        raise OptionError(
+            f"{option('reader')} and {option('json')} exclude each other",
+            option="reader",
+            remedy="Pass only one of them.",
+        )
+    with console.progress_bar("reading", of_bytes=True) as progress:
+        if reader is None:
+            report = rs.inspect(one_or_all(paths), **options, progress=progress)
+        else:
+            name: Any = reader
+            code = rs.reader_code(one_or_all(paths), name, **options, progress=progress)
+    if reader is None:
+        _show(report, json)
+    else:
+        console.print_code(code)
+
+
+def stats(
+    paths: Paths,
+    options: Annotated[dict[str, Any], OptionsOf("stats", panels=_WHICH)],
+    html: Html = None,
+    overwrite: OverwritePage = False,
+    json: Json = False,
+) -> None:
+    """Reads every record. Covers ranges and frequent values, classes, image sizes, masks and boxes.
+
+    Example: `recordsmith stats out`
+
+    HTML page: `recordsmith stats out --html stats.html`
+    """
+    check_html(html, overwrite=overwrite)
+    with console.progress_bar("reading", of_bytes=True) as progress:
+        report = rs.stats(one_or_all(paths), **options, progress=progress)
+    _show(report, json, html, paths, overwrite=overwrite)
+
+
+def verify(
+    paths: Paths,
+    options: Annotated[dict[str, Any], OptionsOf("verify", panels=_WHICH)],
+    html: Html = None,
+    overwrite: OverwritePage = False,
+    json: Json = False,
+) -> None:
+    """Prints the defects and exits with 1 if there are any.
+
+    Example: `recordsmith verify out --deep`
+
+    Own rules: `recordsmith verify new --schema schema.json`
+    """
+    check_html(html, overwrite=overwrite)
+    with console.progress_bar("verifying", of_bytes=True) as progress:
+        report = rs.verify(one_or_all(paths), **options, progress=progress)
+    content = report.content()
+    if "schema" in options and not report.unchecked:
+        checked = content.summary.removesuffix(".")
+        content = replace(content, summary=f"{checked}, and the rules of {options['schema']}")
+    _show(report, json, html, paths, overwrite=overwrite, content=content)
+    if not report.is_good:
+        raise typer.Exit(1)
+
+
+def diff(
+    a: str,
+    b: str,
+    options: Annotated[dict[str, Any], OptionsOf("diff", panels=_WHICH)],
+    *,
+    json: Json = False,
+) -> None:
+    """Exits with 1 if they differ.
+
+    Example: `recordsmith diff out old`
+
+    By a feature: `recordsmith diff a.tfrecord b.tfrecord --by id`
+
+    Args:
+        a: a TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.
+        b: the dataset to compare it with.
+    """
+    with console.progress_bar("comparing", of_bytes=True) as progress:
+        report = rs.diff(a, b, **options, progress=progress)
+    _show(report, json)
+    if not report.is_equal:
+        raise typer.Exit(1)
+
+
+def lint(
+    source: Source,
+    options: Annotated[dict[str, Any], OptionsOf("lint")],
+    source_options: SourceOptions,
+    *,
+    quick: bool = False,
+    html: Html = None,
+    overwrite: OverwritePage = False,
+    json: Json = False,
+) -> None:
+    """Finds damaged images, invalid boxes and masks, misspelt classes, duplicates and images that
+    are in two splits. Exits with 1 if there are errors or warnings, with 0 if there are only notes.
+
+    Example: `recordsmith lint flowers`
+
+    HTML page: `recordsmith lint flowers --html lint.html`
+
+    Args:
+        quick: check only names, classes and orphans, without opening images.
+    """
+    check_html(html, overwrite=overwrite)
+    detected = rs.detect(source, **source_options)
+    listed = print_detected(detected, json=json)
+    with console.progress_bar("checking") as progress:
+        report = rs.lint(listed, deep=not quick, **options, progress=progress)
+    read = {"format": detected.reading.format}
+    _show(report, json, html, [source], overwrite=overwrite, more=read)
+    if not report.is_clean:
+        if not json and html is None:
+            shown = f"recordsmith lint {shlex.quote(source)} --html lint.html"
+            console.print_hint(f"next: preview them with `{shown}`")
+        raise typer.Exit(1)
+
+
+def forecast(
+    source: Source,
+    options: Annotated[dict[str, Any], OptionsOf("forecast")],
+    source_options: SourceOptions,
+    *,
+    html: Html = None,
+    overwrite: OverwritePage = False,
+    json: Json = False,
+) -> None:
+    """Stores a random sample of the images as raw pixels, PNG, JPEG and smaller images, and writes
+    nothing. The error is estimated from the spread in the sample.
+
+    Example: `recordsmith forecast flowers --qualities 95,80 --html forecast.html`
+    """
+    check_html(html, overwrite=overwrite)
+    detected = rs.detect(source, **source_options)
+    listed = print_detected(detected, json=json)
+    with console.progress_bar("forecasting", speed=False) as progress:
+        report = rs.forecast(listed, **options, progress=progress)
+    read = {"format": detected.reading.format}
+    _show(report, json, html, [source], overwrite=overwrite, more=read)
+
+
+def bench(
+    paths: Paths,
+    options: Annotated[dict[str, Any], OptionsOf("bench", panels=_WHICH)],
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Decoding threads; 0 decodes in the main thread. [default: one per processor]",
+            min=0,
+            metavar="N",
+        ),
+    ] = None,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle/--no-shuffle", help="Whether to shuffle.")
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Loads it with the given options. Ctrl-C prints the results so far.
+
+    Example: `recordsmith bench out --split train --batch-size 32 --size 224`
+    """
+    report: BenchReport | None = None
+    try:
+        with console.progress_bar("measuring, seconds", speed=False) as progress:
+
+            def keep(now: BenchReport) -> None:
+                nonlocal report
+                report = now
+                progress(int(now.elapsed_seconds), int(now.total_seconds))
+
+            report = rs.bench(
+                one_or_all(paths), threads=threads, shuffle=shuffle, on_update=keep, **options
+            )
+    except KeyboardInterrupt:
+        if report is not None and report.measured.batch_count:
+            _show(report, json)
+        raise
+    _show(report, json)
+
+
+def schema(
+    paths: Paths,
+    options: Annotated[dict[str, Any], OptionsOf("schema", panels=_WHICH)],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", help="The file to write. [default: standard output]", metavar="FILE"
+        ),
+    ] = None,
+    overwrite: OverwritePage = False,
+) -> None:
+    """Edit the rules as needed. `recordsmith verify PATH --schema FILE` checks records against
+    them.
+
+    Example: `recordsmith schema out -o schema.json`
+    """
+    if out is not None:
+        from recordsmith.stores import as_location
+
+        as_location(out).check_target(overwrite=overwrite)
+    with console.progress_bar("reading", of_bytes=True) as progress:
+        rules = rs.schema(one_or_all(paths), **options, progress=progress)
+    if out is None:
+        console.print_json(rules.to_json())
+        return
+    rules.save(out, overwrite=overwrite)
+    count = sum(map(len, rules.sections.values()))
+    print(f"{console.printable(out)}: rules for {console.count(count, 'feature')}")
+
+
+def _show(
+    report: Any,
+    json: bool,
+    html: str | None = None,
+    paths: list[str] | None = None,
+    *,
+    overwrite: bool = False,
+    content: ReportContent | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print a report, or its JSON with `more` keys, and write its page."""
+    if html is not None:
+        rs.save_html(report, html, title=title_of(paths or []), overwrite=overwrite)
+    if json:
+        console.print_json(report.to_json() | (more or {}))
+    else:
+        print_report(content or report.content())
+    if html is not None:
+        console.print_aside(f"report: {html}")
