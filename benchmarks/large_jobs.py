@@ -28,7 +28,7 @@ from typing import Any
 import recordsmith as rs
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_files import ImageReader
-from recordsmith.sources.numbered import RelistedSamples
+from recordsmith.sources.numbered import collect
 from recordsmith.stores import as_folder
 
 SAMPLES_OF_A_SHARD = 1000
@@ -44,9 +44,7 @@ class MadeUpImages:
 
     def list_samples(self) -> Listing:
         names = tuple(f"class{label:04d}" for label in range(self._class_count))
-        return Listing(
-            RelistedSamples(self._walk), ImageReader(as_folder(self._folder), names), names
-        )
+        return Listing(collect(self._walk()), ImageReader(as_folder(self._folder), names), names)
 
     def _walk(self) -> Iterator[Sample]:
         for number in range(self._count):

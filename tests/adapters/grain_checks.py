@@ -349,13 +349,6 @@ def test_a_function_that_raises_in_a_process(dataset: rs.Dataset) -> None:
     close(iterator)
 
 
-def test_what_batches_are_not_made_of(dataset: rs.Dataset) -> None:
-    with raises(rs.OptionError, option="loader", expected="a recordsmith.Loader"):
-        adapter.batches(dataset)  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="worker 1 of 2"):
-        adapter.batches(make(dataset, worker=1, worker_count=2))
-
-
 @pytest.fixture
 def two_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if JAX said that this is process 1 of 2."""

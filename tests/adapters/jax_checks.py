@@ -95,13 +95,6 @@ def test_what_becomes_of_each_kind(dataset: rs.Dataset) -> None:
     assert len(leaves) == 4
 
 
-def test_foreign_byte_order_is_turned() -> None:
-    made = adapter.convert({"it": np.array([1, -2], ">i4"), "wide": np.array([3], ">i8")})
-    assert (made["it"].tolist(), made["wide"].tolist()) == ([1, -2], [3])
-    with pytest.raises(rs.OptionError, match="'it' has 2147483648"):
-        adapter.convert({"it": np.array([2**31], ">i8")})
-
-
 def test_images_are_not_copied_on_the_cpu(train: rs.Dataset) -> None:
     for batch in rs.Loader(train, {"image": rs.Image(size=16)}, batch_size=8):
         made = adapter.convert(batch)
@@ -129,11 +122,6 @@ def test_numbers_that_do_not_fit_are_refused(array: Any, word: str) -> None:
         jax.config.update("jax_enable_x64", False)
 
 
-def test_what_jax_does_not_know_is_named() -> None:
-    with pytest.raises(rs.OptionError, match="entry 'when', datetime64"):
-        adapter.convert({"when": np.zeros(3, "M8[s]")})
-
-
 # -- shardings -------------------------------------------------------------------------------------
 
 
@@ -154,14 +142,6 @@ def test_rows_are_spread_over_devices(dataset: rs.Dataset) -> None:
         for name in ("id", "pair"):
             assert batch[name].sharding.is_equivalent_to(ROWS, batch[name].ndim)
             assert_rows_are_spread(batch[name], whole[name])
-
-
-def test_entries_are_spread_by_name(dataset: rs.Dataset) -> None:
-    loader = rs.Loader(dataset, FEATURES, batch_size=8, last_batch="drop")
-    for batch in adapter.batches(loader, {"pair": ROWS, "id": None}):
-        assert_rows_are_spread(batch["pair"], np.asarray(batch["pair"]))
-        assert batch["id"].devices() == {jax.devices()[0]}
-        assert isinstance(batch["many"], adapter.RaggedParts)
 
 
 def test_a_device_or_copies_need_no_even_rows(dataset: rs.Dataset) -> None:
@@ -294,16 +274,6 @@ def test_iterations_that_are_broken_off(dataset: rs.Dataset, prefetch: int, coun
         other.close()
         assert not list(other)
     assert ids(batches) == ids(bare)
-
-
-def test_a_state_for_the_loader_itself_counts(dataset: rs.Dataset) -> None:
-    wanted = ids(make(dataset))
-    loader = make(dataset)
-    batches = adapter.batches(loader)
-    next(iter(batches))
-    loader.load_state_dict(make(dataset).state_after(2))
-    assert batches.state_dict() == make(dataset).state_after(2)
-    assert ids(batches) == wanted[2:]
 
 
 def test_what_fails_ahead_is_raised_in_its_turn(tmp_path: Path) -> None:

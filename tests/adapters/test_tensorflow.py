@@ -120,14 +120,6 @@ def test_pixels_are_not_copied(adapter: Any, train: rs.Dataset) -> None:
     assert np.from_dlpack(tensor).ctypes.data == batch["image"].ctypes.data
 
 
-def test_each_iteration_is_one_of_the_loader(adapter: Any, dataset: rs.Dataset) -> None:
-    loader = numbers(dataset, shuffle=True)
-    wanted = [[batch["number"].tolist() for batch in loader] for _ in range(4)]
-    stream = adapter.batches(numbers(dataset, shuffle=True))
-    assert [read(stream), read(stream)] == wanted[:2]
-    assert read(stream.repeat(2)) == wanted[2] + wanted[3]
-
-
 @pytest.mark.parametrize("prefetch", [0, 3])
 def test_threads_end_when_an_iterator_is_dropped(
     adapter: Any, dataset: rs.Dataset, prefetch: int
@@ -250,28 +242,6 @@ def test_an_element_spec_that_was_said(adapter: Any, tf: Any, dataset: rs.Datase
         with pytest.raises(rs.OptionError) as caught:
             adapter.batches(numbers(dataset), element_spec={"number": wrong})
         assert caught.value.option == "element_spec"
-
-
-def test_arrays_of_a_map_that_are_not_as_the_loaders_own(adapter: Any, dataset: rs.Dataset) -> None:
-    def odd(batch: dict[str, Any], _: Any) -> dict[str, Any]:
-        numbers = batch["number"]
-        return {
-            "foreign": numbers.astype(">i4"),
-            "back": numbers[::-1],
-            "turned": np.stack([numbers, numbers]).T,
-            "fixed": numbers.astype("S"),
-            "words": numbers.astype("U"),
-            "bools": numbers > 2,
-            "frozen": np.frombuffer(numbers.tobytes(), np.int64),
-        }
-
-    stream = adapter.batches(numbers(dataset, map_batches=odd, last_batch="drop"))
-    wanted = numbers(dataset, map_batches=odd, last_batch="drop")
-    for tensors, batch in zip(stream, wanted, strict=True):
-        converted = adapter.convert(batch)
-        for name, entry in batch.items():
-            as_text = entry.astype(object) if entry.dtype.kind in "SU" else entry
-            assert plain(tensors[name]) == plain(converted[name]) == expected(as_text), name
 
 
 def test_what_is_refused(adapter: Any, train: rs.Dataset) -> None:

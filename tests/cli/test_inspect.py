@@ -38,7 +38,7 @@ def test_many_files_without_split_names(run, numbered, tmp_path: Path) -> None:
     heading, *rows = run("inspect", tmp_path).out.splitlines()[2:14]
     assert heading.split()[:4] == ["file", "records", "shards", "size"]
     assert [row.split()[0] for row in rows[:10]] == [f"part-{number:02d}" for number in range(10)]
-    assert rows[10].startswith("… and 2 more ")
+    assert rows[10].startswith("  … and 2 more ")
     equal = run("diff", tmp_path, tmp_path).out
     assert "part-02 1 and 9 more" in equal
     (tmp_path / "part-00.tfrecord").rename(tmp_path / "test.tfrecord")

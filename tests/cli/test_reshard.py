@@ -28,7 +28,7 @@ def test_shares_as_split(run, tmp_path: Path, numbered) -> None:
 def test_exit_codes(run, tmp_path: Path, numbered) -> None:
     path = numbered.write_shard(tmp_path / "a.tfrecord", range(9))
     for arguments, word in (
-        ([path], "OUT is missing"),
+        ([path], "missing argument"),
         ([path, tmp_path / "out", "--shards", "x"], "--shards must be"),
         ([path, tmp_path / "out", "--sample", "some"], "--sample must be a share"),
         ([path, tmp_path / "out", "--take", "0"], "--take must be"),

@@ -71,14 +71,6 @@ def test_records_behind_damaged_framing_are_not_shown(run, shown: Shown, folder:
     assert shown(outcome.out) == {}
 
 
-def test_findings(run, shown: Shown, folder: Path) -> None:
-    box = {f"image/object/bbox/{side}": 0.5 for side in ("ymin", "xmin", "ymax", "xmax")}
-    path = write(folder / "train.tfrecord", [{"x": 1}, {"x": 2}, box, box])  # without area
-    assert shown(run("stats", folder).out) == {path: [2]}
-    places = [finding["places"] for finding in run("stats", folder, "--json").document["findings"]]
-    assert [{"path": path, "record": 2}] in places
-
-
 def test_diff(run, shown: Shown, folder: Path) -> None:
     a = write(folder / "a.tfrecord", [{"id": n, "x": 1} for n in range(5)])
     b = write(folder / "b.tfrecord", [{"id": n, "x": n // 4 + 1} for n in (9, 1, 2, 3, 4)])

@@ -203,16 +203,6 @@ def test_borrowed_bytes_share_the_buffer() -> None:
     assert caught.value.option == "borrowed"
 
 
-def test_any_number_of_buffers() -> None:
-    decoder = ColumnDecoder({"a": FeatureSpec(shape="ragged"), "b": None})
-    payloads = [encode_example({"a": [n] * n, "b": f"{n}"}) for n in range(50)]
-    for start in range(0, 50, 7):
-        decoder.append(*spans(payloads[start : start + 7]))
-    columns = decoder.finish()
-    assert columns["a"].tolist() == [[n] * n for n in range(50)]
-    assert columns["b"].tolist() == [f"{n}".encode() for n in range(50)]
-
-
 def test_many_columns_in_any_order() -> None:
     """The order of keys differs between records, and many keys share a prefix."""
     keys = [f"feature/{number}" for number in range(100)]
@@ -292,16 +282,6 @@ def test_defaults_of_numbers(spec: FeatureSpec, expected: Any) -> None:
 def test_defaults_of_bytes(spec: FeatureSpec, expected: Any) -> None:
     payloads = [encode_example({"t": "x"}), encode_example({})]
     assert decode(payloads, {"t": spec})["t"].tolist() == expected
-
-
-def test_a_default_fills_a_shape() -> None:
-    payloads = [encode_example({}), encode_example({"x": [1.0, 2.0], "t": ["a", "b"]})]
-    columns = decode(
-        payloads,
-        {"x": FeatureSpec("float", (2,), default=0), "t": FeatureSpec("bytes", (2,), default="?")},
-    )
-    assert columns["x"].tolist() == [[0, 0], [1, 2]]
-    assert columns["t"].tolist() == [[b"?", b"?"], [b"a", b"b"]]
 
 
 @pytest.mark.parametrize(
@@ -617,16 +597,6 @@ def test_invalid_columns_are_refused(column: Any, words: str) -> None:
     """The error has the name of the column; no value is converted silently."""
     with pytest.raises(OptionError, match=rf"'the key'.*({words})"):
         encode_columns({"the key": column})
-
-
-def test_one_long_value_does_not_make_all_long() -> None:
-    """Memory depends on the total bytes, not on the longest value times the rows."""
-    column = [b"x" * 500_000] + [b"y"] * 199
-    tracemalloc.start()
-    encode_columns({"image/encoded": column})
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10_000_000
 
 
 @given(data=st.data())

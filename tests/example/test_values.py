@@ -196,21 +196,6 @@ def test_rows_of_unequal_length(rows: list[list[int]], data: Any) -> None:
         assert array[index].tolist() == rows[index]
 
 
-@given(rows=ragged_rows, start=st.integers(-10, 10), stop=st.integers(-10, 10))
-def test_slices_of_rows(rows: list[list[int]], start: int, stop: int) -> None:
-    assert ragged(rows)[start:stop].tolist() == rows[start:stop]
-    assert ragged(rows)[start:][:stop].tolist() == rows[start:][:stop]
-
-
-def test_rows_of_bytes() -> None:
-    array = RaggedArray(BytesArray.from_values(VALUES), np.array([0, 2, 2, 6]))
-    assert array.tolist() == [VALUES[:2], [], VALUES[2:]]
-    assert array[1:].tolist() == [[], VALUES[2:]]
-    assert array[-1].tolist() == VALUES[2:]
-    assert repr(array) == "RaggedArray(3 rows, 6 values)"
-    assert repr(array[:1]) == "RaggedArray(1 row, 2 values)"
-
-
 @pytest.mark.parametrize(
     "splits", [[0, 5], [2, 1], [-1, 3], [], [1, 3], [0, 2], [0, 4, 3], [0.0, 3]]
 )

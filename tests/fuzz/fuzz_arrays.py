@@ -1,4 +1,4 @@
-"""Files of arrays: idx, `.npy`, `.npz`, CIFAR's rows, some compressed.
+"""Files of arrays: idx, `.npy`, `.npz`, some compressed.
 
 The invariant: any bytes give samples, each of which can be read or raises a RecordsmithError, or a
 RecordsmithError for the file; images have the size that their record states.
@@ -35,7 +35,6 @@ class Fuzz:
             "images-idx3-ubyte": [head + pixels.tobytes()],
             "images-idx3-ubyte.gz": [gzip.compress(head + pixels.tobytes())],
             "images.npy": [_saved(np.save, pixels), _saved(np.save, pixels / 7)],
-            "data_batch_1.bin": [bytes(3073)],
             "a.npz": [
                 _saved(np.savez, images=pixels, labels=np.arange(3)),
                 _saved(np.savez_compressed, images=pixels, labels=np.arange(3)),

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from recordsmith.image.masks.colours import (
     UnknownColours,
     colours_to_numbers,
-    distinct_colours,
     grey_colours,
     voc_colours,
 )
@@ -52,10 +51,3 @@ def test_unknown_colours_are_reported() -> None:
     pixels[2, 0] = pixels[3, 4] = (255, 255, 255)
     assert colours_to_numbers(pixels, {(0, 0, 0): 7}) == UnknownColours(3, 2, (1, 2, 3), x=3, y=1)
     assert colours_to_numbers(pixels, grey_colours()) == UnknownColours(1, 1, (1, 2, 3), x=3, y=1)
-
-
-def test_colours_are_sorted_by_frequency() -> None:
-    pixels = np.zeros((2, 3, 3), np.uint8)
-    pixels[0, 0] = (9, 8, 7)
-    pixels[1] = (255, 0, 1)
-    assert distinct_colours(pixels) == [(255, 0, 1), (0, 0, 0), (9, 8, 7)]

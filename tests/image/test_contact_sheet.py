@@ -36,16 +36,6 @@ def test_images_are_arranged_in_rows(columns: int) -> None:
     ]
 
 
-@pytest.mark.parametrize(("height", "width"), [(300, 100), (100, 300), (20, 30), (1, 400)])
-def test_images_keep_their_aspect_ratio_and_fit_their_tile(height: int, width: int) -> None:
-    pixels = np.full((height, width, 3), COLOURS[0], np.uint8)
-    sheet = np.array(contact_sheet([(pixels, "")], title="", tile=100))
-    _, _, tall, wide = _places(sheet, COLOURS[0])
-    scale = min(1, 100 / max(height, width))
-    assert abs(tall - height * scale) <= 1
-    assert abs(wide - width * scale) <= 1
-
-
 def test_rows_are_as_high_as_the_highest_image() -> None:
     pixels = [np.full((height, 100, 3), 9, np.uint8) for height in (10, 30, 100)]
     heights = [
@@ -71,23 +61,6 @@ def test_details_colours_and_a_legend_are_drawn() -> None:
     assert 0 < left < left + width < sheet.width
     plain = contact_sheet([Tile(pixels, "caption")] * 3, title="", columns=3, tile=100)
     assert sheet.height > plain.height
-
-
-def test_texts_are_drawn() -> None:
-    pixels = np.zeros((10, 10, 3), np.uint8)
-    blank = np.array(contact_sheet([(pixels, "")], title="", tile=100))
-    for words in (
-        contact_sheet([(pixels, "caption")], title="", tile=100),
-        contact_sheet([(pixels, "")], title="title", tile=100),
-        contact_sheet([(pixels, "")], title="", subtitle="subtitle", tile=100),
-    ):
-        assert words.size == blank.shape[1::-1]
-        assert (np.array(words) != blank).any()
-
-
-def test_a_sheet_without_images() -> None:
-    sheet = contact_sheet([], title="nothing")
-    assert min(sheet.size) > 0
 
 
 def test_captions_in_any_letters() -> None:

@@ -36,17 +36,6 @@ def test_letters_that_the_font_lacks(text: str, drawn: str) -> None:
     assert (name, drawable(text, load_font(name, 17))) == ("", drawn)
 
 
-def test_system_fonts_are_used_for_their_letters() -> None:
-    name = find_font(["plain", "Grüne Łąka"])
-    font = load_font(name, 14)
-    assert find_font(["plain"]) == ""  # one look on all machines
-    if name:
-        assert drawable("Grüne Łąka", font) == drawable("Gru\u0308ne Łąka", font) == "Grüne Łąka"
-        assert font.getmask("ü").getbbox() != font.getmask("u").getbbox()  # its dots are drawn
-    else:
-        assert drawable("Grüne Łąka", font) == "Grune Laka"
-
-
 @pytest.mark.usefixtures("_no_system_fonts")
 def test_a_sheet_has_no_empty_boxes() -> None:
     """All texts of a sheet are drawn by this function."""

@@ -50,12 +50,6 @@ def test_palette_masks_decode_to_indices(bits: int) -> None:
     np.testing.assert_array_equal(decoded, values)
 
 
-def test_transparent_palette_index() -> None:
-    values = RANDOM.integers(0, 256, (9, 13), np.uint8)
-    data = _palette_png(values, transparency=bytes(range(256)))
-    np.testing.assert_array_equal(decode_mask(data), values)
-
-
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
 def test_grey_levels_are_not_scaled(bits: int) -> None:
     values = RANDOM.integers(0, 2**bits, (9, 13))
@@ -64,13 +58,6 @@ def test_grey_levels_are_not_scaled(bits: int) -> None:
     assert decoded.dtype == (np.uint16 if bits == 16 else np.uint8)
     assert decoded.shape == (9, 13)
     np.testing.assert_array_equal(decoded, values)
-
-
-@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM"])
-def test_masks_in_other_formats(images: ModuleType, kind: str) -> None:
-    values = RANDOM.integers(0, 256, (9, 13), np.uint8)
-    data = images.encode(Image.fromarray(values), kind)
-    np.testing.assert_array_equal(decode_mask(data), values)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
@@ -112,15 +99,6 @@ def test_float_masks_are_rejected(images: ModuleType) -> None:
     with pytest.raises(CorruptDataError) as caught:
         decode_mask(images.encode(image, "TIFF"))
     assert "mode F" in caught.value.found
-
-
-def test_truncated_masks_are_rejected(images: ModuleType) -> None:
-    data = _palette_png(RANDOM.integers(0, 256, (90, 130), np.uint8))
-    for stop in range(0, len(data) - 20, 97):
-        with pytest.raises(CorruptDataError) as caught:
-            decode_mask(data[:stop])
-        assert caught.value.defect is Defect.UNREADABLE_IMAGE
-        assert "object at" not in str(caught.value)
 
 
 @given(st.binary(max_size=200))

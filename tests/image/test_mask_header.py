@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.image.formats.png import palette_colours
 from recordsmith.image.masks.mask import MaskInfo, probe_mask
 
 
@@ -63,12 +62,6 @@ def test_jpeg_is_lossy_in_any_container(images: ModuleType) -> None:
     assert probe_mask(images.encode(grey, "JPEG")).is_lossy
     assert probe_mask(images.encode(grey, "TIFF", compression="jpeg")).is_lossy
     assert not probe_mask(images.encode(grey, "TIFF", compression="tiff_lzw")).is_lossy
-
-
-def test_palette_of_a_png(images: ModuleType) -> None:
-    data = images.encode(_palette_image(50), "PNG")
-    assert palette_colours(data) == tuple((number, 99, 200) for number in range(50))
-    assert palette_colours(images.encode(images.noise(3, 3), "PNG")) == ()
 
 
 @pytest.mark.parametrize(

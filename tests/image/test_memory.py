@@ -27,7 +27,6 @@ from recordsmith.image.decoding.memory import (
 )
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_values
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
-from recordsmith.image.storing.store import _smaller
 
 from ..raising import raises
 
@@ -224,12 +223,6 @@ def test_memory_is_reserved_once_and_released_after_an_error(shared: Memory) -> 
         assert shared._free == 10 * MIB
 
 
-def test_requests_above_the_total_wait_for_all_memory(shared: Memory) -> None:
-    with reserve_memory(1000 * MIB):
-        assert shared._free == 0
-    assert shared._free == 10 * MIB
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_process_starts_with_all_memory() -> None:
     code = """
@@ -288,18 +281,6 @@ def test_convert_rows_matches_converting_at_once(
         converted = convert_rows(given, convert)
         np.testing.assert_array_equal(converted, expected)
         assert converted.dtype == expected.dtype
-
-
-@pytest.mark.parametrize("size", [(7, 20), (13, 31), (40, 60), (1, 1)])
-def test_large_transparent_images_are_resized_like_small_ones(
-    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pixels = np.random.default_rng(1).integers(0, 256, (40, 60, 4), np.uint8)
-    expected = _smaller(pixels.copy(), *size)
-    monkeypatch.setattr(memory, "UNCOUNTED_PIXELS", 1)
-    monkeypatch.setattr(memory, "_STRIP", 180)
-    smaller = _smaller(pixels, *size).astype(int)
-    assert np.abs(smaller - expected).max() <= 1  # sums of fractions, in another order
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import ImageFont
 
-from recordsmith.image.drawing.lettering import drawable
 from recordsmith.image.drawing.overlay import (
     blend_mask,
     draw_boxes,
-    fit_to_tile,
     label_colour,
-    shortened,
 )
 
 GREY = 90
@@ -76,26 +71,6 @@ def test_ignore_label_is_hatched_next_to_classes() -> None:
     assert not changed(blend_mask(flat(), mask))[:, 42:58].any()
 
 
-def test_255_is_a_class_if_it_is_the_only_one() -> None:
-    mask = np.zeros((50, 50), np.uint8)
-    mask[10:40, 10:40] = 255
-    assert changed(blend_mask(flat(50, 50), mask)).sum() == 900
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64])
-@pytest.mark.parametrize("size", [(5, 10), (50, 100), (200, 400), (333, 77)])
-def test_masks_are_scaled_by_nearest_neighbour(
-    size: tuple[int, int], dtype: type[np.integer]
-) -> None:
-    mask = np.zeros(size, dtype)
-    mask[:, : size[1] // 2] = 1
-    mask[:, size[1] // 2 :] = 7
-    shown = blend_mask(flat(50, 100), mask, opacity=1)
-    share = size[1] // 2 / size[1]
-    assert (is_colour(shown, 1) | is_colour(shown, 7)).all()
-    assert abs(is_colour(shown, 1).mean() - share) < 0.02
-
-
 # -- boxes ---------------------------------------------------------------------------------------
 
 
@@ -136,20 +111,3 @@ def test_tags_stay_inside_and_do_not_overlap() -> None:
 
 
 # -- tiles ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [((400, 200), (100, 50)), ((1, 400), (1, 100)), ((80, 60), (100, 75)), ((28, 28), (84, 84))],
-)
-def test_images_fit_a_tile(size: tuple[int, int], expected: tuple[int, int]) -> None:
-    assert fit_to_tile(flat(*size), 100).shape == (*expected, 3)
-
-
-@given(text=st.text(max_size=40), width=st.integers(1, 200), keep_end=st.booleans())
-def test_shortened_texts_fit(text: str, width: int, *, keep_end: bool) -> None:
-    font = ImageFont.load_default(14)
-    text = drawable("".join(char for char in text if char.isprintable()), font)
-    shown = shortened(text, font, width, keep_end=keep_end)
-    assert font.getlength(shown) <= width or shown == "…"
-    assert (shown == text) == (font.getlength(text) <= width) or "…" in text

@@ -73,15 +73,6 @@ def test_exactly_the_frame_is_written(
         assert (batch[[0, 2]] == 77).all()
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_floats_are_kept_in_float_frames(dtype: Any) -> None:
-    pixels = np.array([[[0], [1]]], dtype)
-    place = Fit("resize", (1, 4)).place(1, 2)
-    frame = np.empty((1, 4, 1), np.float32)
-    place_image(pixels, place, frame)
-    np.testing.assert_allclose(frame[0, :, 0], [0, 0.25, 0.75, 1])
-
-
 def test_auto_interpolation() -> None:
     pixels = _noise(60, 60, 3)
     for size, is_area in (((30, 30), False), ((20, 60), False), ((29, 30), True), ((10, 10), True)):
@@ -111,19 +102,6 @@ def test_reduced_image_is_large_enough(
     out = np.zeros((*frame, 3), np.uint8)
     place_image(small, place, out, divisor=divisor)
     assert np.count_nonzero(out[..., 0]) == place.to_height * place.to_width
-
-
-def test_divisors() -> None:
-    fit = Fit("resize", (50, 50))
-    assert [divisor_for(fit.place(side, 900), side, 900) for side in (99, 100, 199, 200, 400)] == [
-        1,
-        2,
-        2,
-        4,
-        8,
-    ]
-    assert divisor_for(fit.place(900, 99), 900, 99) == 1
-    assert divisor_for(Fit("resize", (1, 1)).place(15, 300), 15, 300) == 1
 
 
 @pytest.mark.parametrize("turn", range(4))

@@ -14,7 +14,6 @@ from tests.raising import raises
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.image import decode_mask, encode_mask
-from recordsmith.image.decoding.memory import peak_bytes
 from recordsmith.image.decoding.parts import Window, decode_part, find_part
 from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.png import (
@@ -159,17 +158,6 @@ def test_rows_equal_those_of_pillow(images: ModuleType, mode: str) -> None:
     np.testing.assert_array_equal(part.pixels, expected)
 
 
-@pytest.mark.parametrize("kind", [GREY, RGB])
-def test_a_transparent_colour_is_kept(kind: int) -> None:
-    colour = values(kind, 8)[10, 10].tolist()
-    (header, *rest) = pieces(png(kind, 8))
-    data = joined([header, (b"tRNS", struct.pack(f">{len(colour)}H", *colour)), *rest])
-    head = read_image_head(data)
-    part = decode_part(data, head, Window(0, 0, 30, 10), channels=4)
-    np.testing.assert_array_equal(part.pixels, whole_of(data, channels=4)[:30])
-    assert part.pixels[10, 10, 3] == 0
-
-
 @pytest.mark.parametrize(("kind", "bits"), [(GREY, 8), (PALETTE, 4), (RGB, 16)])
 def test_interlaced_images_are_decoded_whole(kind: int, bits: int) -> None:
     data = interlaced(kind, bits)
@@ -178,14 +166,6 @@ def test_interlaced_images_are_decoded_whole(kind: int, bits: int) -> None:
     file = find_part(data, head, Window(0, 0, 10, WIDTH))
     assert file.whole is None
     np.testing.assert_array_equal(file.decode().pixels, whole_of(data))
-
-
-def test_only_few_rows_are_decoded_alone() -> None:
-    data = png(RGB, 8)
-    head = read_image_head(data)
-    heights = [find_part(data, head, Window(0, 0, rows, 9)).head.height for rows in (1, 40, 41, 60)]
-    assert heights == [1, 40, 60, 60]
-    assert peak_bytes(data, "png", 40 * WIDTH) < 1.01 * peak_bytes(data, "png", HEIGHT * WIDTH)
 
 
 class TestDamage:

@@ -146,16 +146,6 @@ def test_png_of_every_kind(colour_type: int, bits: int, key: bool) -> None:
     np.testing.assert_array_equal(raw_pixels(store_image(again.data, RAW)), expected)
 
 
-def test_palette_with_transparency(images: ModuleType) -> None:
-    image = images.noise(13, 9, "P")
-    data = images.encode(image, "PNG", transparency=bytes(range(256)))
-    expected = by_pillow(data, "RGBA")
-    np.testing.assert_array_equal(raw_pixels(store_image(data, RAW)), expected)
-    assert store_image(data, PNG).data is data
-    with pytest.raises(SourceError, match=r"transparent .* background"):
-        store_image(data, JPEG)
-
-
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_16_bits_stay_16(tf: Any, kind: str) -> None:
     levels = RANDOM.integers(0, 65536, (20, 30), np.uint16)
@@ -226,14 +216,6 @@ def test_alpha_is_composited_on_the_background(images: ModuleType) -> None:
     assert store_image(data, ImageOptions(shorter_side=8)).format == "png"
 
 
-@pytest.mark.parametrize("name", ["rgba png", "grey alpha png"])
-def test_opaque_alpha_is_dropped_and_reported(images: ModuleType, name: str) -> None:
-    stored = store_image(images.odd()[name], JPEG)
-    assert stored.changes == (OPAQUE, ENCODED["jpeg"])
-    with_background = ImageOptions(store="jpeg", background=(1, 2, 3))
-    assert store_image(images.odd()[name], with_background).data == stored.data
-
-
 def test_grey_with_alpha_on_a_background(images: ModuleType) -> None:
     image = Image.new("LA", (16, 16), (200, 0))
     data = images.encode(image, "PNG")
@@ -258,13 +240,6 @@ def test_drop_alpha_keeps_colours(tf: Any, images: ModuleType, mode: str) -> Non
     assert stored.changes == (DROPPED, ENCODED["jpeg"])
     reference = tf.io.encode_jpeg(under, quality=100).numpy()
     np.testing.assert_array_equal(by_pillow(stored.data), by_pillow(reference))
-
-
-def test_dropped_alpha_does_not_weight_resizing(images: ModuleType) -> None:
-    image = Image.new("RGBA", (8, 8), (200, 100, 50, 0))
-    image.paste((0, 0, 0, 255), (0, 0, 4, 8))
-    options = ImageOptions(store="raw", drop_alpha=True, longer_side=1)
-    assert store_image(images.encode(image, "PNG"), options).data == bytes((100, 50, 25))
 
 
 def test_16_bits_of_alpha_are_dropped_or_opaque() -> None:
@@ -394,14 +369,6 @@ def test_metadata_is_copied(images: ModuleType, kind: str, target: Any) -> None:
         assert image.getexif()[0x0112] == 6
     raw = store_image(data, RAW)
     assert {NO_PROFILE, NO_ORIENTATION} <= set(raw.changes)
-
-
-def test_profile_of_other_channels_is_dropped_and_reported(images: ModuleType) -> None:
-    profile = bytes(16) + b"CMYK" + bytes(300)
-    data = images.encode(images.noise(40, 24, "CMYK"), "JPEG", icc_profile=profile)
-    stored = store_image(data, PNG)
-    assert NO_PROFILE in stored.changes
-    assert "icc_profile" not in Image.open(io.BytesIO(stored.data)).info
 
 
 # -- bombs and damage ------------------------------------------------------------------------------

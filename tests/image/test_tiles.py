@@ -187,13 +187,6 @@ def test_tables_get_codes_that_they_lack(images: ModuleType, tmp_path: Path) -> 
     assert scan(written(file, 0)) == scan(data)  # all other codes are those of the old table
 
 
-def test_full_tables_are_refused(images: ModuleType) -> None:
-    data = images.jpeg_with_full_table()
-    assert tiling.with_interval(data, 0) == (tiling.DONE, data)
-    assert tiling.with_interval(data, 1)[0] == tiling.NO_CODE  # 62, 93 and 124 have 6 and 7 bits
-    assert tiling.with_interval(data, 4)[0] == tiling.DONE  # one interval has all blocks
-
-
 def test_other_kinds_are_refused(images: ModuleType) -> None:
     image = images.noise(40, 30)
     plain = images.encode(image, "JPEG")
@@ -253,23 +246,6 @@ def test_blocks_have_64_coefficients(images: ModuleType) -> None:
         assert tiling.with_interval(data, 1)[0] == code
 
 
-def test_sides_that_lie(images: ModuleType) -> None:
-    """The scan ends long before the image, and is not read on."""
-    data = images.encode(Image.fromarray(smooth(40, 70)), "JPEG")
-    at = data.index(b"\xff\xc0") + 5
-    for interval in (0, 1, 1000):
-        for sides in (b"\xff\xff\xff\xff", b"\x00\x28\x01\x00", b"\x01\x00\x00\x46"):
-            lying = data[:at] + sides + data[at + 4 :]
-            assert tiling.with_interval(lying, interval) == (tiling.DAMAGED, b"")
-
-
-def test_fill_bytes_before_markers(images: ModuleType) -> None:
-    data = images.encode(Image.fromarray(smooth(40, 70)), "JPEG", restart_marker_blocks=2)
-    head, coded = data[: -len(scan(data))], scan(data)
-    filled = head + MARKER.sub(lambda found: b"\xff\xff" + found[0], coded)
-    assert written(filled, 2) == data
-
-
 # ---- which tiles an image gets -------------------------------------------------------------------
 
 
@@ -312,15 +288,6 @@ def test_files_grow_by_two_percent_at_most() -> None:
         grey = np.full((300, side), 7, np.uint8)
         flat = cv2.imencode(".jpg", grey, [cv2.IMWRITE_JPEG_OPTIMIZE, 1])[1].tobytes()
         assert add_tiles(flat) is flat
-
-
-def test_intervals_that_are_narrow_tiles_stay(images: ModuleType) -> None:
-    image = images.noise(320, 200)
-    for interval, is_kept in ((1, True), (2, True), (4, True), (5, False), (3, False), (20, False)):
-        data = images.encode(image, "JPEG", restart_marker_blocks=interval)
-        tiled = add_tiles(data)
-        assert (tiled is data) == is_kept, interval
-        assert restart_interval(tiled) == (interval if is_kept else 4)
 
 
 def test_store_image(images: ModuleType) -> None:

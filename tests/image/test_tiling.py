@@ -155,30 +155,6 @@ def test_jpegs_with_tiles_are_decoded_band_by_band_and_others_once(
         assert {window[2:] for window in windows} == {(64, 320)}
 
 
-@pytest.mark.parametrize("take", [Image.fromarray, np.ndarray.tolist])
-def test_pixels_are_what_numpy_takes(take: Any) -> None:
-    pixels = numbered((20, 30, 3), np.uint8)
-    tiles, _ = tile_image(take(pixels), 16)
-    np.testing.assert_array_equal(tiles, tile_image(pixels, 16)[0])
-
-
-@pytest.mark.parametrize("side", [30, 32, 510, 512])
-def test_the_center_of_large_tiles(side: int) -> None:
-    """The depths of a tile are few bytes large, and none overflows."""
-    tiles = np.stack([np.zeros((side, side), np.uint8), np.ones((side, side), np.uint8)])
-    joined = untile(tiles, np.array([[0, 0], [0, 2]]))
-    middle = side // 2 + 1  # column in which both are as deep
-    assert not joined[:, :middle].any()
-    assert joined[:, middle:].all()
-
-
-def test_channels_of_encoded_images() -> None:
-    data = encoded((20, 30), "PNG")
-    for channels in (1, 3, 4):
-        tiles, _ = tile_image(memoryview(data), 16, channels=channels)
-        assert tiles.shape == (4, 16, 16, channels)
-
-
 def test_damage_is_reported_when_the_tiles_are_needed() -> None:
     data = encoded((64, 64, 3), "JPEG")
     with raises(CorruptDataError):

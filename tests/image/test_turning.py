@@ -60,21 +60,6 @@ def test_boxes_follow_pixels(orientation: int) -> None:
     assert (xmin * width, xmax * width) == (columns.min(), columns.max() + 1)
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-@pytest.mark.parametrize("orientation", ALL)
-def test_orientation_is_read(images: ModuleType, kind: str, orientation: int) -> None:
-    assert exif_orientation(with_exif(images.noise(5, 4), orientation, kind)) == orientation
-
-
-def test_both_byte_orders(images: ModuleType) -> None:
-    plain = images.jpeg()
-    for order, start in ((b"II*\0", "little"), (b"MM\0*", "big")):
-        parts = [(8, 4), (1, 2), (0x0112, 2), (3, 2), (1, 4), (8, 2), (0, 2), (0, 4)]
-        body = order + b"".join(number.to_bytes(size, start) for number, size in parts)
-        data = plain[:2] + images.segment(0xE1, b"Exif\0\0" + body) + plain[2:]
-        assert exif_orientation(data) == 8
-
-
 def test_markers_between_segments_are_skipped(images: ModuleType) -> None:
     """Fill bytes, and markers without a length."""
     data = with_exif(images.noise(9, 9), 6, "JPEG", progressive=True)

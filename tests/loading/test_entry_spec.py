@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,16 +144,6 @@ def test_pixels_lie_where_frameworks_take_them_without_a_copy(dataset: rs.Datase
     assert not any(batch["image"].ctypes.data % 64 for batch in loader)
 
 
-def test_a_spec_needs_no_file(dataset: rs.Dataset, tmp_path: Path) -> None:
-    loader = rs.Loader(dataset, FEATURES, batch_size=2)
-    path = Path(dataset.shards[0].location)
-    moved = path.rename(tmp_path / "elsewhere")
-    try:
-        assert told(loader.spec()) == SPECS
-    finally:
-        moved.rename(path)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -177,13 +166,3 @@ def test_why_batches_may_be_shorter(dataset: rs.Dataset, options: Any, words: st
         assert {len(batch["id"]) for batch in loader} == {loader.batch_size}
     else:
         assert re.search(words, loader._shorter_batches or "")
-
-
-def test_batches_may_be_shorter_after_going_on(dataset: rs.Dataset) -> None:
-    one = rs.Loader(dataset[:4], {"id": "id"}, batch_size=1)
-    loader = rs.Loader(dataset[:4], {"id": "id"}, batch_size=2)
-    assert loader._shorter_batches is None
-    loader.load_state_dict(one.state_after(1))
-    assert loader._shorter_batches is not None
-    assert [len(batch["id"]) for batch in loader] == [2, 1]
-    assert loader._shorter_batches is None

@@ -102,12 +102,3 @@ def test_what_it_is_not_made_of(dataset: rs.Dataset, tmp_path: Any) -> None:
     with pytest.raises(rs.OptionError) as caught:
         rs.Examples(rs.open(tmp_path / "a.tfrecord.gz"))
     assert caught.value.option == "dataset"
-
-
-def test_damage_is_told(dataset: rs.Dataset, tmp_path: Any) -> None:
-    with ShardWriter(tmp_path / "a.tfrecord") as writer:
-        writer.write_example({"image": b"no image", "id": 1, "many": [], "name": "x"})
-    examples = rs.Examples(rs.open(tmp_path), FEATURES)
-    with pytest.raises(rs.CorruptDataError) as caught:
-        examples[0]
-    assert (str(caught.value.defect), caught.value.record) == ("unreadable-image", 0)

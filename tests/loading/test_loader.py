@@ -83,18 +83,6 @@ def test_batches_hold_the_records_in_order(dataset: rs.Dataset, threads: int) ->
         assert [batch[name].dtype for name in batch] == [np.int64, np.float16, np.int64]
 
 
-def test_batches_belong_to_the_caller(dataset: rs.Dataset, numbered: Any) -> None:
-    features = {**ID, "corner": rs.Tensor("corner", (2,)), "image": numbered.Painted()}
-    batches = list(rs.Loader(dataset, features, batch_size=10, threads=2))
-    before = [{name: array.copy() for name, array in batch.items()} for batch in batches]
-    for batch in batches[::2]:
-        for array in batch.values():
-            array[...] = 77
-    for batch, expected in list(zip(batches, before, strict=True))[1::2]:
-        for name, array in batch.items():
-            np.testing.assert_array_equal(array, expected[name])
-
-
 @pytest.mark.parametrize("shuffle", [False, True, rs.BlockShuffle(4, 3)])
 def test_threads_and_prefetch_change_nothing(dataset: rs.Dataset, shuffle: Any) -> None:
     runs = [
@@ -205,19 +193,6 @@ def test_an_iteration_begins_with_its_first_batch(dataset: rs.Dataset) -> None:
     assert ids(loader)[0] == list(range(10, 20))
 
 
-def test_functions_may_close_their_loader(dataset: rs.Dataset) -> None:
-    def closes(batch: dict[str, Any], generator: Any) -> dict[str, Any]:
-        if batch["id"][0] >= 20:
-            loader.close()
-        return batch
-
-    for threads in (0, 1, 4):
-        loader = rs.Loader(
-            dataset, ID, batch_size=5, map_batches=closes, threads=threads, prefetch=1
-        )
-        assert len(list(loader)) <= 5
-
-
 @pytest.mark.parametrize("what", ["filter", "map_examples", "map_batches"])
 @pytest.mark.parametrize("threads", [0, 2])
 def test_functions_do_not_iterate_over_their_loader(
@@ -302,15 +277,6 @@ def test_the_state_after_so_many_batches(dataset: rs.Dataset) -> None:
     with pytest.raises(rs.OptionError) as caught:
         loader.state_after(-1)
     assert caught.value.option == "batch_count"
-
-
-def test_a_closed_iteration_has_not_come_to_its_end(dataset: rs.Dataset) -> None:
-    loader = rs.Loader(dataset, ID, batch_size=20, epochs=3, threads=2)
-    iteration = iter(loader)
-    next(iteration)
-    iteration.close()
-    assert next(iteration, None) is None
-    assert loader.epoch == 0
 
 
 def test_a_loader_travels(on_disk: rs.Dataset) -> None:

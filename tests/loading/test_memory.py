@@ -57,32 +57,6 @@ def test_memory_returns_with_the_last_view() -> None:
     assert _made(memory, MIB).ctypes.data == address
 
 
-@pytest.mark.parametrize(("size", "next_size", "is_reused"), [
-    (MIB, MIB, True),
-    (MIB, MIB - 40_000, True),
-    (MIB - 40_000, MIB, True),  # sizes are rounded up
-    (MIB, MIB // 2, True),
-    (MIB, MIB // 3, False),
-    (MIB, 2 * MIB, False),
-])  # fmt: skip
-def test_arrays_of_other_sizes(size: int, next_size: int, is_reused: bool) -> None:
-    memory = RecycledMemory(2)
-    first = _made(memory, size)
-    address = first.ctypes.data
-    del first
-    guard = np.empty(size, np.uint8)  # so that the system does not give the same memory again
-    assert (_made(memory, next_size).ctypes.data == address) == is_reused
-    del guard
-
-
-def test_few_unused_arrays_are_kept(traced: Any) -> None:
-    memory = RecycledMemory(2)
-    arrays = [_made(memory, MIB) for _ in range(8)]
-    assert traced() == 8
-    del arrays
-    assert traced() == 2
-
-
 def test_unused_memory_ends_with_the_iteration(traced: Any) -> None:
     memory = RecycledMemory(4)
     arrays = [_made(memory, MIB) for _ in range(4)]
@@ -94,9 +68,3 @@ def test_unused_memory_ends_with_the_iteration(traced: Any) -> None:
     last[...] = 1
     del last
     assert traced() == 0
-
-
-def test_empty_arrays() -> None:
-    memory = RecycledMemory(1)
-    for _ in range(2):
-        assert memory.empty("image", (0, 4, 4, 3), np.float32).shape == (0, 4, 4, 3)

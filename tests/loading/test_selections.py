@@ -116,13 +116,6 @@ def test_a_state_of_another_selection_is_refused(dataset: rs.Dataset) -> None:
             assert caught.value.option == "state"
 
 
-def test_a_state_fits_an_equal_selection(dataset: rs.Dataset, tmp_path: Path) -> None:
-    copy = rs.open(dataset.shards[0].location.parent)
-    for select in SELECTIONS.values():
-        loader_of(select(copy)).load_state_dict(loader_of(select(dataset)).state_dict())
-    assert loader_of(dataset[:]).state_dict() == loader_of(dataset).state_dict()
-
-
 def test_a_mix_of_selections(dataset: rs.Dataset) -> None:
     parts = [dataset.filter("id < 20"), dataset.shuffle(1)[:40]]
     loader = loader_of(rs.Mix([(parts[0], 1), (parts[1], 2)]))
@@ -130,15 +123,6 @@ def test_a_mix_of_selections(dataset: rs.Dataset) -> None:
     other = loader_of(rs.Mix([(dataset[:20], 1), (dataset.shuffle(2)[:40], 2)]))
     with pytest.raises(rs.OptionError):
         other.load_state_dict(loader.state_dict())
-
-
-@pytest.mark.parametrize("name", SELECTIONS)
-def test_examples_at_any_place(dataset: rs.Dataset, name: str) -> None:
-    part = SELECTIONS[name](dataset)
-    examples = rs.Examples(part, {"id": "id", "at": rs.Position()})
-    found = [examples[place] for place in range(len(part))]
-    assert [int(example["id"]) for example in found] == listed(part)
-    assert [int(example["at"]) for example in found] == list(range(len(part)))
 
 
 def test_an_error_names_the_file_and_its_record(numbered: Any, tmp_path: Path) -> None:

@@ -85,16 +85,6 @@ def test_arrays_next_to_images_are_no_reading(tmp_path: Path, images: ModuleType
     assert _readings(tmp_path) == []
 
 
-def test_cifar(tmp_path: Path) -> None:
-    folder = tmp_path / "cifar-10-batches-bin"
-    folder.mkdir()
-    (folder / "data_batch_1.bin").write_bytes(bytes(3073 * 2))
-    (folder / "batches.meta.txt").write_text("airplane\n")
-    assert _count(tmp_path, "arrays", "images") == 2
-    (folder / "batches.meta.txt").rename(folder / "other.txt")  # train.bin may hold anything
-    assert _readings(tmp_path) == []
-
-
 @pytest.mark.parametrize(
     ("name", "advice"),
     [

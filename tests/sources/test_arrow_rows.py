@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import encode_example
@@ -162,57 +160,6 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with raises(rs.MissingExtraError, extra="arrow"):
         Table(path).list_samples()
-
-
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
-_COLUMNS = st.sampled_from(
-    [
-        (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
-        (pa.float32(), st.floats(width=32, allow_nan=False)),
-        (pa.string(), _TEXT),
-        (pa.binary(), st.binary(max_size=5)),
-        (pa.list_(pa.int32()), st.lists(st.integers(-(2**31), 2**31 - 1), max_size=3)),
-        (pa.list_(pa.string()), st.lists(_TEXT, max_size=3)),
-        (
-            pa.list_(pa.float32(), 2),
-            st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=2),
-        ),
-        (pa.dictionary(pa.int32(), pa.string()), _TEXT),
-        (pa.bool_(), st.booleans()),
-    ]
-)
-
-
-@st.composite
-def _tables(draw: st.DrawFn) -> Any:
-    count = draw(st.integers(1, 12))
-    columns = {}
-    for name in draw(st.lists(st.sampled_from("abcde"), min_size=1, unique=True)):
-        kind, values = draw(_COLUMNS)
-        optional = values if draw(st.booleans()) else st.none() | values
-        columns[name] = pa.array(draw(st.lists(optional, min_size=count, max_size=count)), kind)
-    return pa.table(columns)
-
-
-@settings(max_examples=60)
-@given(_tables(), st.integers(1, 5))
-def test_any_table_is_what_pyarrow_reads(
-    tmp_path_factory: pytest.TempPathFactory, table: Any, group_rows: int
-) -> None:
-    path = tmp_path_factory.mktemp("table") / "t.parquet"
-    pq.write_table(table, path, row_group_size=group_rows)
-    expected = [
-        {
-            key: [
-                v.encode() if isinstance(v, str) else v
-                for v in (value if isinstance(value, list) else [value])
-            ]
-            for key, value in row.items()
-            if value is not None
-        }
-        for row in pq.read_table(path).to_pylist()
-    ]
-    assert _features(Table(path)) == expected
 
 
 # -- hostile tables ------------------------------------------------------------------------------

@@ -61,12 +61,6 @@ class TestContractWithInstanceMasksInSplits(SourceContract):
         return Coco(folder, object_masks="instance")
 
 
-class TestContractWithClassMasks(SourceContract):
-    def make_source(self, folder: Path, _: ModuleType) -> Source:
-        samples = {"b.jpg": [CAT, DOG], "a.png": [DOG], "c.jpg": [], "d.jpg": []}
-        return Coco(_coco(folder, samples), object_masks="class")
-
-
 def _read(source: Source, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     notes: list[tuple[str, str]] = []
     sample = source.list_samples().samples[number]
@@ -146,18 +140,6 @@ def test_layouts_of_one_file(tmp_path: Path, annotations: str, images: str) -> N
     assert _read(source) [1] == []  # fmt: skip
 
 
-def test_the_same_names_in_the_folders_of_two_splits(tmp_path: Path) -> None:
-    for split, item in (("train", CAT), ("val", DOG)):
-        name = f"annotations/instances_{split}.json"
-        _coco(tmp_path, {"1.jpg": [item]}, name, f"images/{split}")
-    source = Coco(tmp_path)
-    assert [(sample.name, sample.split) for sample in source.list_samples().samples] == [
-        ("images/train/1.jpg", "train"),
-        ("images/val/1.jpg", "val"),
-    ]
-    assert _read(source, 1)[0]["image/object/class/text"] == [b"Dog"]
-
-
 def test_two_years_are_splits_of_their_own(tmp_path: Path) -> None:
     for year in ("2014", "2017"):
         name = f"annotations/instances_train{year}.json"
@@ -189,34 +171,7 @@ def test_options_choose_files(tmp_path: Path) -> None:
     assert (caught.value.option, caught.value.value) == ("object_masks", "'all'")
 
 
-def test_nothing_there(tmp_path: Path) -> None:
-    image(tmp_path / "images" / "a.jpg")
-    write(tmp_path / "settings.json", "[1]")
-    with raises(rs.SourceError, path="settings.json", match="not a COCO"):
-        Coco(tmp_path).list_samples()
-
-
 # -- images ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "noted"),
-    [
-        ("a.jpg", None),
-        ("../images/a.jpg", None),
-        ("images/a.jpg", None),
-        (r"C:\x\a.jpg", "last part"),
-        ("/etc/a.jpg", "last part"),
-        ("a.png", "another suffix"),
-    ],
-)
-def test_file_names_of_other_machines(tmp_path: Path, name: str, noted: str | None) -> None:
-    image(tmp_path / "images" / "a.jpg")
-    coco(tmp_path / "annotations" / "x.json", {name: [CAT]}, CATEGORIES)
-    source = Coco(tmp_path)
-    assert source.list_samples().samples[0].name == "images/a.jpg"
-    _, notes = _read(source)
-    assert [noted in what for what, _ in notes if noted] == [True] * (noted is not None)
 
 
 def test_missing_and_repeated_images_fail_alone(tmp_path: Path) -> None:

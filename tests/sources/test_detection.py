@@ -23,17 +23,6 @@ from .drawn_folders import write
 PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]] = {
     "U-Net": ({"image/{0-5}.png": "gray", "label/{0-5}.png": "white"},
         "image", "label", {}, 6, []),
-    "in splits, with a test set": (
-        {"train/image/{0-5}.png": "gray", "train/label/{0-5}.png": "white",
-         "test/{0-3}.png": "gray"},
-        "*/image", "*/label", {}, 6, ["train"]),
-    "nested splits": (
-        {f"data/{s}/{f}/{{0-3}}.png": kind for s in ("train", "val")
-         for f, kind in (("image", "gray"), ("label", "white"))},
-        "data/*/image", "data/*/label", {}, 8, ["train", "val"]),
-    "sat, gt": ({"sat/{0-5}.jpg": "photo", "gt/{0-5}.png": "numbers"}, "sat", "gt", {}, 6, []),
-    "names that say nothing": ({"a/{0-5}.jpg": "photo", "b/{0-5}.png": "numbers"},
-        "a", "b", {}, 6, []),
     "in the other order": ({"b/{0-5}.jpg": "photo", "a/{0-5}.png": "palette"}, "b", "a", {}, 6, []),
     "colours of VOC": ({"a/{0-5}.jpg": "photo", "b/{0-5}.png": "voc"},
         "a", "b", {"colours": "voc"}, 6, []),
@@ -43,34 +32,6 @@ PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]
         {"a/{0-5}.jpg": "photo", "b/{0-5}.png": "own",
          "class_dict.csv": "name,r,g,b\nVoid,1,2,3\nTree,64,128,64\nCar,192,0,128\n"},
         "a", "b", {"colours": "class_dict.csv"}, 6, []),
-    "Carvana": (
-        {"train/{01-05}.jpg": "photo", "train_masks/{01-05}_mask.gif": "palette",
-         "test/{11-15}.jpg": "photo"},
-        "*", "*_masks", {}, 5, ["train"]),
-    "CamVid of SegNet": (
-        {"train/{01-05}.png": "photo", "trainannot/{01-05}.png": "numbers",
-         "val/{11-15}.png": "photo", "valannot/{11-15}.png": "numbers"},
-        "*", "*annot", {}, 10, ["train", "val"]),
-    "CamVid": (
-        {"701_StillsRaw_full/0001TP_{01-05}.png": "photo",
-         "LabeledApproved_full/0001TP_{01-05}_L.png": "own",
-         "label_colors.txt": "1 2 3\tVoid\n64 128 64\tAnimal\n192 0 128\tArchway\n"},
-        "701_StillsRaw_full", "LabeledApproved_full",
-        {"mask_names": "*_L", "colours": "label_colors.txt"}, 5, []),
-    "Cityscapes": (
-        {f"{top}/{split}/{city}/{city}_0000{{01-04}}_{name}.png": kind
-         for split, city in (("train", "aachen"), ("train", "bochum"), ("val", "ulm"))
-         for top, name, kind in (
-             ("leftImg8bit", "leftImg8bit", "photo"), ("gtFine", "gtFine_labelIds", "numbers"),
-             ("gtFine", "gtFine_color", "own"), ("gtFine", "gtFine_instanceIds", "numbers"))},
-        "leftImg8bit", "gtFine",
-        {"image_names": "*_leftImg8bit", "mask_names": "*_gtFine_labelIds"}, 12, ["train", "val"]),
-    "VOC segmentation": (
-        {"JPEGImages/x{1-4}.jpg": "photo", "SegmentationClass/x{1-4}.png": "palette",
-         "SegmentationObject/x{1-4}.png": "palette",
-         "ImageSets/Segmentation/train.txt": "x1\nx2\n",
-         "ImageSets/Segmentation/val.txt": "x3\nx4\n"},
-        "JPEGImages", "SegmentationClass", {}, 4, ["train", "val"]),
     "depth as well": (
         {"rgb/{0-5}.jpg": "photo", "depth/{0-5}.png": "depth", "semantic/{0-5}.png": "numbers"},
         "rgb", "semantic", {}, 6, []),
@@ -84,17 +45,10 @@ PAIRS: dict[str, tuple[dict[str, str], str, str, dict[str, str], int, list[str]]
         "*/rgb", "*/seg", {}, 12, []),
     "masks in the folder of images": ({"{0-5}.jpg": "photo", "masks/{0-5}.png": "numbers"},
         ".", "masks", {}, 6, []),
-    "an ending": ({"x/a{0-5}.jpg": "photo", "x/a{0-5}_mask.png": "numbers"},
-        "x", "x", {"mask_names": "*_mask"}, 6, []),
-    "an unknown ending": ({"a{0-5}.jpg": "photo", "a{0-5}_L.png": "numbers"},
-        ".", ".", {"mask_names": "*_L"}, 6, []),
     "two endings": ({"a{0-5}_img.png": "photo", "a{0-5}_seg.png": "numbers"},
         ".", ".", {"image_names": "*_img", "mask_names": "*_seg"}, 6, []),
     "starts of names": ({"img_{0-5}.png": "photo", "mask_{0-5}.png": "numbers"},
         ".", ".", {"image_names": "img_*", "mask_names": "mask_*"}, 6, []),
-    "spaces and brackets": (
-        {"benign/x ({1-5}).png": "gray", "benign/x ({1-5})_mask.png": "white"},
-        "benign", "benign", {"mask_names": "*_mask"}, 5, []),
 }  # fmt: skip
 
 
@@ -114,50 +68,16 @@ SEA_AND_ICE = [f"{name}/{{0-5}}.jpg" for name in ("sea", "ice")]
 NAMED = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
 IMAGENET = {"train/n01/a_{0-5}.JPEG": "photo", "train/n02/b_{0-5}.JPEG": "photo"}
 IMAGES: dict[str, tuple[dict[str, str], str, dict[str, str], int, list[str], list[str] | None]] = {
-    "class folders": (dict.fromkeys(SEA_AND_ICE, "photo"), "folder", {}, 12, [], ["ice", "sea"]),
-    "classes of masks": (
-        {f"{digit}/{{0-5}}.png": "white" for digit in range(10)},
-        "folder", {}, 60, [], list("0123456789")),
-    "two classes of drawings": ({"disc/{0-5}.png": "white", "square/{0-5}.png": "white"},
-        "folder", {}, 12, [], ["disc", "square"]),
-    "in one folder around": ({f"set/{name}": "photo" for name in SEA_AND_ICE},
-        "folder", {}, 12, [], ["ice", "sea"]),
     "in a folder next to others": (
         {**{f"set/{name}": "photo" for name in SEA_AND_ICE}, "docs/words.txt": "x"},
         "folder", {}, 12, [], ["ice", "sea"]),
-    "in splits": (
-        {f"{split}/{name}": "photo" for split in ("train", "test") for name in SEA_AND_ICE},
-        "folder", {}, 24, ["train", "test"], ["ice", "sea"]),
-    "with an unlabelled test set": (
-        {**{f"train/{name}": "photo" for name in SEA_AND_ICE}, "test/{0-5}.jpg": "photo"},
-        "folder", {}, 12, ["train"], ["ice", "sea"]),
-    "Dogs vs. Cats": (
-        {"train/cat.{0-9}.jpg": "photo", "train/dog.{0-9}.jpg": "photo",
-         "test1/{1-8}.jpg": "photo"},
-        "files", {"images": "train", "class_pattern": NAMED}, 20, [], ["cat", "dog"]),
-    "names of a camera": ({"IMG_{10-19}.jpg": "photo", "DSC_{10-19}.jpg": "photo"},
-        "files", {}, 20, [], None),
     "flat splits": ({"train/{0-5}.jpg": "photo", "val/images/{0-5}.jpg": "photo"},
         "files", {}, 12, ["train", "val"], None),
     "one folder": ({"holiday/{1-5}.jpg": "photo"}, "files", {"images": "holiday"}, 5, [], None),
-    "ImageNet, numbers": (
-        {**IMAGENET, "val/v_{1-3}.JPEG": "photo",
-         "val.txt": "v_1.JPEG 0\nv_2.JPEG 1\nv_3.JPEG 1\n"},
-        "folder", {"labels": "val.txt"}, 15, ["train", "val"], ["n01", "n02"]),
-    "ImageNet, names": (
-        {**{f"I/Data/{path}": kind for path, kind in IMAGENET.items()},
-         "I/Data/val/v_{1-3}.JPEG": "photo", "I/Sets/x.txt": "x",
-         "LOC_val_solution.csv":
-             "ImageId,PredictionString\nv_1,n01 1 2\nv_2,n02 1 2\nv_3,n01 1 2\n"},
-        "folder", {"labels": "LOC_val_solution.csv"}, 15, ["train", "val"], ["n01", "n02"]),
     "ImageNet without a list": (
         {**IMAGENET, "val/v_{1-3}.JPEG": "photo",
          "ILSVRC2012_validation_ground_truth.txt": "1\n2\n2\n"},
         "folder", {}, 12, ["train"], ["n01", "n02"]),
-    "Tiny ImageNet": (
-        {"train/n01/images/a_{0-5}.JPEG": "photo", "train/n02/images/b_{0-5}.JPEG": "photo",
-         "val/images/v_{1-3}.JPEG": "photo"},
-        "files", {"images": "train", "class_pattern": "^train/([^/]+)/"}, 12, [], ["n01", "n02"]),
 }  # fmt: skip
 
 

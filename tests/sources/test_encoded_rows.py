@@ -91,26 +91,6 @@ def test_nothing_is_left_of_a_job_that_is_killed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_temporary_files_are_in_tmpdir(tmp_path: Path) -> None:
-    script = (
-        "import os, sys, recordsmith as rs\n"
-        "source = rs.Rows([{'x': 1}])\n"
-        "source.list_samples()\n"
-        "links = [os.readlink(e.path) for e in os.scandir('/proc/self/fd') if e.is_symlink()\n"
-        "         and os.path.lexists(e.path)]\n"
-        "print(any(link.startswith(sys.argv[1]) for link in links))\n"
-    )
-    if not os.path.isdir("/proc/self/fd"):
-        pytest.skip("no /proc")
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)],
-        check=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-    )
-    assert done.stdout == b"True\n"
-
-
 def test_full_disk_names_the_folder_and_tmpdir(monkeypatch: pytest.MonkeyPatch) -> None:
     def write(descriptor: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -123,22 +103,6 @@ def test_full_disk_names_the_folder_and_tmpdir(monkeypatch: pytest.MonkeyPatch) 
     assert caught.value.errno == errno.ENOSPC
     words = str(caught.value)
     assert tempfile.gettempdir() in words
-    assert "TMPDIR" in caught.value.remedy
-
-
-def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**_: object) -> None:
-        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/x']")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
-    monkeypatch.setattr(tempfile, "gettempdir", refuse)
-    with raises(
-        rs.FileAccessError,
-        path="a temporary file",
-        operation="write",
-        errno=errno.ENOENT,
-    ) as caught:
-        EncodedRows()
     assert "TMPDIR" in caught.value.remedy
 
 

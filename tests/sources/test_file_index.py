@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import recordsmith as rs
 from recordsmith.sources.files.file_index import (
     FOUND_BY_LAST_PART,
     FOUND_BY_OTHER_SPELLING,
@@ -20,8 +19,6 @@ from recordsmith.sources.files.file_index import (
 )
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import Location, MemoryStore, as_folder, write_atomically
-
-from ..raising import raises
 
 
 @pytest.fixture
@@ -177,14 +174,6 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
         "self.jpg",
         "x.jpg",
     )
-
-
-def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        FileIndex(FileTree(as_folder(tmp_path / "gone")))
-    (tmp_path / "file").touch()
-    with raises(rs.OptionError, value=tmp_path / "file", expected="the folder of the dataset"):
-        FileIndex(FileTree(as_folder(tmp_path / "file")))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")

@@ -410,9 +410,3 @@ def test_round_trip(names: list[str], images: ModuleType, tmp_path: Path) -> Non
 class TestContract(SourceContract):
     def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
         return HuggingFace(everything(images).remove_columns("text"))
-
-
-class TestContractOfSplits(SourceContract):
-    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
-        parts = {name: _of(1, 2, 3) for name in ("train", "test")}
-        return HuggingFace(datasets.DatasetDict(parts))

@@ -25,11 +25,6 @@ def _fill(root: Path, names: list[str], image: bytes) -> Path:
 CATS_AND_DOGS = ["cat_0.jpeg", "cat_1.png", "deep/er/dog_0.jpg", "dog_1"]
 
 
-class TestContract(SourceContract):
-    def make_source(self, folder: Path, images: ModuleType) -> Source:
-        return ImageFiles(_fill(folder, CATS_AND_DOGS, images.jpeg()))
-
-
 class TestContractWithClasses(SourceContract):
     def make_source(self, folder: Path, images: ModuleType) -> Source:
         _fill(folder, CATS_AND_DOGS, images.jpeg())

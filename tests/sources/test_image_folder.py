@@ -24,14 +24,6 @@ class TestContract(SourceContract):
         return ImageFolder(images.make_folder(folder, {"b b": 3, "a": 4, "é": 2}))
 
 
-class TestContractOfTheNestedLayout(SourceContract):
-    def make_source(self, folder: Path, images: ModuleType) -> Source:
-        images.make_folder(folder / "only one", {"x": 3, "y": 2})
-        (folder / "docs").mkdir()  # contains no images
-        (folder / "docs" / "notes.txt").touch()
-        return ImageFolder(folder)
-
-
 class TestContractOfSplits(SourceContract):
     def make_source(self, folder: Path, images: ModuleType) -> Source:
         for split in ("train", "test"):
@@ -135,16 +127,6 @@ def test_skipped_files_are_noticed(tmp_path: Path, images: ModuleType) -> None:
     (deeper,) = (notice for notice in listing.notices if "inside class folders" in notice)
     assert str(tmp_path / "a" / "deeper" / "x.png") in deeper
     assert len(about) == len(listing.notices) == 5
-
-
-def test_many_skipped_files_are_one_notice(tmp_path: Path, images: ModuleType) -> None:
-    images.make_folder(tmp_path, {"a": 1})
-    for number in range(200):
-        (tmp_path / "a" / f"{number:03d}.xml").write_bytes(b"<annotation/>")
-    (tmp_path / "a" / "words.txt").write_bytes(b"words")
-    (notice,) = ImageFolder(tmp_path).list_samples().notices
-    assert notice.startswith("201 ")
-    assert "(200 .xml, 1 .txt): " in notice
 
 
 def test_what_is_next_to_the_only_folder_with_images_is_noticed(

@@ -146,42 +146,6 @@ def test_found_by_content_and_compressed(tmp_path: Path) -> None:
     assert _features(Table(tmp_path / "t.jsonl.gz")) == [{"x": [1]}, {"x": [2]}]
 
 
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-_ROWS = st.lists(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "i": st.integers(-(2**63), 2**63 - 1),
-            "f": st.floats(width=32, allow_nan=False) | st.integers(-(2**20), 2**20),
-            "t": _TEXT,
-            "li": st.lists(st.integers(-(2**63), 2**63 - 1)),
-            "lf": st.lists(st.floats(width=32, allow_nan=False)),
-            "lt": st.lists(_TEXT),
-            "none": st.none(),
-        },
-    ),
-    min_size=1,
-    max_size=6,
-)
-
-
-@given(_ROWS)
-def test_any_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
-    path = _write(tmp_path_factory.mktemp("table") / "t.jsonl", *rows)
-    source = Table(path)
-    assert _features(source) == [
-        {
-            key: [
-                v.encode() if isinstance(v, str) else v
-                for v in (value if isinstance(value, list) else [value])
-            ]
-            for key, value in row.items()
-            if value is not None
-        }
-        for row in rows
-    ]
-
-
 _DOCUMENTS = st.recursive(
     st.none()
     | st.booleans()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import pickle
 from typing import Any
 
 import numpy as np
@@ -57,13 +55,6 @@ def test_it_is_a_sequence_of_samples() -> None:
     assert listed[1] in samples
     with pytest.raises(IndexError):
         samples[3]
-
-
-def test_a_sample_may_travel_and_be_changed() -> None:
-    sample = pickle.loads(pickle.dumps(_samples()[2]))
-    assert sample == _samples()[2]
-    assert Sample.from_json(json.loads(json.dumps(sample.to_json()))) == sample
-    assert dataclasses.replace(sample, size_bytes=1).reference == {"file": "b/c.csv", "row": 0}
 
 
 def test_equal_means_equal_in_everything() -> None:

@@ -11,16 +11,11 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources.files.paths import (
     common_version,
-    files_version,
     is_absolute,
     leaves_folder,
-    path_endings,
-    size_and_version,
     with_slashes,
 )
-from recordsmith.stores import as_location
 
-from ..raising import raises
 from .annotated import coco, voc_xml, write
 from .source_contract import touch
 
@@ -43,12 +38,6 @@ from .source_contract import touch
 def test_paths_that_leave_the_folder(path: str, absolute: bool, out: bool) -> None:
     path = with_slashes(path)
     assert (is_absolute(path), leaves_folder(path)) == (absolute, out)
-
-
-def test_path_endings() -> None:
-    assert list(path_endings("C:/a/./b//x.jpg")) == ["a/b/x.jpg", "b/x.jpg", "x.jpg"]
-    assert list(path_endings("/a/../b/x.jpg")) == ["b/x.jpg", "x.jpg"]
-    assert list(path_endings("../..")) == []
 
 
 @pytest.fixture
@@ -102,12 +91,6 @@ def test_which_samples_have_changed(folder: Path, make: Any, file: str, expected
     touch(folder / file)
     after = {sample.name: sample.version for sample in source.list_samples().samples}
     assert {Path(name).stem for name in before if after[name] != before[name]} == expected
-
-
-def test_versions_of_missing_files(tmp_path: Path) -> None:
-    assert size_and_version(as_location(tmp_path / "gone")) == (0, 0)
-    with raises(rs.FileAccessError, path=tmp_path / "gone"):
-        files_version([as_location(tmp_path / "gone")])
 
 
 def test_times_that_move_together() -> None:

@@ -95,9 +95,6 @@ def test_a_polygon_costs_what_its_image_costs(monkeypatch: pytest.MonkeyPatch) -
         rasterize([[0, 0, 1e9, 9, 5, 5]], HEIGHT, WIDTH)
     zigzag = [coordinate for n in range(400) for coordinate in (n % 2 * WIDTH, n / 50)]
     whole = rasterize([zigzag], HEIGHT, WIDTH)
-    monkeypatch.setattr(regions, "_CROSSINGS_AT_ONCE", 7)
-    monkeypatch.setattr(regions, "_EDGES_AT_ONCE", 11)
-    assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
     monkeypatch.setattr(regions, "MAX_CROSSINGS", 400 * WIDTH)
     assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
     monkeypatch.setattr(regions, "MAX_CROSSINGS", 400 * WIDTH - 1)

@@ -12,11 +12,10 @@ import pytest
 import recordsmith as rs
 from recordsmith.errors import SourceError
 from recordsmith.sources import Sample, ignore_note
-from recordsmith.sources.samples_ahead import SamplesAhead, concurrency_of
+from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.stores import Location, MemoryStore
 
 from ..places import visible
-from ..raising import raises
 from ..stores.delayed import DelayedStore
 from ..stores.rounds import RoundStore
 
@@ -37,17 +36,6 @@ class Reader:
         if number % 7 == 3:
             raise SourceError("cannot be read", sample=sample.name)
         return {"number": number}
-
-    def kinds(self) -> Mapping[str, Any]:
-        return {}
-
-
-@dataclass(frozen=True)
-class Around:
-    inner: Reader
-
-    def read(self, sample: Sample, note: Any = ignore_note) -> Any:
-        return self.inner.read(sample, note)
 
     def kinds(self) -> Mapping[str, Any]:
         return {}
@@ -99,11 +87,6 @@ def test_how_many_are_read_ahead(place: Location, size_bytes: int, users: int, m
         items.close()
 
 
-def test_readers_around_others() -> None:
-    assert concurrency_of(Around(Reader(REMOTE))) == CONCURRENCY
-    assert concurrency_of(Around(Reader(LOCAL))) == concurrency_of(object()) == 1
-
-
 def test_threads_end() -> None:
     with SamplesAhead(Reader(REMOTE), 1) as ahead:
         next(ahead.each(_samples(50)))
@@ -137,14 +120,3 @@ def test_jobs_read_many_samples_at_the_same_time(images: Any, name: str) -> None
     else:
         assert (remote / "out").read() == (local / "out").read()
     assert CONCURRENCY >= remote.store.most_at_once > CONCURRENCY // 2  # type: ignore[attr-defined]
-
-
-def test_an_unreadable_sample_over_a_network(images: Any) -> None:
-    place = Location(DelayedStore(0), "data")
-    for number in range(5):
-        data = images.encode(images.noise(9, 8), "PNG") if number != 3 else b"?"
-        (place / f"in/a/{number}.png").put(data)
-    with raises(rs.SourceError):
-        rs.pack(rs.ImageFolder(place / "in"), place / "out")
-    report = rs.pack(rs.ImageFolder(place / "in"), place / "out", skip_errors=True)
-    assert report.skipped_count == 1

@@ -244,37 +244,6 @@ def test_a_table_that_changes_is_listed_again(tmp_path: Path) -> None:
 
 # -- against the csv module ------------------------------------------------------------------------
 
-_CELLS = st.one_of(
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8),
-    st.text('ab,"\r\n; \t\u2028', max_size=6),
-    st.integers(-(2**65), 2**65).map(str),
-    st.floats().map(repr),
-)
-
-
-@given(
-    st.integers(1, 4).flatmap(
-        lambda width: st.lists(
-            st.lists(_CELLS, min_size=width, max_size=width), min_size=1, max_size=8
-        )
-    ),
-    st.sampled_from(["\n", "\r\n"]),
-    st.sampled_from([",", ";", "\t"]),
-)
-def test_any_table_is_what_the_csv_module_reads(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], end: str, delimiter: str
-) -> None:
-    names = [f"c{number}" for number in range(len(rows[0]))]
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
-    writer.writerows([names, *rows])
-    path = tmp_path_factory.mktemp("table") / "t.csv"
-    path.write_bytes(text.getvalue().encode())
-    source = Table(path, kinds=dict.fromkeys(names, "bytes"), delimiter=delimiter)
-    assert _rows(source) == [
-        {name: cell.encode() for name, cell in zip(names, row, strict=True)} for row in rows
-    ]
-
 
 # -- images --------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import pickle
 import re
 import tarfile
@@ -77,10 +76,6 @@ class TestContract(SourceContract):
         return WebDataset(folder)
 
 
-class TestContractCompressed(TestContract):
-    suffix = ".tar.gz"
-
-
 def test_what_members_become(tmp_path: Path, images: ModuleType) -> None:
     image = images.jpeg(1)
     mask = images.encode(images.noise(12, 8, "L"), "PNG")
@@ -147,33 +142,18 @@ def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
     ("value", "expected"),
     [
         ({"base64": "/w=="}, b"\xff"),
-        ({"base64": ""}, b""),
         (["a", {"base64": "/w=="}], [b"a", b"\xff"]),
         ({"base64": "/w"}, b'{"base64":"/w"}'),
-        ({"base64": "/w==\n"}, b'{"base64":"/w==\\n"}'),
-        ({"base64": 5}, b'{"base64":5}'),
         ({"base64": "/w==", "x": 1}, b'{"base64":"/w==","x":1}'),
         ([{"base64": "/w=="}, 1], b'[{"base64":"/w=="},1]'),
         ([{"base64": "/w=="}, {"x": 1}], b'[{"base64":"/w=="},{"x":1}]'),
         ({"deep": {"base64": "/w=="}}, b'{"deep":{"base64":"/w=="}}'),
-        ('{"base64": "/w=="}', b'{"base64": "/w=="}'),
     ],
 )
 def test_base64_in_json(tmp_path: Path, value: Any, expected: Any) -> None:
     source = WebDataset(_tar(tmp_path / "s.tar", {"1.json": json.dumps({"v": value}).encode()}))
     assert _read(source) == [{"v": expected}]
     assert source.list_samples().reader.kinds() == {"v": "bytes"}
-
-
-def test_kinds_of_empty_lists_in_json(tmp_path: Path) -> None:
-    row = {"i": [], "f": [], "b": [], "recordsmith/empty": {"i": "int64", "f": "float"}}
-    wrong = {"recordsmith/empty": {"i": "text"}}
-    path = _tar(tmp_path / "s.tar", {"1.json": json.dumps(row).encode()})
-    source = WebDataset(path)
-    assert _read(source) == [{"i": [], "f": [], "b": []}]
-    assert source.list_samples().reader.kinds() == {"i": "int64", "f": "float"}
-    source = WebDataset(_tar(path, {"1.json": json.dumps(wrong).encode()}))
-    assert _read(source) == [{"recordsmith/empty": b'{"i":"text"}'}]
 
 
 @pytest.mark.parametrize(
@@ -186,13 +166,12 @@ def test_kinds_of_empty_lists_in_json(tmp_path: Path) -> None:
         ({"image/filename": []}, []),
     ],
 )
-@pytest.mark.parametrize("is_first", [True, False])
 def test_name_of_an_image_in_json(
-    tmp_path: Path, images: ModuleType, document: Any, expected: Any, is_first: bool
+    tmp_path: Path, images: ModuleType, document: Any, expected: Any
 ) -> None:
     members = {"1.json": json.dumps(document).encode()}
     image = {"1.jpg": images.jpeg()}
-    source = WebDataset(_tar(tmp_path / "s.tar", members | image if is_first else image | members))
+    source = WebDataset(_tar(tmp_path / "s.tar", members | image))
     notes: list[str] = []
     (sample,) = source.list_samples().samples
     features = read_sample(source, sample, lambda what, _: notes.append(what))
@@ -231,27 +210,6 @@ def test_wrong_members_are_reported_and_the_rest_is_packed(
     ):
         assert part in words
     assert rs.pack(WebDataset(path), tmp_path / "out", skip_errors=True).sample_count == 1
-
-
-def test_header_of_an_array_that_lies_allocates_nothing(tmp_path: Path) -> None:
-    data = _npy(np.zeros((1, 10)))
-    huge = data.replace(b"(1, 10)", b"(9999,)")
-    source = WebDataset(_tar(tmp_path / "s.tar", {"1.npy": huge}))
-    with pytest.raises(rs.SourceError, match="9999 values of float64"):
-        _read(source)
-
-
-def test_scalars_and_empty_arrays(tmp_path: Path) -> None:
-    path = _tar(
-        tmp_path / "s.tar", {"1.npy": _npy(np.float32(0.5)), "2.npy": _npy(np.zeros((0, 3)))}
-    )
-    source = WebDataset(path)
-    payloads = [
-        encode_example(features, source.list_samples().reader.kinds()) for features in _read(source)
-    ]
-    one, other = map(rs.decode_example, payloads)
-    assert (one["npy"].tolist(), one["npy/shape"].tolist()) == ([0.5], [])  # type: ignore[union-attr]
-    assert (other["npy"].tolist(), other["npy/shape"].tolist()) == ([], [0, 3])  # type: ignore[union-attr]
 
 
 def test_two_images_and_clashing_fields(tmp_path: Path, images: ModuleType) -> None:
@@ -386,23 +344,6 @@ def test_damaged_archives(tmp_path: Path) -> None:
     assert len(source.list_samples().samples) == 10
     path.write_bytes(data[: 1536 * 10])  # no end mark, nothing missing
     assert len(WebDataset(path).list_samples().samples) == 10
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
-def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
-    _tar(tmp_path / "a.tar", {"1.t": b"x"})
-    os.mkfifo(tmp_path / "b.tar")
-    assert [sample.name for sample in WebDataset(tmp_path).list_samples().samples] == ["a.tar/1"]
-
-
-def test_a_size_beyond_all_files(tmp_path: Path) -> None:
-    path = _tar(tmp_path / "s.tar", {"1.t": b"x"})
-    data = bytearray(path.read_bytes())
-    data[124:136] = b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7  # in base 256, as GNU tar has it
-    data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 0x20 + sum(data[156:512]))
-    path.write_bytes(data)
-    with raises(rs.SourceError, path=tmp_path / "s.tar", match="not a tar"):
-        WebDataset(path).list_samples()
 
 
 @given(

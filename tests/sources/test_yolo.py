@@ -16,7 +16,6 @@ from recordsmith.sources import Source, Yolo
 from recordsmith.sources.boxes.yolo_files import (
     _without_comment,
     read_data_file,
-    read_names,
 )
 from recordsmith.stores import as_location
 
@@ -391,12 +390,6 @@ def test_files_of_another_type(tmp_path: Path) -> None:
     write(tmp_path / "x", "names = x.names\n")
     with raises(rs.SourceError, path="x.data", match=r"train = train\.txt"):
         read_data_file(as_location(path), "x.data")
-
-
-def test_names_files(tmp_path: Path) -> None:
-    path = tmp_path / "x.names"
-    path.write_bytes(b"\xef\xbb\xbfcat\r\n a b \r\n\r\nDog\r\n\r\n\r\n")
-    assert read_names(as_location(path)) == {0: "cat", 1: "a b", 3: "Dog"}
 
 
 # -- one file of several, and files that lead to nothing -------------------------------------------

@@ -8,7 +8,6 @@ import io
 import os
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -103,17 +102,6 @@ def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
         pass
 
 
-def test_exclusive_makes_its_folder_and_removes_it(tmp_path: Path) -> None:
-    with locked(tmp_path / "a" / "b", tmp_path / "a" / "b") as is_locked:
-        assert is_locked
-        assert os.listdir(tmp_path / "a" / "b") == ["lock"]
-    assert os.listdir(tmp_path / "a") == []
-    (tmp_path / "file").touch()
-    with pytest.raises(FileAccessError) as caught:
-        locked(tmp_path / "file" / "b", tmp_path / "file" / "b").__enter__()
-    assert caught.value.errno == errno.ENOTDIR
-
-
 def test_cache_folder_follows_the_desktop_standard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,20 +135,6 @@ def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
         errno=errno.EFBIG,
     ):
         stores.read_document(path)
-
-
-def test_a_document_takes_its_size_in_memory_once(tmp_path: Path) -> None:
-    path, size = tmp_path / "document", 8 << 20
-    path.write_bytes(bytes(size))
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        data = stores.read_document(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert len(data) == size
-    assert peak - before < 1.5 * size
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")

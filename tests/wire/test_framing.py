@@ -55,12 +55,6 @@ def test_encoders_agree_with_the_format(reference: Any, payloads: list[bytes]) -
     assert encode_slices(b"".join(payloads), offsets).tobytes() == expected
 
 
-def test_encode_slices_of_a_part(reference: Any) -> None:
-    """Offsets need not begin at 0 nor end at the last byte."""
-    frames = encode_slices(b"skip-one-two-rest", np.array([5, 8, 9, 12]))
-    assert frames.tobytes() == reference.frames([b"one", b"-", b"two"])
-
-
 @pytest.mark.parametrize(
     ("offsets", "why"),
     [([0, 9], "past the end"), ([-1, 3], "before the start"), ([0, 3, 2, 4], "falling")],
@@ -112,13 +106,6 @@ def test_scan_stops_at_the_limit(limit: int) -> None:
     assert payload_views(buffer, frames) == payloads[:limit]
     assert frames.stop == len(encode_records(payloads[:limit]))
     assert frames.defect is None
-
-
-def test_scan_starts_inside_the_buffer() -> None:
-    with pytest.raises((IndexError, ValueError)):
-        scan(b"12345", 6)
-    with pytest.raises(IndexError):
-        scan(b"12345", -1)
 
 
 def test_truncated_at_every_byte(reference: Any) -> None:

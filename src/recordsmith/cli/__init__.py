@@ -176,12 +176,12 @@ class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args:
             return super().parse_args(ctx, args)  # prints the help
-        with reporting_usage(self, ctx, args):
+        with reporting_usage(ctx, args):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, _ctx: Any, args: list[str]) -> Any:
         if args[0] not in COMMANDS:
-            console.print_error(*unknown_command(args[0], COMMANDS).lines)
+            console.print_error(unknown_command(args[0], COMMANDS))
             raise typer.Exit(_INVALID_COMMAND)
         return args[0], load_command(args[0]), args[1:]
 
@@ -203,7 +203,7 @@ class _Command(TyperCommand):
         return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with reporting_usage(self, ctx, args):
+        with reporting_usage(ctx, args):
             return super().parse_args(ctx, args)
 
 

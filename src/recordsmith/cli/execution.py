@@ -19,13 +19,12 @@ import typer
 from recordsmith.cli import console
 from recordsmith.cli.function_options import expand
 from recordsmith.cli.parsing import parse_size
-from recordsmith.cli.wording import (
-    advice_for,
-    complete_shards_text,
-    how_to_resume,
-    manifest_identity,
+from recordsmith.cli.wording import AFTER_INTERRUPTION, advice_for
+from recordsmith.errors import (
+    CorruptDataError,
+    RecordsmithError,
+    SourceError,
 )
-from recordsmith.errors import CorruptDataError, FileAccessError, RecordsmithError, SourceError
 
 _SUMMARIZED = frozenset(
     (
@@ -50,7 +49,6 @@ _REMOTE_OPTIONS = {
 }
 _WITHOUT_PATHS = frozenset({"cache", "demo"})
 
-_RERUN = "rerun the command to resume"
 _REPEAT_SECONDS = 0.05
 
 _DEFECTS, _INVALID_COMMAND, _INTERRUPTED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
@@ -89,13 +87,12 @@ def executable(name: str, command: Callable[..., None]) -> Callable[..., None]:
         remote = {option: given.pop(option, None) for option in _REMOTE_OPTIONS}
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by __main__
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        before, settings = None, ExitStack()
+        settings = ExitStack()
         try:
             if given.get("json"):
                 settings.enter_context(console.only_json())
             settings.enter_context(_remote_options(remote))
             with ExitStack() as stack:
-                before = manifest_identity(name, given)
                 if quiet:
                     stack.enter_context(console.quiet())
                 if quiet and name in _SUMMARIZED and not given.get("json"):
@@ -108,8 +105,8 @@ def executable(name: str, command: Callable[..., None]) -> Callable[..., None]:
             is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _INVALID_COMMAND) from None
         except KeyboardInterrupt as stop:
-            advice = _advice(how_to_resume, _RERUN, name, given, before)
-            console.print_aside(f"interrupted; {advice}" if advice else "interrupted")
+            advice = f"; {AFTER_INTERRUPTION[name]}" if name in AFTER_INTERRUPTION else ""
+            console.print_aside(f"interrupted{advice}")
             is_terminated = isinstance(stop, _Terminated)
             raise typer.Exit(_TERMINATED if is_terminated else _INTERRUPTED) from None
         except BrokenPipeError:
@@ -146,18 +143,6 @@ def _print_error(error: RecordsmithError, command: str, given: Mapping[str, Any]
         with suppress(OSError):  # such as a closed pipe
             console.print_json(error.to_json())
     console.print_error(first + advice_for(error, command, given), *others)
-    if isinstance(error, FileAccessError):
-        console.print_aside(_advice(complete_shards_text, "", command, given))
-
-
-def _advice(advise: Callable[..., str], otherwise: str, command: str, *given: Any) -> str:
-    """Return advice on a command that has ended; `otherwise` if its server does not respond."""
-    if command not in _SUMMARIZED:
-        return advise(command, *given)
-    from recordsmith.threads import call_with_timeout  # loads more than --help needs
-
-    advice = call_with_timeout(advise, command, *given)
-    return otherwise if advice is None else advice
 
 
 @contextmanager

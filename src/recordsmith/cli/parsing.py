@@ -36,34 +36,20 @@ def parse_pixels(text: str, name: str) -> int | tuple[int, int]:
     return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
 
 
-def parse_share(text: str, name: str) -> float:
+def parse_share(text: str, name: str, expected: str = "a share such as 10% or 0.1") -> float:
     """Parse 10% or 0.1 as a share."""
     text = text.strip()
     try:
         return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise OptionError(option=name, value=text, expected="a share such as 10% or 0.1") from None
+        raise OptionError(option=name, value=text, expected=expected) from None
 
 
 def parse_shares(text: str, name: str) -> dict[str, float]:
     """Parse train=0.7,validation=0.3 as the share of each split."""
-    invalid = OptionError(
-        option=name,
-        value=text,
-        expected="shares that add up to 1, such as train=0.7,validation=0.3",
-    )
-    shares: dict[str, float] = {}
-    for part in text.split(","):
-        split, _, share = (piece.strip() for piece in part.partition("="))
-        if split in shares:
-            raise _repeated(name, text, split)
-        if not split:
-            raise invalid
-        try:
-            shares[split] = parse_share(share, name)
-        except OptionError:
-            raise invalid from None
-    return shares
+    expected = "shares that add up to 1, such as train=0.7,validation=0.3"
+    pairs = parse_pairs(_listed(text), name, expected)
+    return {split: parse_share(share, name, expected) for split, share in pairs.items()}
 
 
 def parse_names(text: str, _name: str) -> list[str]:
@@ -73,20 +59,12 @@ def parse_names(text: str, _name: str) -> list[str]:
 
 def parse_counts(text: str, name: str) -> int | dict[str, int]:
     """Parse 8, or train=8,validation=2, as the number for each split."""
-    parts = {"": text}
-    if "=" in text:
-        parts = {
-            split.strip(): number
-            for split, _, number in (part.partition("=") for part in text.split(","))
-        }
+    expected = "a number, or one for each split such as train=8,validation=2"
+    pairs = parse_pairs(_listed(text), name, expected) if "=" in text else {"": text}
     try:
-        counts = {split: int(number) for split, number in parts.items()}
+        counts = {split: int(number) for split, number in pairs.items()}
     except ValueError:
-        raise OptionError(
-            option=name,
-            value=text,
-            expected="a number, or one for each split such as train=8,validation=2",
-        ) from None
+        raise OptionError(option=name, value=text, expected=expected) from None
     return counts.get("", counts)
 
 
@@ -94,28 +72,22 @@ def parse_keys(text: str, name: str) -> str | dict[str, str | None]:
     """Parse the name of a preset, or OLD=NEW,OLD= as new names by old ones; None drops one."""
     if "=" not in text:
         return text
-    keys: dict[str, str | None] = {}
-    for part in text.split(","):
-        old, equals, new = (piece.strip() for piece in part.partition("="))
-        if not old or not equals:
-            raise OptionError(
-                option=name,
-                value=text,
-                expected="a preset, or new names such as image/encoded=image,image/filename=",
-            )
-        keys[old] = new or None
-    return keys
+    expected = "a preset, or new names such as image/encoded=image,image/filename="
+    pairs = parse_pairs(_listed(text), name, expected, may_be_empty=True)
+    return {old: new or None for old, new in pairs.items()}
 
 
-def parse_pairs(texts: Iterable[str], name: str, form: str = "OLD=NEW") -> dict[str, str]:
+def parse_pairs(
+    texts: Iterable[str], name: str, expected: str = "OLD=NEW", *, may_be_empty: bool = False
+) -> dict[str, str]:
     """Parse KEY=VALUE, which may be repeated, as values by key; the first = separates them."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
-        if not key or not equals or not value:
-            raise OptionError(option=name, value=text, expected=form)
+        if not key or not equals or not (value or may_be_empty):
+            raise OptionError(option=name, value=text, expected=expected)
         if key in pairs:
-            raise _repeated(name, text, key)
+            raise OptionError(f"{option(name)} contains {key!r} twice", option=name, value=text)
         pairs[key] = value
     return pairs
 
@@ -189,5 +161,6 @@ def parse_optional_numbers(text: str, name: str) -> list[int]:
     return parse_numbers(text, name) if text else []
 
 
-def _repeated(name: str, text: str, repeated: str) -> OptionError:
-    return OptionError(f"{option(name)} contains {repeated!r} twice", option=name, value=text)
+def _listed(text: str) -> list[str]:
+    """Split a=1, b=2 at commas, without the spaces around them."""
+    return ["=".join(map(str.strip, part.split("=", 1))) for part in text.split(",")]

@@ -17,9 +17,7 @@ from recordsmith.errors import (
     Defect,
     MissingFileError,
 )
-from recordsmith.words import count
 
-_MANIFEST = "dataset.json"  # importing its name would import NumPy
 _MAX_SHOWN = 10  # records in a command
 _MAX_FILES_SHOWN = 3
 
@@ -44,10 +42,12 @@ _FLAGS_OF_VALUES: Mapping[tuple[str, str | None], str] = {
     ("background", "(255, 255, 255)"): "--background white",
 }
 
-_RESUMING = frozenset({"pack", "reshard", "edit"})
-_FINISHING = frozenset({"append", "index"})
-_STARTING_AGAIN = frozenset({"export", "salvage"})
-"""Commands by what another run does after an interruption."""
+AFTER_INTERRUPTION = {
+    **dict.fromkeys(("pack", "reshard", "edit"), "rerun the command to resume"),
+    **dict.fromkeys(("append", "index"), "rerun the command to finish"),
+    **dict.fromkeys(("export", "salvage"), "no output was left; rerun the command to start again"),
+}
+"""What to do after a command was stopped before its end."""
 
 _RECOVERABLE = DAMAGED_RECORDS | {
     Defect.TRUNCATED_COMPRESSION,
@@ -144,51 +144,6 @@ def how_to_show(places: Iterable[tuple[str, int]]) -> list[str]:
 def can_be_shown(error: DataError) -> bool:
     """Whether `head` can print the record of an error: its checksums match."""
     return error.path is not None and error.record is not None and error.defect in SHOWN_RECORDS
-
-
-def manifest_identity(command: str, given: Mapping[str, Any]) -> str | None:
-    """Return what changes when the command replaces the manifest of its output; None without one.
-
-    Arguments as of `how_to_resume`.
-    """
-    if command not in _RESUMING:
-        return None
-    from recordsmith.stores import as_folder  # loads more than `--help` needs
-
-    with suppress(OSError, ValueError):
-        return (as_folder(given["out"]) / _MANIFEST).info().version
-    return None
-
-
-def how_to_resume(command: str, given: Mapping[str, Any], before: str | None = None) -> str:
-    """Return what to do after a command was stopped before its end; empty if it wrote nothing."""
-    if manifest_identity(command, given) not in (None, before):
-        return f"the dataset in {given['out']} was already complete"
-    if command in _FINISHING:
-        return "rerun the command to finish"
-    if command in _STARTING_AGAIN:
-        return "no output was left; rerun the command to start again"
-    if command not in _RESUMING:
-        return ""
-    return complete_shards_text(command, given) or "rerun the command to start again"
-
-
-def complete_shards_text(command: str, given: Mapping[str, Any]) -> str:
-    """Describe the complete shards of a stopped job, which another run keeps; empty without any."""
-    if command not in _RESUMING:
-        return ""
-    from recordsmith.building import completed_files  # NumPy only when needed
-    from recordsmith.stores import as_folder
-
-    done = []
-    with suppress(OSError, ValueError):
-        done = completed_files(as_folder(given["out"]))
-    if not done:
-        return ""
-    return (
-        f"{count(len(done), 'shard')} complete: rerun the command to resume, or remove "
-        f"{given['out']} to discard {'it' if len(done) == 1 else 'them'}"
-    )
 
 
 def is_part_of_condition(arguments: Iterable[str]) -> bool:

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
 from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.stores import Location, PlaceLike, as_location
-from recordsmith.words import count, similar_name
-
-_MAX_SUGGESTED = 100
-_MAX_COMPARED_LENGTH = 200
-_MAX_COMPARED = 10_000
 
 
 class Classes:
@@ -27,7 +22,6 @@ class Classes:
         """`origin`: where the names come from, such as "the label map x.pbtxt"."""
         self._labels = dict(labels)
         self.origin = origin
-        self._unknown: dict[str, str] = {}  # messages about the first unknown names
 
     def label_of(self, name: str) -> int | None:
         """The label of a class; None for an unknown class."""
@@ -45,36 +39,12 @@ class Classes:
             raise SourceError(str(error)) from None
 
     def unknown(self, name: str) -> str:
-        """The problem with an unknown class name, with a suggestion."""
-        message = self._unknown.get(name)
-        if message is None:
-            message = f"class {name!r:.200} is not in {self.origin}"
-            if len(self._unknown) < _MAX_SUGGESTED:  # comparing is slow
-                message += self._suggestion(name)
-                self._unknown[name] = message
-        return message
+        """The problem with an unknown class name."""
+        return f"class {name!r:.200} is not in {self.origin}; known classes: {self._known}"
 
-    def _suggestion(self, name: str) -> str:
-        """A similar class, or the first known classes."""
-        likely = [known for known in self._labels if len(known) <= _MAX_COMPARED_LENGTH]
-        folded = {known.casefold(): known for known in likely[:_MAX_COMPARED]}
-        similar = similar_name(name[:_MAX_COMPARED_LENGTH].casefold(), folded)
-        if similar is not None:
-            return f"; did you mean {folded[similar]!r}?"
-        return f"; known classes: {join_names(sorted(self._labels)) or 'none'}"
-
-    def notices(self) -> list[str]:
-        """A notice on classes that differ only by case, if there are any."""
-        by_key: dict[str, list[str]] = {}
-        for name in sorted(self._labels):
-            by_key.setdefault(name.casefold(), []).append(name)
-        groups = [names for names in by_key.values() if len(names) > 1]
-        if not groups:
-            return []
-        number = count(sum(map(len, groups)), "class", "classes")
-        listed = "; ".join(map(join_names, groups))
-        notice = f"{number} differ only by case and stay separate: {listed}"
-        return [Flaw(notice, Check.SIMILAR_CLASS_NAMES)]
+    @cached_property
+    def _known(self) -> str:
+        return join_names(sorted(self._labels)) or "none"
 
 
 def check_class_names(names: Iterable[str], noun: str = "class") -> None:

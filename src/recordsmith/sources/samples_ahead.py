@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -60,24 +60,41 @@ class SamplesAhead:
             for sample in samples:
                 yield SampleToRead(sample, partial(self._reader.read, sample))
             return
-        waiting: deque[_Reading] = deque()
+        waiting: deque[tuple[SampleToRead, Future[Content]]] = deque()
         byte_count = 0
         try:
             for sample in samples:
                 byte_count += sample.size_bytes
-                waiting.append(_Reading(self._pool, self._reader, sample))
+                waiting.append(self._begun(self._pool, sample))
                 while waiting and (
                     len(waiting) > 2 * self._concurrency or byte_count > self._max_bytes
                 ):
-                    reading = waiting.popleft()
-                    byte_count -= reading.sample.size_bytes
-                    yield SampleToRead(reading.sample, reading.read)
+                    item, _ = waiting.popleft()
+                    byte_count -= item.sample.size_bytes
+                    yield item
             while waiting:
-                reading = waiting.popleft()
-                yield SampleToRead(reading.sample, reading.read)
+                yield waiting.popleft()[0]
         finally:
-            for reading in waiting:
-                reading.cancel()
+            for _, future in waiting:
+                future.cancel()
+
+    def _begun(
+        self, pool: ThreadPoolExecutor, sample: Sample
+    ) -> tuple[SampleToRead, Future[Content]]:
+        """Read a sample in another thread; what it notes or raises is kept until it is needed."""
+        notes: list[tuple[str, str]] = []
+        future = pool.submit(
+            self._reader.read, sample, lambda what, where: notes.append((what, where))
+        )
+
+        def read(note: Note) -> Content:
+            try:
+                return wait_for(future)
+            finally:
+                for what, where in notes:
+                    note(what, where)
+
+        return SampleToRead(sample, read), future
 
 
 def concurrency_of(reader: object) -> int:
@@ -89,25 +106,3 @@ def concurrency_of(reader: object) -> int:
         elif value is not reader and hasattr(value, "read") and hasattr(value, "kinds"):
             concurrency = max(concurrency, concurrency_of(value))  # of a reader around another one
     return concurrency
-
-
-class _Reading:
-    """A sample that is read in another thread; what it notes or raises is kept until then."""
-
-    def __init__(self, pool: ThreadPoolExecutor, reader: SampleReader, sample: Sample) -> None:
-        self.sample = sample
-        self._notes: list[tuple[str, str]] = []
-        self._future = pool.submit(reader.read, sample, self._note)
-
-    def _note(self, what: str, where: str) -> None:
-        self._notes.append((what, where))
-
-    def read(self, note: Note) -> Content:
-        try:
-            return wait_for(self._future)
-        finally:
-            for what, where in self._notes:
-                note(what, where)
-
-    def cancel(self) -> None:
-        self._future.cancel()

@@ -141,13 +141,6 @@ def test_a_batch_is_one_round(
     assert len(_store(remote).rounds) == 9
 
 
-def test_small_batches_share_rounds(small: Any, remote: rs.Dataset) -> None:
-    loader = small.loader(remote, batch_size=1)
-    _store(remote).reset()
-    assert len(small.ids(loader)) == 41
-    assert len(_store(remote).rounds) == 2  # the first one is one step
-
-
 def test_each_window_of_blocks_is_one_round_of_whole_blocks(
     small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,14 +263,6 @@ def held_up(small: Any, remote: rs.Dataset) -> Iterator[SimpleNamespace]:
     loader = small.loader(remote, batch_size=4, shuffle=True, threads=2, prefetch=1)
     yield SimpleNamespace(loader=loader, store=store)
     store.may_read.set()
-
-
-def test_closing_ends_the_threads(numbered: Any, held_up: SimpleNamespace) -> None:
-    iteration = iter(held_up.loader)
-    next(iteration)
-    assert numbered.own_threads()
-    iteration.close()
-    numbered.wait_until(lambda: not numbered.own_threads())
 
 
 @pytest.mark.parametrize("threads", [0, 2])

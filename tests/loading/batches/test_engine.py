@@ -87,14 +87,6 @@ def test_results_come_in_order(threads: int, prefetch: int, rows: int) -> None:
     assert list(made) == []
 
 
-def test_slow_rows_change_no_order() -> None:
-    def at(part: str, number: int, row: int = 0) -> None:
-        if number % 3 == 0:  # the jobs after it are done before it
-            time.sleep(0.002)
-
-    assert list(engine(12, 4, prefetch=6, at=at)) == [expected(number) for number in range(12)]
-
-
 def test_all_threads_work_on_one_job() -> None:
     everyone = threading.Barrier(4)
 
@@ -122,17 +114,6 @@ def test_no_more_is_begun_than_was_asked_for_and_prefetched(threads: int, prefet
         time.sleep(0.002)
         assert len(begun) == asked + prefetch
     made.close()
-
-
-def test_many_who_ask_get_each_result_once() -> None:
-    made = engine(200, 3)
-    seen: list[list[int]] = []
-    askers = [threading.Thread(target=lambda: seen.extend(made)) for _ in range(4)]
-    for asker in askers:
-        asker.start()
-    for asker in askers:
-        asker.join(DEADLINE_SECONDS)
-    assert sorted(seen) == sorted(expected(number) for number in range(200))
 
 
 # -- errors ----------------------------------------------------------------------------------------
@@ -174,18 +155,6 @@ def test_errors_in_drawing(threads: int) -> None:
     with pytest.raises(ZeroDivisionError, match="no more"):
         next(made)
     assert list(made) == []
-
-
-@pytest.mark.parametrize("threads", THREADS)
-def test_of_many_bad_rows_the_first_is_told(threads: int) -> None:
-    def at(part: str, number: int, row: int = 0) -> None:
-        if part == "fill" and row >= 3:
-            time.sleep(0.02 if row == 3 else 0.0)  # the others fail before it does
-            raise ValueError(f"row {row}")
-
-    for _ in range(3):
-        with pytest.raises(ValueError, match=r"^row 3$"):
-            next(engine(3, threads, rows=40, at=at))
 
 
 @pytest.mark.parametrize("threads", [0, 2])
@@ -251,18 +220,6 @@ def test_threads_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- ends ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("threads", THREADS)
-@pytest.mark.parametrize("taken", [0, 1, 7])
-def test_closing_early(threads: int, taken: int) -> None:
-    made = engine(1_000_000, threads)
-    for number in range(taken):
-        assert next(made) == expected(number)
-    made.close()
-    assert not own_threads()
-    made.close()
-    assert list(made) == []
 
 
 @pytest.mark.parametrize("threads", [1, 8])
@@ -382,21 +339,6 @@ def python(script: str, sleep: float = 0.001) -> subprocess.Popen[str]:
         [sys.executable, "-u", "-c", f"SLEEP = {sleep}\n{SQUARES}{textwrap.dedent(script)}"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("threads", [0, 1, 8])
-@pytest.mark.parametrize("sleep", [0.0, 0.002, 0.3])
-def test_a_program_ends_in_mid_iteration(threads: int, sleep: float) -> None:
-    done = python(
-        f"""
-        made = BatchEngine(jobs(), threads={threads}, prefetch=3)
-        next(made)
-        """,
-        sleep,
-    )
-    assert done.communicate(timeout=60) == ("", "")
-    assert done.returncode == 0
 
 
 def test_a_program_ends_although_a_function_does_not() -> None:

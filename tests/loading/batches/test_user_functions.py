@@ -92,13 +92,6 @@ def test_what_is_handed_back_is_not_copied(make: Any, threads: int) -> None:
         assert rows <= set(given)
 
 
-def test_batch_maps_may_change_the_number_of_rows(make: Any) -> None:
-    def twice(batch: dict[str, Any], generator: Any) -> dict[str, Any]:
-        return {name: np.concatenate([array, array]) for name, array in batch.items()}
-
-    assert [len(batch["id"]) for batch in make(map_batches=twice)] == [10] * 6
-
-
 # -- what they raise -------------------------------------------------------------------------------
 
 
@@ -342,18 +335,3 @@ def test_functions_that_cannot_be_called(what: str, function: Any) -> None:
         UserFunctions.checked(**{what: function})
     assert (caught.value.option, caught.value.value) == (what, f"{function!r:.80}")
     assert "generator" in caught.value.expected
-
-
-def test_results_do_not_depend_on_the_number_of_arguments(make: Any) -> None:
-    functions = {
-        "filter": lambda example: example["id"] % 2,
-        "map_examples": lambda example: {**example, "id": example["id"] + 1},
-        "map_batches": lambda batch: {"id": batch["id"] * 2},
-    }
-    found = [batch["id"].tolist() for batch in make(shuffle=True, **functions)]
-    with_generator = {
-        "filter": lambda example, generator: example["id"] % 2,
-        "map_examples": lambda example, generator: {**example, "id": example["id"] + 1},
-        "map_batches": lambda batch, generator: {"id": batch["id"] * 2},
-    }
-    assert found == [batch["id"].tolist() for batch in make(shuffle=True, **with_generator)]

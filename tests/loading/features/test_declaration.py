@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, OptionError
@@ -125,15 +124,6 @@ def test_the_sizes_of_a_mix(write: Any) -> None:
     assert caught.value.value == "[(8, 6), (6, 8)]"
 
 
-def test_no_image_to_see(write: Any, tmp_path: Path) -> None:
-    assert list(rs.Loader(write([(8, 6)])[:0], {"x": rs.Image()}, batch_size=2)) == []
-    with rs.ShardWriter(tmp_path / "broken.tfrecord") as writer:
-        writer.write_example({IMAGE: b"not an image"})
-    with pytest.raises(OptionError) as caught:
-        rs.Loader(rs.open(writer.location), {"x": rs.Image()}, batch_size=2)
-    assert (caught.value.option, caught.value.value) == ("size", "[]")
-
-
 @pytest.mark.parametrize(
     ("stored", "dtype", "values"),
     [
@@ -168,25 +158,6 @@ def test_masks_with_other_values(
     lookup = {int(old): int(new) for old, new in zip(wide.flat, expected.flat, strict=True)}
     assert batch["mask"].dtype == dtype
     assert batch["mask"][0].tolist() == np.vectorize(lookup.get)(unchanged["mask"][0]).tolist()
-
-
-def test_palette_masks_have_other_values(tmp_path: Path, images: ModuleType) -> None:
-    numbers = np.array([[0, 255], [3, 1]], np.uint8)
-    mask = Image.fromarray(numbers, "L")
-    mask.putpalette(list(range(256)) * 3)
-    with rs.ShardWriter(tmp_path / "p.tfrecord") as writer:
-        writer.write_example({MASK: images.encode(mask, "PNG")})
-    feature = rs.Mask(size=2, values={255: 9, 3: 4})
-    (batch,) = rs.Loader(rs.open(writer.location), {"mask": feature}, batch_size=1)
-    assert batch["mask"].tolist() == [[[0, 9], [4, 1]]]
-
-
-def test_padding_is_not_replaced(tmp_path: Path, images: ModuleType) -> None:
-    with rs.ShardWriter(tmp_path / "f.tfrecord") as writer:
-        writer.write_example({MASK: encode_mask(np.full((2, 2), 255, np.uint8))})
-    feature = rs.Mask(size=(2, 4), fit="crop-or-pad", values={255: 1}, fill=255)
-    (batch,) = rs.Loader(rs.open(writer.location), {"mask": feature}, batch_size=1)
-    assert batch["mask"].tolist() == [[[255, 1, 1, 255]] * 2]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from recordsmith.example import FeatureSpec, Schema, SchemaSurvey
 from recordsmith.loading.features.declaration import declare_features
 from recordsmith.loading.features.requests import resolve_requests
 
-EMPTY = Schema("none", 0)
 SEQUENCE = rs.encode_sequence_example({"id": 1}, {"tokens": [[1], [2, 3]]})
 
 
@@ -168,13 +167,6 @@ def test_records_that_are_no_examples() -> None:
     assert resolve(rs.Scalar("k"), mixed, may_skip=True)["k"].kind == "int64"
 
 
-def test_of_no_records_nothing_is_asked() -> None:
-    assert resolve(rs.Scalar("q"), EMPTY) == {"q": FeatureSpec("int64", ())}
-    with pytest.raises(OptionError) as caught:
-        resolve(rs.Tensor("q", 3), EMPTY)  # type: ignore[arg-type]
-    assert "shape" in str(caught.value)
-
-
 # -- several features ------------------------------------------------------------------------------
 
 
@@ -244,12 +236,6 @@ def test_a_key_means_what_the_schema_says() -> None:
     }
 
 
-def test_all_features_of_a_schema() -> None:
-    assert declare(None) == declare({key: key for key in ALIKE.features})
-    assert list(declare(None, schema_of({"a": 1, "b": []}))) == ["a"]
-    assert declare(None, EMPTY) == {}
-
-
 @pytest.mark.parametrize(
     ("features", "schema", "words"),
     [
@@ -288,14 +274,6 @@ def written(path: Any, examples: Sequence[dict[str, Any] | bytes]) -> rs.Dataset
             else:
                 writer.write_example(example)
     return rs.open(path)
-
-
-def test_a_loader_without_features_has_all(tmp_path: Any) -> None:
-    dataset = written(tmp_path, [{"a": n, "b": [0.5] * n, "c": ["x", b"y"]} for n in range(5)])
-    (batch,) = rs.Loader(dataset, batch_size=8, threads=0)
-    assert batch["a"].tolist() == [0, 1, 2, 3, 4]
-    assert batch["b"].tolist() == [[0.5] * n for n in range(5)]
-    assert batch["c"].tolist() == [[b"x", b"y"]] * 5
 
 
 def test_a_loader_tells_before_anything_is_read(tmp_path: Any) -> None:

@@ -125,17 +125,6 @@ def test_others_may_go_on_in_mid_epoch(
     assert read == whole
 
 
-def test_a_mix_in_buckets(small: Any, dataset: rs.Dataset) -> None:
-    mix = rs.Mix([(dataset[:20], 1), (dataset[20:], 2)], length=30)
-    batches = small.ids(small.loader(mix, batch_size=6, buckets=rs.BucketBySize()))
-    sizes = [LENGTHS[number % 9] for batch in batches for number in batch]
-    assert len(sizes) == 30
-    assert sizes == sorted(sizes)
-    with pytest.raises(rs.OptionError) as caught:
-        small.loader(mix, batch_size=6, buckets=rs.BucketBySize(by=range(30)))
-    assert caught.value.option == "by"
-
-
 # -- nonsense --------------------------------------------------------------------------------------
 
 

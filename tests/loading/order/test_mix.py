@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import records_of
 from recordsmith.loading.order.mix import MixOrder, _interleaved, _shared_out, _weight
 
 SHUFFLES = st.sampled_from([False, True, rs.BlockShuffle(4, 2)])
@@ -78,16 +77,6 @@ def test_records_of_a_dataset_are_read_equally_often(
             first += record_count
 
 
-@given(PARTS, SHUFFLES, st.data())
-def test_any_part_can_be_asked_for_alone(
-    parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle, data: Any
-) -> None:
-    order = _order(parts, shuffle)
-    whole = order.positions(2, np.arange(order.count))
-    asked = np.array(data.draw(st.lists(st.integers(0, order.count - 1), max_size=6)), np.int64)
-    assert order.positions(2, asked).tolist() == whole[asked].tolist()
-
-
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=6))
 def test_draws_are_spread_evenly(counts: list[int]) -> None:
     draws = _interleaved(np.arange(sum(counts)), counts)
@@ -99,30 +88,6 @@ def test_draws_are_spread_evenly(counts: list[int]) -> None:
         even = np.arange(1, len(draws) + 1) * count / len(draws)
         assert abs(np.cumsum(is_own) - even).max() < len(counts)
         first += count
-
-
-def test_what_is_not_shuffled_goes_on_in_order() -> None:
-    order = _order([(5, 3), (100, 3)], shuffle=False)
-    epochs = [order.positions(epoch, np.arange(6)).tolist() for epoch in range(3)]
-    assert epochs == [[0, 5, 1, 6, 2, 7], [3, 8, 4, 9, 0, 10], [1, 11, 2, 12, 3, 13]]
-
-
-def test_laps_are_shuffled_each_anew() -> None:
-    order = _order([(20, 200), (7, 10)], shuffle=True)
-    positions = order.positions(0, np.arange(210))
-    draws = order._draw_order.positions(0, np.arange(210))
-    laps = positions[np.argsort(draws)][:200].reshape(10, 20)
-    assert all(sorted(lap) == list(range(20)) for lap in laps.tolist())
-    assert len({tuple(lap) for lap in laps.tolist()}) == 10
-
-
-def test_a_mix_of_billions_is_as_fast() -> None:
-    order = MixOrder([10**12, 3], [2**30, 2**30], shuffle=False, seed=0)
-    last = order.positions(10**6, np.array([2**31 - 2, 2**31 - 1]))
-    assert last[0] == (10**6 * 2**30 + 2**30 - 1) % 10**12
-    assert 10**12 <= last[1] < 10**12 + 3
-    shuffled = MixOrder([10**12, 3], [2**30, 2**30], shuffle=True, seed=0)
-    assert shuffled.positions(5, np.arange(4)).max() < 10**12 + 3
 
 
 # -- as records ------------------------------------------------------------------------------------
@@ -137,13 +102,6 @@ def test_positions_are_those_of_one_dataset_after_the_other(
     records = mix.read_records(asked)
     assert records.tolist() == [payloads[position] for position in positions]
     assert mix.record_sizes(asked).tolist() == [len(payloads[position]) for position in positions]
-
-
-def test_where_a_record_lies(mix: rs.Mix, datasets: list[rs.Dataset]) -> None:
-    expected = [
-        records_of(dataset).locate_record(at) for dataset in datasets for at in range(len(dataset))
-    ]
-    assert [mix.locate_record(position) for position in range(19)] == expected
 
 
 # -- loaded ----------------------------------------------------------------------------------------

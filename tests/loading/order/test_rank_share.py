@@ -74,24 +74,6 @@ def test_pad_fills_up_with_the_first_places(count: int, batch_size: int, world_s
     assert dealt == [place % count for place in range(-(-count // step_size) * step_size)]
 
 
-@given(SIZES, st.integers(0, 40), st.lists(st.integers(0, 9), max_size=4))
-def test_workers_take_steps_in_turn_through_epochs(
-    worker_count: int, first_count: int, later_counts: list[int]
-) -> None:
-    taken: list[tuple[int, int, int]] = []  # (step of the iteration, worker, step of the epoch)
-    for worker in range(worker_count):
-        share = RankShare(10, 1, worker=worker, worker_count=worker_count)
-        passed = 0
-        for count in (first_count, *later_counts):
-            taken += [(passed + step, worker, step) for step in share.own(count, passed)]
-            passed += count
-    taken.sort()
-    assert [step for step, _, _ in taken] == list(range(first_count + sum(later_counts)))
-    assert all(worker == step % worker_count for step, worker, _ in taken)
-    in_epochs = [step for count in (first_count, *later_counts) for step in range(count)]
-    assert [step for _, _, step in taken] == in_epochs
-
-
 def test_shares_of_many_records_need_no_memory_for_them() -> None:
     share = RankShare(10**15, 2, rank=5, world_size=7)
     last = share.step_count() - 1
@@ -125,22 +107,3 @@ def test_shares_that_make_no_sense(options: dict[str, Any], option: str) -> None
     with pytest.raises(rs.OptionError) as caught:
         RankShare(10, **{"batch_size": 2, **options})
     assert caught.value.option == option
-
-
-@pytest.mark.parametrize("last_batch", ["keep", "drop"])
-def test_batches_larger_than_the_epoch_cost_no_memory(last_batch: LastBatch) -> None:
-    share = (
-        RankShare(5, 10**9, world_size=1)
-        if last_batch == "keep"
-        else RankShare(0, 10**9, last_batch=last_batch)
-    )
-    places = share.places(0, range(share.step_count()))
-    assert [of_step.tolist() for of_step in places] == [[0, 1, 2, 3, 4]][: share.step_count()]
-
-
-def test_each_rank_has_its_part_of_a_batch_larger_than_the_epoch() -> None:
-    shares = [RankShare(5, 10**9, rank=rank, world_size=3) for rank in range(3)]
-    places = [share.places(0, range(1))[0].tolist() for share in shares]
-    assert places == [[0, 3], [1, 4], [2]]
-    late = [share.places(1, range(1))[0].tolist() for share in shares]
-    assert late == [[1, 4], [2], [3]]

@@ -147,17 +147,6 @@ def test_workers_in_turn_are_the_rank_without_workers(
     assert in_turn == _told(alone.steps(start))
 
 
-@given(COUNTS, SIZES, st.integers(1, 5), EPOCHS, st.data())
-def test_a_worker_leaves_out_its_own_steps(
-    count: int, batch_size: int, worker_count: int, epochs: int, data: Any
-) -> None:
-    whole = _schedule(count, batch_size, epochs=epochs)
-    worker = whole.for_worker(data.draw(st.integers(0, worker_count - 1)), worker_count)
-    steps = _told(worker.steps(EpochProgress()))
-    skipped_count = data.draw(st.integers(0, len(steps) + 2))
-    assert _told(worker.steps(EpochProgress(), skipped_count)) == steps[skipped_count:]
-
-
 @given(COUNTS, SIZES, SIZES, st.sampled_from(["keep", "drop", "pad"]), EPOCHS, st.data())
 def test_the_place_after_any_number_of_steps(
     count: int, batch_size: int, world_size: int, last_batch: LastBatch, epochs: int, data: Any
@@ -179,17 +168,6 @@ def test_the_place_after_any_number_of_steps(
     assert schedule.after(start, 0) == start
 
 
-def test_places_of_what_goes_on_for_ever() -> None:
-    schedule = _schedule(10, 4, epochs=None)
-    assert schedule.end(EpochProgress(3, 4, 2)) is None
-    assert schedule.later(EpochProgress(3, 4, 2), 2) == EpochProgress(5, 0, 5)
-    assert schedule.after(EpochProgress(3, 4, 2), 2) == EpochProgress(4, 0, 2)
-    assert schedule.after(EpochProgress(), 3 * 10**12 + 1) == EpochProgress(10**12, 4, 0)
-    with pytest.raises(rs.OptionError) as caught:
-        _schedule(0).after(EpochProgress(), 1)
-    assert caught.value.option == "batch_count"
-
-
 @pytest.mark.parametrize("count", [3, 11])
 def test_for_ever_goes_on(count: int) -> None:
     schedule = _schedule(count, epochs=None)
@@ -198,12 +176,6 @@ def test_for_ever_goes_on(count: int) -> None:
     assert [step.epoch for step in steps] == [at // in_epoch for at in range(10)]
     with pytest.raises(TypeError, match="no length"):
         schedule.length(EpochProgress())
-
-
-@pytest.mark.parametrize("epochs", [None, 3])
-def test_nothing_to_read_is_no_step(epochs: int | None) -> None:
-    schedule = _schedule(0, epochs=epochs)
-    assert list(schedule.steps(EpochProgress())) == []
 
 
 @pytest.mark.parametrize("epochs", [None, 2])

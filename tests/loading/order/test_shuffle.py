@@ -113,16 +113,3 @@ def test_blocks_that_make_no_sense(options: dict[str, Any]) -> None:
         BlockShuffle(**options)
     assert caught.value.option == next(iter(options))
     assert caught.value.expected == "a positive integer"
-
-
-@pytest.mark.parametrize("size", [1, 7, 2**53])
-def test_blocks_larger_than_all_records_mix_all(size: int) -> None:
-    order = DatasetOrder(50, shuffle=BlockShuffle(size, 2**53), seed=1)
-    positions = order.positions(0, np.arange(50)).tolist()
-    assert sorted(positions) == list(range(50)) != positions
-
-
-def test_numbers_that_no_int64_holds_are_refused() -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        BlockShuffle(10**30)
-    assert caught.value.expected == "at most 9007199254740992"

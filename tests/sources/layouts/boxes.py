@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +12,6 @@ from .layout import Box, Reading, Record, layout, one
 
 WIDTH, HEIGHT = SIZE
 _NAMES = ("cat", "dog")
-_OTHERS: Mapping[str, Sequence[str]] = {
-    "mask": ("mask", "polygon", "segmentation"),
-    "keypoint": ("keypoint", "pose"),
-}
-"""What the output must mention if these parts of an annotation are not packed."""
 
 
 def _box(number: int, name: str | None = None) -> Box:
@@ -150,86 +143,6 @@ def voc_lower_case(root: Folder) -> list[Reading]:
 # ---- COCO --------------------------------------------------------------------------------------
 
 
-def _coco(
-    records: Mapping[str, Record],
-    *,
-    parts: Sequence[str] = (),
-    names: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """A document of COCO with category ids 17 and 18; `names`: other file names of images."""
-    images, annotations = [], []
-    for image_id, (path, record) in enumerate(records.items(), 139):
-        name = (names or {}).get(path, path.rpartition("/")[2])
-        images.append(
-            {"id": image_id, "file_name": name, "width": WIDTH, "height": HEIGHT, "license": 1}
-        )
-        for label, left, top, right, bottom in record.boxes or ():
-            entry: dict[str, Any] = {
-                "id": len(annotations) + 1,
-                "image_id": image_id,
-                "category_id": 17 + _NAMES.index(str(label)),
-                "bbox": [left, top, right - left, bottom - top],
-                "area": (right - left) * (bottom - top),
-                "iscrowd": 0,
-            }
-            if "mask" in parts:
-                entry["segmentation"] = [[left, top, right, top, right, bottom, left, bottom]]
-            if "keypoint" in parts:
-                entry |= {
-                    "keypoints": [left + 2, top + 2, 2, right - 2, top + 3, 1],
-                    "num_keypoints": 2,
-                }
-            annotations.append(entry)
-    categories: list[dict[str, Any]] = [
-        {"id": 17 + number, "name": name, "supercategory": "animal"}
-        for number, name in enumerate(_NAMES)
-    ]
-    if "keypoint" in parts:
-        categories = [
-            {**c, "keypoints": ["nose", "tail"], "skeleton": [[1, 2]]} for c in categories
-        ]
-    return {
-        "info": {"year": 2017},
-        "licenses": [{"id": 1, "name": "CC-BY"}],
-        "images": images,
-        "annotations": annotations,
-        "categories": categories,
-    }
-
-
-def _coco2017(root: Folder) -> dict[str, dict[str, Record]]:
-    return {
-        "train": _records(root, "train2017/{:012d}.jpg", (9, 25, 30)),
-        "val": _records(root, "val2017/{:012d}.jpg", (139, 285), 3),
-    }
-
-
-def _coco_splits(splits: Mapping[str, Mapping[str, Record]]) -> Reading:
-    names = {"val": "validation", "valid": "validation"}
-    return Reading(
-        {names.get(split, split): [*records.values()] for split, records in splits.items()}
-    )
-
-
-@layout(loud_is_fine=True)
-def coco_2017_all_annotations(root: Folder) -> Reading:
-    """Instances, keypoints and captions of the same images: the choice must be mentioned."""
-    splits = _coco2017(root)
-    for split, records in splits.items():
-        root.json(f"annotations/instances_{split}2017.json", _coco(records, parts=["mask"]))
-        document = _coco(records, parts=["mask", "keypoint"])
-        root.json(f"annotations/person_keypoints_{split}2017.json", document)
-        captions = [
-            {"id": n, "image_id": image["id"], "caption": "A cat."}
-            for n, image in enumerate(document["images"])
-        ]
-        root.json(
-            f"annotations/captions_{split}2017.json",
-            {"info": {}, "images": document["images"], "annotations": captions},
-        )
-    return _coco_splits(splits).mentioning("instances_", "--annotations")
-
-
 @layout(loud_is_fine=True)
 def coco_stuff_run_lengths(root: Folder) -> list[Reading]:
     """stuff_train2017.json: a mask for each category, as compressed run lengths."""
@@ -264,81 +177,21 @@ def coco_stuff_run_lengths(root: Folder) -> list[Reading]:
         "annotations/stuff_train2017.json",
         {"images": images, "annotations": annotations, "categories": categories},
     )
-    return [one(boxes).mentioning(*_OTHERS["mask"]), one(masks, renamed_values=True)]
-
-
-@layout(loud_is_fine=True)
-def coco_with_splits_below_images(root: Folder) -> Reading:
-    """Annotations/Train.json and Images/Train/, in one folder around."""
-    splits = {
-        split: _records(root, f"pets/Images/{split.title()}/{{}}.JPG", items, len(items))
-        for split, items in (("train", "abc"), ("val", "de"))
-    }
-    for split, records in splits.items():
-        root.json(f"pets/Annotations/{split.title()}.json", _coco(records))
-    return _coco_splits(splits)
+    return [one(boxes).mentioning("mask", "segmentation"), one(masks, renamed_values=True)]
 
 
 # ---- YOLO --------------------------------------------------------------------------------------
 
 
-def _yolo_line(box: Box, shape: str) -> str:
-    name, left, top, right, bottom = box
-    label = _NAMES.index(str(name))
-    corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
-    if shape in {"polygon", "oriented"}:
-        if shape == "polygon":  # one point more
-            corners.append((left, (top + bottom) / 2))
-        points = [(x / WIDTH, y / HEIGHT) for x, y in corners]
-        return " ".join([str(label), *(f"{part:.6f}" for point in points for part in point)])
-    centre = ((left + right) / 2 / WIDTH, (top + bottom) / 2 / HEIGHT)
-    line = [*centre, (right - left) / WIDTH, (bottom - top) / HEIGHT]
-    if shape == "pose":
-        line += [left / WIDTH, top / HEIGHT, 2, right / WIDTH, bottom / HEIGHT, 2]
-    return " ".join([str(label), *(f"{part:.6f}" for part in line)])
-
-
-def _yolo(
-    root: Folder, records: Mapping[str, Record], labels: str, shape: str = "box"
-) -> list[Record]:
+def _yolo(root: Folder, records: Mapping[str, Record], labels: str) -> list[Record]:
     for path, record in records.items():
-        lines = [_yolo_line(box, shape) for box in record.boxes or ()]
+        lines = []
+        for name, left, top, right, bottom in record.boxes or ():
+            x, y = (left + right) / 2 / WIDTH, (top + bottom) / 2 / HEIGHT
+            numbers = (x, y, (right - left) / WIDTH, (bottom - top) / HEIGHT)
+            lines.append(" ".join(map(str, (_NAMES.index(str(name)), *numbers))))
         root.lines(labels.format(_stem(path)), *lines)
     return [*records.values()]
-
-
-_DATA = (
-    "path: ../datasets/pets\ntrain: images/train\nval: images/val\n\nnames:\n  0: cat\n  1: dog\n"
-)
-
-
-def _ultralytics(root: Folder, below: str = "", shape: str = "box") -> Reading:
-    return Reading(
-        {
-            split: _yolo(
-                root,
-                _records(root, f"{below}images/{folder}/{{}}.jpg", items, len(items)),
-                f"{below}labels/{folder}/{{}}.txt",
-                shape,
-            )
-            for split, folder, items in (("train", "train", "abcd"), ("validation", "val", "ef"))
-        }
-    )
-
-
-@layout(loud_is_fine=True)
-def yolo_in_one_folder_around(root: Folder) -> Reading:
-    """coco8/images/train, with data.yaml in the folder and a README outside."""
-    root.text("coco8/coco8.yaml", _DATA)
-    root.lines("coco8/LICENSE", "AGPL-3.0")
-    return _ultralytics(root, "coco8/")
-
-
-@layout(loud_is_fine=True)
-def yolo_polygons(root: Folder) -> Reading:
-    """YOLOv8-seg: the box around a polygon is right if the output mentions the polygons."""
-    root.text("data.yaml", _DATA)
-    return _ultralytics(root, shape="polygon").mentioning(*_OTHERS["mask"])
 
 
 @layout(loud_is_fine=True)
@@ -365,55 +218,10 @@ def yolo_without_class_names(root: Folder) -> list[Reading]:
 @layout(loud_is_fine=True)
 def yolo_without_data_yaml_in_splits(root: Folder) -> Reading:
     """images/train and labels/train, with classes.txt twice, as labelImg writes it."""
-    reading = _ultralytics(root)
+    splits = {}
+    for split, folder, items in (("train", "train", "abcd"), ("validation", "val", "ef")):
+        records = _records(root, f"images/{folder}/{{}}.jpg", items, len(items))
+        splits[split] = _yolo(root, records, f"labels/{folder}/{{}}.txt")
     root.lines("classes.txt", *_NAMES)
     root.lines("labels/train/classes.txt", *_NAMES)
-    return reading
-
-
-# ---- other tools -------------------------------------------------------------------------------
-
-
-def _labelme(root: Folder, *, with_data: bool) -> list[Reading]:
-    """Polygons that are rectangles, and a mask that they make."""
-    records = _records(root, "{:04d}.jpg", range(5))
-    for path, record in records.items():
-        shapes = [
-            {
-                "label": name,
-                "points": [[left, top], [right, top], [right, bottom], [left, bottom]],
-                "group_id": None,
-                "shape_type": "polygon",
-                "flags": {},
-            }
-            for name, left, top, right, bottom in record.boxes or ()
-        ]
-        content = (root.path / path).read_bytes()
-        root.json(
-            f"{_stem(path)}.json",
-            {
-                "version": "5.4.1",
-                "flags": {},
-                "shapes": shapes,
-                "imagePath": path,
-                "imageData": base64.b64encode(content).decode() if with_data else None,
-                "imageHeight": HEIGHT,
-                "imageWidth": WIDTH,
-            },
-        )
-    masks = [Record(record.image, mask=_drawn(record.boxes or ())) for record in records.values()]
-    return [one(records.values(), box_tolerance=1.01), one(masks, renamed_values=True)]
-
-
-def _drawn(boxes: Sequence[Box]) -> Any:
-    """The pixels within boxes by class; later ones cover earlier ones."""
-    pixels = np.zeros((HEIGHT, WIDTH), np.int64)
-    for name, left, top, right, bottom in boxes:
-        pixels[int(top) : int(bottom), int(left) : int(right)] = 1 + _NAMES.index(str(name))
-    return pixels
-
-
-@layout(loud_is_fine=True)
-def labelme_with_image_data_and_class_names(root: Folder) -> list[Reading]:
-    root.lines("class_names.txt", "_background_", *_NAMES)
-    return _labelme(root, with_data=True)
+    return Reading(splits)

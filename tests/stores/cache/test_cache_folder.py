@@ -13,7 +13,9 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -187,12 +189,6 @@ def test_the_longest_unused_blocks_are_replaced(tmp_path: Path) -> None:
     assert hits(inner, store, "d", range(pages)) == pages
 
 
-def test_a_claimed_place_takes_no_memory(tmp_path: Path) -> None:
-    files = BlockFiles(str(tmp_path), LIMIT)
-    data, *missing = files.read(ObjectId("0" * 16, "0" * 16), 1 << 50, (1 << 50) + 100)
-    assert (data, missing) == (bytes(100), [1 << 50, (1 << 50) + 100])
-
-
 # -- damage ----------------------------------------------------------------------------------------
 
 
@@ -222,14 +218,6 @@ def test_damage_is_a_miss(tmp_path: Path, seed: int) -> None:
     store = reopened(inner, tmp_path, 2 * LIMIT)
     hits(inner, store, "x", pages)
     assert hits(inner, store, "x", pages) == len(pages)
-
-
-def test_a_block_under_the_name_of_another(tmp_path: Path) -> None:
-    inner = one_object(150)
-    fill(CachedStore(inner, str(tmp_path), 2 * LIMIT), "x", range(150))
-    first, second = blocks(tmp_path)
-    first.write_bytes(second.read_bytes())
-    assert hits(inner, reopened(inner, tmp_path, 2 * LIMIT), "x", range(100)) == 0
 
 
 def test_blocks_that_are_cut_or_deleted_while_they_are_open(tmp_path: Path) -> None:
@@ -388,16 +376,6 @@ def test_a_block_that_another_user_may_have_written(tmp_path: Path, kind: str) -
         assert hits(inner, reopened(inner, tmp_path / "cache"), "x", range(1)) == 0
 
 
-@pytest.mark.parametrize("name", ["other", "data"])
-def test_the_short_tag_of_another_program(tmp_path: Path, name: str) -> None:
-    """Some programs write only the signature, which is the beginning of this library's tag."""
-    (tmp_path / "CACHEDIR.TAG").write_bytes(block_files._TAG[:43])
-    (tmp_path / name).write_bytes(b"x")
-    with raises(OptionError, option="cache"):
-        BlockFiles(str(tmp_path), LIMIT)
-    assert (tmp_path / "CACHEDIR.TAG").stat().st_size == 43
-
-
 def test_files_are_private(tmp_path: Path) -> None:
     old_mask = os.umask(0)
     try:
@@ -523,3 +501,23 @@ def test_what_is_cached_is_counted(tmp_path: Path) -> None:
     files.clear()
     assert files.stats() == (0, 0, None, None)
     assert disk_bytes(tmp_path) < 100_000
+
+
+def test_a_cache_that_is_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may open the folder after any step."""
+    folder = str(tmp_path / "cache")
+    steps: list[list[str]] = []
+
+    def stepwise(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if os.path.isdir(folder):
+                steps.append(sorted(os.listdir(folder)))
+                block_files.check_folder(folder)
+            return function(*arguments, **options)
+
+        return call
+
+    for name in ("make_private_folder", "_check_private_status"):
+        monkeypatch.setattr(block_files, name, stepwise(getattr(block_files, name)))
+    BlockFiles(folder)
+    assert {1, 2, 3} <= {*map(len, steps)}

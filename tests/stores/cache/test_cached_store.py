@@ -9,7 +9,6 @@ import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,21 +120,6 @@ def test_what_was_read_needs_no_request(inner: CountingStore, cached: CachedStor
     assert (inner.requests(), inner.infos) == (0, infos)
 
 
-def test_an_object_that_is_read_in_order(inner: CountingStore, cached: CachedStore) -> None:
-    data = noise(3_000_001)
-    inner.put("x", data)
-    with cached.open_read("x") as file:
-        assert file.read() == data
-    assert cached.flush()
-    inner.requests()
-    with cached.open_read("x") as file:
-        assert b"".join(iter(lambda: file.read(100_000), b"")) == data
-        assert file.read_at(len(data) - 3, len(data) + 3) == data[-3:]
-    assert cached.read("x") == data  # asks for the version
-    assert inner.requests() == 0
-    assert inner.infos >= 2
-
-
 def test_misses_of_many_ranges_are_one_round(inner: CountingStore, cached: CachedStore) -> None:
     data = noise(9_000_000)
     inner.put("x", data)
@@ -152,15 +136,6 @@ def test_misses_of_many_ranges_are_one_round(inner: CountingStore, cached: Cache
     assert inner.requests() == len(ranges) // 2
 
 
-def test_neighbours_in_a_block_are_read_once(inner: CountingStore, cached: CachedStore) -> None:
-    inner.put("x", noise(10 * PAGE_BYTES))
-    version = cached.info("x").version
-    for start in range(0, 10 * PAGE_BYTES, 1000):
-        cached.read("x", start, start + 1000, version)
-        assert cached.flush()
-    assert inner.requests() == 10
-
-
 def test_only_what_is_missing_is_read(inner: CountingStore, cached: CachedStore) -> None:
     data = noise(8 * PAGE_BYTES)
     inner.put("x", data)
@@ -170,22 +145,6 @@ def test_only_what_is_missing_is_read(inner: CountingStore, cached: CachedStore)
     inner.requests()
     assert cached.read("x", 100, 6 * PAGE_BYTES, version) == data[100 : 6 * PAGE_BYTES]
     assert inner.reads == [Range("x", 4 * PAGE_BYTES, 6 * PAGE_BYTES, version)]
-
-
-def test_pieces_of_which_some_are_cached(inner: CountingStore, cached: CachedStore) -> None:
-    data = noise(3_000_000)
-    inner.put("x", data)
-    with cached.open_read("x") as file:
-        for share in (2, 1, 1):
-            begins = np.arange(0, 2_900_000, 70_001 * share)
-            ends = begins + 60_000
-            places = np.arange(len(begins)) * 60_000
-            out = np.zeros(len(begins) * 60_000, np.uint8)
-            assert file.read_pieces(begins, ends, places, out)
-            assert out.tobytes() == b"".join(data[at : at + 60_000] for at in begins)
-            assert cached.flush()
-            last = inner.requests()
-        assert last == 0
 
 
 def test_a_replaced_object_is_noticed(inner: CountingStore, cached: CachedStore) -> None:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError
-from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, is_cifar
+from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location
@@ -34,6 +33,7 @@ _MAX_FILES = 100
 _MAX_NAMED = 20
 _PICKLES = re.compile(r"(data_batch_\d|test_batch|train|test|batches\.meta|meta)(\.pkl)?")
 _PICKLE_MAGIC = b"\x80"
+_CIFAR = re.compile(r"(data_batch_\d|test_batch)\.bin")
 _EXPECTED = (
     "idx files such as train-images-idx3-ubyte.gz, or arrays named like images and labels, x_train "
     "and y_train"
@@ -91,14 +91,12 @@ class ArrayPart:
 class ArrayLayout:
     """The arrays of a source.
 
-    class_names: by label, if a file next to the arrays has them.
     only_split: as in `Listing`.
     """
 
     root: Location
     files: dict[str, ArrayFile]
     parts: list[ArrayPart]
-    class_names: dict[int, str]
     notices: list[str]
     only_split: str | None = None
 
@@ -112,7 +110,7 @@ def find_arrays(path: Location) -> ArrayLayout:
     root = path if is_folder else path.parent
     names = list(walk_names(root)) if is_folder else _near(path)
     array_names = [name for name in names if is_array_name(name)]
-    _check_pickles(root, names)
+    _refuse_cifar(root, names)
     files = _without_copies(array_names if is_folder else [path.name, *array_names])
     if len(files) > _MAX_FILES:
         raise SourceError(
@@ -124,7 +122,7 @@ def find_arrays(path: Location) -> ArrayLayout:
     opened = {name: ArrayFile(root / name) for name in files}
     arrays = [_named(name, member) for name, file in opened.items() for member in file.names()]
     _check_images(arrays, names, path)
-    layout = ArrayLayout(root, opened, [], _class_names(root, names), [])
+    layout = ArrayLayout(root, opened, [], [])
     for split, group in _groups(arrays):
         has_labels = any(array.role == "labels" for array in group)
         labels = _only(group, "labels", path) if has_labels else None
@@ -163,12 +161,13 @@ def is_array_name(name: str) -> bool:
     plain = last.removesuffix(".gz")
     if plain.endswith((".npy", ".npz")):
         return plain == last
-    return _IDX.search(plain) is not None or is_cifar(last)
+    return _IDX.search(plain) is not None
 
 
-def is_pickle_name(name: str) -> bool:
-    """Whether a file has the name of a pickle in CIFAR's version for Python."""
-    return _PICKLES.fullmatch(name) is not None
+def is_cifar(name: str, head: bytes) -> bool:
+    """Whether a file is one of CIFAR's, by its name and first byte: a pickle, or binary."""
+    is_pickle = _PICKLES.fullmatch(name) is not None and head[:1] == _PICKLE_MAGIC
+    return is_pickle or _CIFAR.fullmatch(name) is not None
 
 
 def has_role(path: str) -> bool:
@@ -177,22 +176,21 @@ def has_role(path: str) -> bool:
 
 
 def _near(path: Location) -> list[str]:
-    """A file, and those next to it that belong to it: its labels and the names of classes."""
-    names = [entry.name for entry in path.parent.list_entries() if entry.kind == "object"]
-    texts = [name for name in names if name.endswith(".txt")]
-    if path.name.lower().endswith(".npz") or is_cifar(path.name):
-        return [path.name, *texts]
+    """A file, and those next to it that belong to it: its labels."""
+    if path.name.lower().endswith(".npz"):
+        return [path.name]
     own = _named(path.name, "")
     near = [
-        name
-        for name in names
-        if is_array_name(name)
-        and name != path.name
-        and not name.lower().endswith((".npz", ".bin"))
-        and (other := _named(name, "")).split == own.split
+        entry.name
+        for entry in path.parent.list_entries()
+        if entry.kind == "object"
+        and is_array_name(entry.name)
+        and entry.name != path.name
+        and not entry.name.lower().endswith(".npz")
+        and (other := _named(entry.name, "")).split == own.split
         and _dataset(other) == _dataset(own)
     ]
-    return [path.name, *near, *texts]
+    return [path.name, *near]
 
 
 def _without_copies(names: Sequence[str]) -> list[str]:
@@ -205,11 +203,7 @@ def _without_copies(names: Sequence[str]) -> list[str]:
 def _named(file: str, member: str) -> NamedArray:
     """Read the name of an array."""
     folder, _, last = file.rpartition("/")
-    stem = re.sub(r"\.(npy|npz|bin)$", "", last.lower().removesuffix(".gz"))
-    if is_cifar(last):
-        split = "test" if stem.startswith("test") else "train"
-        role = {"image": "images", "label": "labels"}.get(member, "")
-        return NamedArray(file, member, split, role, (member,))
+    stem = re.sub(r"\.(npy|npz)$", "", last.lower().removesuffix(".gz"))
     text = f"{stem} {member}" if member and not last.lower().endswith(".npz") else member or stem
     name_split: str | None = None
     role = role_word = ""
@@ -307,22 +301,14 @@ def _add_extras(layout: ArrayLayout, part: ArrayPart, group: Sequence[NamedArray
                     part.extras.append(named)
 
 
-def _class_names(root: Location, names: Sequence[str]) -> dict[int, str]:
-    """The names of classes of CIFAR."""
+def _refuse_cifar(root: Location, names: Sequence[str]) -> None:
     for name in names:
         last = posixpath.basename(name)
-        if last in ("batches.meta.txt", "fine_label_names.txt"):
-            lines = read_lines(root / name)
-            return {number: text for number, (_, text) in enumerate(lines)}
-    return {}
-
-
-def _check_pickles(root: Location, names: Sequence[str]) -> None:
-    for name in names:
-        if is_pickle_name(posixpath.basename(name)) and (root / name).read(0, 1) == _PICKLE_MAGIC:
+        if is_cifar(last, (root / name).read(0, 1) if _PICKLES.fullmatch(last) else b""):
             raise SourceError(
-                "this is a pickle, as in CIFAR's version for Python; opening it can run code",
+                "this is one of CIFAR's files, as pickles, which can run code when they are "
+                "opened, or without a header",
                 path=root / name,
-                remedy="Fetch the binary version (cifar-10-binary.tar.gz), unpack it and pack its "
-                "folder, or save the arrays with numpy.savez(path, images=..., labels=...).",
+                remedy="Load them with keras.datasets.cifar10 or torchvision, and save the arrays "
+                "with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...).",
             )

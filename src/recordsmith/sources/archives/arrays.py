@@ -1,4 +1,4 @@
-"""Arrays of images and labels: idx files of MNIST, `.npy` and `.npz`, binary files of CIFAR."""
+"""Arrays of images and labels: idx files of MNIST, `.npy` and `.npz`."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _PROBED_ROWS = 16
 class Arrays:
     """The rows of arrays: images with labels.
 
-    Reads idx files (MNIST, Fashion-MNIST, EMNIST), `.npy` and `.npz` files of NumPy, and the binary
-    version of CIFAR. Names of files and arrays decide what is what: `train-images-idx3-ubyte.gz`
-    and `train-labels-idx1-ubyte.gz`, `x_train` and `y_train`, `images` and `labels`; `train`,
-    `test`, `t10k` and so on are splits.
+    Reads idx files (MNIST, Fashion-MNIST, EMNIST), and `.npy` and `.npz` files of NumPy. Names of
+    files and arrays decide what is what: `train-images-idx3-ubyte.gz` and
+    `train-labels-idx1-ubyte.gz`, `x_train` and `y_train`, `images` and `labels`; `train`, `test`,
+    `t10k` and so on are splits.
 
     An array of bytes of shape (n, height, width), also with 1, 3 or 4 channels in front or at the
     end, is stored as images, losslessly as PNG: `image/encoded`, `image/class/label` and so on.
@@ -88,8 +88,7 @@ class Arrays:
         class_names: ClassNames | None = None
         if label_arrays:
             labels = np.concatenate(label_arrays).astype(np.int32)
-            names = {n: layout.class_names.get(n, str(n)) for n in np.unique(labels).tolist()}
-            class_names = class_names_of(layout.class_names | names)
+            class_names = class_names_of({n: str(n) for n in np.unique(labels).tolist()})
         counts = [layout.array(part.images).shape[0] for part in parts]
         files = versions_of(layout.root, list(layout.files))
         reader = ArrayReader(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 
@@ -17,8 +16,7 @@ from recordsmith.dataset.tfds.folder import (
     without_features,
 )
 from recordsmith.errors import SourceError
-from recordsmith.sources.archives.array_layout import has_role, is_array_name, is_pickle_name
-from recordsmith.sources.archives.stored_array import is_cifar
+from recordsmith.sources.archives.array_layout import has_role, is_array_name, is_cifar
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.splits import find_split
@@ -29,7 +27,6 @@ from recordsmith.wire.compression import GZIP_MAGIC
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MAX_ARRAYS = 50
 _MAX_INFOS = 10
-_TEXTS_OF_CIFAR = ("batches.meta.txt", "fine_label_names.txt")
 
 _SAVE = "numpy.savez(path, images=..., labels=...)"
 _ARCHIVE = ("an archive", "Unpack it and pack its folder.")
@@ -143,19 +140,11 @@ def _archives(tree: FileTree) -> LayoutCandidate | None:
                 head = zlib.decompressobj(31).decompress(head, 1 << 10)
             except zlib.error:
                 continue
-        if head[257:262] == b"ustar" or _is_old_tar(head):
+        if head[257:262] == b"ustar":
             return LayoutCandidate(
                 "webdataset", f"tar files such as {path}", Confidence.MARKED, noun="samples"
             )
     return None
-
-
-def _is_old_tar(head: bytes) -> bool:
-    """Whether a block is the header of a tar archive from before POSIX, by its checksum."""
-    stated = head[148:156].strip(b"\0 ")
-    if len(head) < 512 or not re.fullmatch(rb"[0-7]{1,7}", stated):
-        return False
-    return sum(head[:148]) + 8 * ord(" ") + sum(head[156:512]) == int(stated, 8)
 
 
 def _arrays(tree: FileTree) -> LayoutCandidate | None:
@@ -167,18 +156,13 @@ def _arrays(tree: FileTree) -> LayoutCandidate | None:
     ]
     for path in every:
         name = posixpath.basename(path)
-        if is_pickle_name(name) and tree.head(path)[:1] == b"\x80":
+        if is_cifar(
+            name, tree.head(path) if "." not in name or name.endswith((".meta", ".pkl")) else b""
+        ):
             return LayoutCandidate(
-                "arrays", f"pickles such as {path}", Confidence.MARKED, noun="images"
+                "arrays", f"CIFAR's files such as {path}", Confidence.MARKED, noun="images"
             )
-        texts = tree.folders[posixpath.dirname(path)].names
-        if is_cifar(name) and any(text in texts for text in _TEXTS_OF_CIFAR):
-            return LayoutCandidate(
-                "arrays", f"CIFAR's binary files such as {path}", Confidence.MARKED
-            )
-    arrays = [
-        path for path in every if is_array_name(path) and not is_cifar(posixpath.basename(path))
-    ]
+    arrays = list(filter(is_array_name, every))
     idx = [path for path in arrays if not path.lower().endswith((".npy", ".npz"))]
     if idx:
         return LayoutCandidate("arrays", f"idx files such as {idx[0]}", Confidence.MARKED)

@@ -1,4 +1,4 @@
-"""Arrays in files, read by rows: idx files of MNIST, `.npy`, `.npz`, CIFAR's binary version.
+"""Arrays in files, read by rows: idx files of MNIST, `.npy`, `.npz`.
 
 Nothing is unpickled, and no header is believed: the bytes that it announces must be there.
 Compressed files and the members of `.npz` files are read into temporary files, up to what is
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
 import threading
 import weakref
 import zipfile
@@ -28,8 +27,6 @@ from recordsmith.stores.local.scratch import ScratchFile
 _IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _NPY_MAGIC = b"\x93NUMPY"
 _ZIP_MAGIC = b"PK\x03\x04"
-_CIFAR = re.compile(r"(data_batch_\d|test_batch|train|test)\.bin")
-_CIFAR_SHAPE = (3, 32, 32)
 _PIECE_BYTES = 1 << 20
 _ROWS_AT_ONCE_BYTES = 1 << 24
 _MAX_MEMBERS = 1000
@@ -47,7 +44,6 @@ class StoredArray(NamedTuple):
 
     name: for messages.
     offset: of the first row in bytes.
-    stride: from one row to the next, in bytes.
     """
 
     name: str
@@ -55,33 +51,25 @@ class StoredArray(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     offset: int
-    stride: int
+
+    @property
+    def row_bytes(self) -> int:
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def rows(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Read the rows start:stop."""
-        row_shape = self.shape[1:]
-        row_bytes = math.prod(row_shape) * self.dtype.itemsize
-        begin = self.offset + start * self.stride
-        end = self.offset + (stop - 1) * self.stride + row_bytes
-        data = self.reader.read_at(begin, end) if stop > start else b""
-        if stop > start and len(data) < end - begin:
+        begin, end = (self.offset + row * self.row_bytes for row in (start, stop))
+        data = self.reader.read_at(begin, end)
+        if len(data) < end - begin:
             raise SourceError(f"the file was truncated since it was listed: {self.name}")
-        strides = np.empty(row_shape, self.dtype).strides if row_bytes else ()
-        if not row_bytes or stop <= start:
-            return np.empty((max(0, stop - start), *row_shape), self.dtype)
-        return np.ndarray(
-            (stop - start, *row_shape), self.dtype, data, strides=(self.stride, *strides)
-        )
+        return np.frombuffer(data, self.dtype).reshape(stop - start, *self.shape[1:])
 
     def all_rows(self) -> npt.NDArray[Any]:
         """Read all rows: of labels, which are small."""
-        at_once = max(1, _ROWS_AT_ONCE_BYTES // max(1, self.stride))
+        at_once = max(1, _ROWS_AT_ONCE_BYTES // self.row_bytes)
         count = self.shape[0]
-        pieces = [
-            self.rows(start, min(start + at_once, count)).copy()
-            for start in range(0, count, at_once)
-        ]
-        return np.concatenate(pieces) if pieces else self.rows(0, 0)
+        starts = range(0, count, at_once)
+        return np.concatenate([self.rows(n, min(n + at_once, count)) for n in starts])
 
 
 class ArrayFile:
@@ -99,8 +87,6 @@ class ArrayFile:
             self._arrays[""] = self._npy(str(location), self._reader)
         elif head == _ZIP_MAGIC:
             self._zip = self._open_zip()
-        elif is_cifar(location.name):
-            self._arrays = self._cifar()
         else:
             self._arrays[""] = self._idx(head)
 
@@ -145,23 +131,6 @@ class ArrayFile:
     def _npy(self, name: str, reader: ObjectReader) -> StoredArray:
         shape, dtype, offset = self._header(name, reader.read_at(0, LARGEST_HEADER))
         return self._array(name, reader, shape, dtype, offset, reader.size_bytes)
-
-    def _cifar(self) -> dict[str, StoredArray]:
-        pixel_bytes = math.prod(_CIFAR_SHAPE)
-        labels = ("label",) if "batch" in self.location.name else ("coarse_label", "label")
-        stride = pixel_bytes + len(labels)
-        name, size, u1 = str(self.location), self._reader.size_bytes, np.dtype(np.uint8)
-        if not size or size % stride:
-            raise self._damaged(f"expected images of {stride:,} bytes, found {size:,} bytes")
-        count = size // stride
-        return {
-            "image": StoredArray(
-                name, self._reader, (count, *_CIFAR_SHAPE), u1, len(labels), stride
-            )
-        } | {
-            label: StoredArray(name, self._reader, (count,), u1, at, stride)
-            for at, label in enumerate(labels)
-        }
 
     def _open_zip(self) -> zipfile.ZipFile:
         try:
@@ -230,17 +199,11 @@ class ArrayFile:
             raise self._damaged(
                 f"{name}: the header announces {values} values of {dtype}, but {problem}"
             )
-        stride = math.prod(shape[1:]) * dtype.itemsize
-        return StoredArray(name, reader, shape, dtype, offset, stride)
+        return StoredArray(name, reader, shape, dtype, offset)
 
     def _damaged(self, problem: str) -> SourceError:
         problem = problem.removeprefix(f"{self.location}: ")
         return SourceError(problem, path=self.location, remedy="Fetch or write the file again.")
-
-
-def is_cifar(name: str) -> bool:
-    """Whether a file has the name of one in CIFAR's binary version."""
-    return _CIFAR.fullmatch(name) is not None
 
 
 def _first_bytes(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:

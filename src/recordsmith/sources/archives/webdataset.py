@@ -46,7 +46,7 @@ from recordsmith.sources.tables.json_values import (
     restore_base64,
 )
 from recordsmith.sources.tables.precision import LOST_DIGITS, PrecisionLoss
-from recordsmith.stores import FolderEntry, Location, PlaceLike, as_location, as_place
+from recordsmith.stores import FolderEntry, Location, PlaceLike, as_place
 from recordsmith.words import count
 
 EMPTY_KINDS = "recordsmith/empty"
@@ -94,7 +94,6 @@ class WebDataset:
                 pattern with numbers in braces such as `train-{0000..0003}.tar`.
         """
         self.path = as_place(path)
-        self._is_location = isinstance(path, Location)
 
     def __repr__(self) -> str:
         return f"WebDataset({str(self.path)!r})"
@@ -121,8 +120,8 @@ class WebDataset:
         samples = collect(walk)
         if not len(samples):
             raise SourceError(
-                f"no samples in {join_names(map(str, paths))}: {walk.leftovers()}; expected "
-                "members such as 0001.jpg and 0001.cls",
+                f"no samples in {join_names(map(str, paths))}: found "
+                f"{summarize_paths(walk.skipped)}; expected members such as 0001.jpg and 0001.cls",
                 path=self.path,
             )
         walk.check_folders()
@@ -159,10 +158,10 @@ class WebDataset:
         path, text = self.path, str(self.path)
         is_pattern = _BRACES.search(text) or glob.has_magic(text)
         if is_pattern and not path.exists() and not path.is_folder():
-            if _BRACES.search(text) and self._is_location:
-                return [Location(path.store, key) for key in _expanded(path.key)]
             matches = (
-                list(map(as_location, _expanded(text))) if _BRACES.search(text) else path.glob()
+                [Location(path.store, key) for key in _expanded(path.key, text)]
+                if _BRACES.search(text)
+                else path.glob()
             )
             if not matches:
                 raise SourceError("no file matches this pattern", path=text)
@@ -170,18 +169,11 @@ class WebDataset:
         if not is_folder(path):
             return [path]
         entries = _shown(path)
-        archives = [path / entry.name for entry in entries if _is_archive(entry)]
+        folders = [path / entry.name for entry in entries if entry.kind == "folder"]
+        archives = _archives(path) or [a for folder in folders for a in _archives(folder)]
         if not archives:
-            folders = [path / entry.name for entry in entries if entry.kind == "folder"]
-            archives = [
-                folder / inner.name
-                for folder in folders
-                for inner in _shown(folder)
-                if _is_archive(inner)
-            ]
-        if not archives:
-            found_names = summarize_paths([str(path / entry.name) for entry in entries])
-            raise SourceError(f"no .tar archives; found {found_names}", path=path)
+            names = summarize_paths([str(path / entry.name) for entry in entries])
+            raise SourceError(f"no .tar archives; found {names}", path=path)
         return archives
 
 
@@ -190,6 +182,7 @@ class _Walk:
 
     archives: by name, opened.
     extensions: how many samples have each.
+    skipped: members outside samples.
     """
 
     def __init__(self, paths: Mapping[str, Location], files: Iterable[tuple[str, int]]) -> None:
@@ -199,7 +192,7 @@ class _Walk:
         self.extensions: Counter[str] = Counter()
         self.json_kinds = KindSurvey({}, with_lists_as_text=True)
         self._folders: set[str] = set()
-        self._skipped: list[str] = []
+        self.skipped: list[str] = []
         self._replaced_count = 0
 
     def __iter__(self) -> Iterator[Sample]:
@@ -210,7 +203,13 @@ class _Walk:
             for key, members in self._members_by_key(archive).items():
                 if "json" in members:
                     self._survey_json(archive.read(*members["json"]), f"{path}: {key}.json")
-                self._count_extensions(members, path)
+                self.extensions.update(list(members))  # which is a mapping
+                if len(self.extensions) > MAX_EXTENSIONS:
+                    raise SourceError(
+                        f"more than {MAX_EXTENSIONS:,} extensions, such as {next(iter(members))!r};"
+                        " expected member names of the form <key of the sample>.<extension>",
+                        path=path,
+                    )
                 self._folders.add(key.rpartition("/")[0])
                 yield Sample(
                     f"{name}/{safe_names.take(key)}",
@@ -226,7 +225,7 @@ class _Walk:
 
     def notices(self, sample_count: int) -> list[str]:
         """Notices on skipped and repeated members, and on extensions that some samples lack."""
-        notices = count_notice(self._skipped, "member", "outside samples skipped")
+        notices = count_notice(self.skipped, "member", "outside samples skipped")
         if self._replaced_count:
             notices.append(
                 f"{count(self._replaced_count, 'repeated member')} replaced by the last of the name"
@@ -251,11 +250,6 @@ class _Walk:
                 remedy="Unpack them and pack the folder.",
             )
 
-    def leftovers(self) -> str:
-        """What was found instead of samples, for a message."""
-        skipped = self._skipped
-        return f"found {summarize_paths(skipped)}" if skipped else "the archives are empty"
-
     def _members_by_key(self, archive: TarFile) -> dict[str, dict[str, tuple[int, int]]]:
         """The offset and size of each member of an archive by key and extension."""
         samples: dict[str, dict[str, tuple[int, int]]] = {}
@@ -263,12 +257,12 @@ class _Walk:
             folder, _, last = member.name.rpartition("/")
             base, _, extension = last.partition(".")
             if not base or not extension:
-                self._skipped.append(f"{archive.path}: {member.name}")
+                self.skipped.append(f"{archive.path}: {member.name}")
                 continue
             members = samples.setdefault(f"{folder}/{base}" if folder else base, {})
             self._replaced_count += extension.lower() in members
             members[extension.lower()] = (member.offset, member.size)
-        self._skipped += [f"{archive.path}: {name}" for name in archive.skipped]
+        self.skipped += [f"{archive.path}: {name}" for name in archive.skipped]
         return samples
 
     def _survey_json(self, data: bytes, place: str) -> None:
@@ -281,15 +275,6 @@ class _Walk:
             self.json_kinds.update(parsed, place)
             values = {key: _EMPTY_VALUES[kind] for key, kind in empty.items()}
             self.json_kinds.update(values, place)
-
-    def _count_extensions(self, members: Iterable[str], path: Location) -> None:
-        self.extensions.update(list(members))  # which may be a mapping
-        if len(self.extensions) > MAX_EXTENSIONS:
-            raise SourceError(
-                f"more than {MAX_EXTENSIONS:,} extensions, such as {next(iter(members))!r}; "
-                "expected member names of the form <key of the sample>.<extension>",
-                path=path,
-            )
 
 
 class SafeNames:
@@ -411,8 +396,12 @@ def _shown(folder: Location) -> list[FolderEntry]:
     return [entry for entry in folder.list_entries() if not entry.name.startswith(".")]
 
 
-def _is_archive(entry: FolderEntry) -> bool:
-    return entry.name.endswith(_SUFFIXES) and entry.kind != "special"
+def _archives(folder: Location) -> list[Location]:
+    return [
+        folder / entry.name
+        for entry in _shown(folder)
+        if entry.name.endswith(_SUFFIXES) and entry.kind != "special"
+    ]
 
 
 def _class_number(data: bytes) -> int:
@@ -461,7 +450,7 @@ def _archive_split(archive: str) -> str | None:
     return None
 
 
-def _expanded(pattern: str) -> list[str]:
+def _expanded(pattern: str, given: str) -> list[str]:
     """Expand a pattern with numbers in braces; the numbers keep the width of the first."""
     pieces = _BRACES.split(pattern)
     choices: list[list[str]] = []
@@ -471,9 +460,9 @@ def _expanded(pattern: str) -> list[str]:
         count *= max(0, high - low + 1)
         if not 0 < count <= _MAX_ARCHIVES:
             raise OptionError(
-                f"{pattern} matches {count:,} archives",
+                f"{given} matches {count:,} archives",
                 option="path",
-                value=pattern,
+                value=given,
                 expected=f"ascending numbers and at most {_MAX_ARCHIVES:,} archives",
             )
         choices.append([f"{number:0{len(first)}d}" for number in range(low, high + 1)])

@@ -179,8 +179,11 @@ class BoxReader:
             corners = _within(item.corners, frame)
             if corners is None:
                 corners = self._fixed(item.corners, item.place_in(file), frame)
-            if label is not None and corners is not None:
-                placed.append(PlacedBox(item, label, _stored(corners, frame)))
+            box = None if corners is None else _shares(corners, frame)
+            if label is not None and box is not None:
+                if frame.orientation != UPRIGHT:
+                    box = orient_box(box, inverse_orientation(frame.orientation))
+                placed.append(PlacedBox(item, label, box))
         return placed
 
     def reject(self, place: str, fault: str, what: Flaw = DROPPED) -> None:
@@ -205,21 +208,19 @@ class BoxReader:
     def _fixed(self, corners: Corners, place: str, frame: Frame) -> Corners | None:
         """An invalid box fixed, if the policy is to clip and that is possible."""
         faults = _faults(corners, frame)
-        if self._policy != "clip" or not all(map(math.isfinite, corners)):
-            self._reject(place, faults, DROPPED, _shares(corners, frame))
-            return None
-        xs, ys = sorted(corners[::2]), sorted(corners[1::2])
-        ordered = (xs[0], ys[0], xs[1], ys[1])
-        clipped = _clipped(ordered, frame)
-        if clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
-            self._reject(place, faults, DROPPED, _shares(corners, frame))
-            return None
-        where = f"{place}: {'; '.join(faults)}"
-        if ordered != corners:
-            self.note(_REORDERED, where)
-        if _within(ordered, frame) is None:
-            self.note(_CLIPPED, where)
-        return clipped
+        if self._policy == "clip" and all(map(math.isfinite, corners)):
+            (left, right), (top, bottom) = sorted(corners[::2]), sorted(corners[1::2])
+            ordered = (left, top, right, bottom)
+            clipped = _clipped(ordered, frame)
+            if clipped[0] < clipped[2] and clipped[1] < clipped[3]:
+                where = f"{place}: {'; '.join(faults)}"
+                if ordered != corners:
+                    self.note(_REORDERED, where)
+                if _within(ordered, frame) is None:
+                    self.note(_CLIPPED, where)
+                return clipped
+        self._reject(place, faults, DROPPED, _shares(corners, frame))
+        return None
 
     def _reject(
         self, place: str, faults: Sequence[Flaw], what: str, box: FlawBox | None = None
@@ -256,27 +257,14 @@ def _within(corners: Corners, frame: Frame) -> Corners | None:
 
 def _clipped(corners: Corners, frame: Frame) -> Corners:
     xmin, ymin, xmax, ymax = corners
-    return (
-        max(xmin, 0),
-        max(ymin, 0),
-        min(xmax, frame.width),
-        min(ymax, frame.height),
-    )
-
-
-def _stored(corners: Corners, frame: Frame) -> Box:
-    """Relative to the stored image, with the same division as TensorFlow's scripts."""
-    xmin, ymin, xmax, ymax = corners
-    box = (ymin / frame.height, xmin / frame.width, ymax / frame.height, xmax / frame.width)
-    return (
-        box
-        if frame.orientation == UPRIGHT
-        else orient_box(box, inverse_orientation(frame.orientation))
-    )
+    return max(xmin, 0), max(ymin, 0), min(xmax, frame.width), min(ymax, frame.height)
 
 
 def _shares(corners: Corners, frame: Frame) -> FlawBox | None:
-    """A box, valid or not, as shares of the frame; None if it has no place."""
+    """ymin, xmin, ymax, xmax of a box, valid or not, as shares of the frame; None without a place.
+
+    With the same division as TensorFlow's scripts.
+    """
     if not all(map(math.isfinite, corners)):
         return None
     xmin, ymin, xmax, ymax = corners

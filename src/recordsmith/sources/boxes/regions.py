@@ -8,7 +8,6 @@ on, and from the third run on the difference to the run before the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,9 +19,7 @@ _LONGEST_RUN_BITS = 60
 _GRID = 5  # grid points along one pixel
 _MIDDLE = _GRID // 2  # the chain changes a column between its grid points 2 and 3
 MAX_COORDINATE = 1_000_000  # pixels; the grid of pycocotools overflows where coordinates are larger
-MAX_CROSSINGS = 1 << 23  # of one object
-_CROSSINGS_AT_ONCE = 1 << 18
-_EDGES_AT_ONCE = 1 << 16
+MAX_CROSSINGS = 1 << 20  # of one object: each takes some dozen bytes
 MAX_POLYGONS = 4096  # of one object: each takes a tenth of a millisecond
 
 
@@ -31,15 +28,10 @@ class RegionError(ValueError):
 
 
 def rasterize(segmentation: Any, height: int, width: int) -> Mask:
-    """Rasterize polygons (x1, y1, x2, y2, ...), run lengths (`size`, `counts`), or a mask.
+    """Rasterize polygons (x1, y1, x2, y2, ...) or run lengths (`size`, `counts`).
 
     Returns uint8, (height, width), 0 or 1.
     """
-    if isinstance(segmentation, np.ndarray):
-        if segmentation.shape != (height, width):
-            found = "x".join(map(str, segmentation.shape[::-1]))
-            raise RegionError(f"the mask is {found}; expected the size {width}x{height}")
-        return segmentation.astype(np.uint8)
     if isinstance(segmentation, dict):
         return _from_runs(segmentation, height, width)
     if not isinstance(segmentation, list) or not segmentation:
@@ -83,19 +75,12 @@ def _fill(mask: Mask, points: npt.NDArray[np.float64], max_crossings: int) -> in
     if left == right or top == bottom:
         return 0
     entered = np.zeros((bottom - top + 1, right - left), np.uint8)  # or left, so often
-    flat, total = entered.ravel(), 0
-    x2, y2 = (np.concatenate((side[1:], side[:1])) for side in (x, y))
-    for start in range(0, len(x), _EDGES_AT_ONCE):
-        edge = slice(start, start + _EDGES_AT_ONCE)
-        for columns, rows in _crossings(
-            x[edge], y[edge], x2[edge], y2[edge], left, right, max_crossings - total
-        ):
-            total += len(columns)
-            below = np.minimum(np.maximum(rows, top), bottom) - top
-            np.add.at(flat, below * entered.shape[1] + columns - left, 1)
+    columns, rows = _crossings(x, y, left, right, max_crossings)
+    below = np.minimum(np.maximum(rows, top), bottom) - top
+    np.add.at(entered.ravel(), below * entered.shape[1] + columns - left, 1)
     inside = np.add.accumulate(entered, axis=0, dtype=np.uint8)[:-1]  # overflow is intended
     mask[top:bottom, left:right] |= inside & 1
-    return total
+    return len(columns)
 
 
 def _pixel(coordinate: Any, size: int) -> int:
@@ -103,20 +88,18 @@ def _pixel(coordinate: Any, size: int) -> int:
     return min(max((int(coordinate) + _MIDDLE) // _GRID, 0), size)
 
 
-def _crossings(
-    x: Any, y: Any, x2: Any, y2: Any, left: int, right: int, max_count: int
-) -> Iterator[tuple[Any, Any]]:
-    """Yield where edges between grid points cross the middles of the columns left to right.
+def _crossings(x: Any, y: Any, left: int, right: int, max_count: int) -> tuple[Any, Any]:
+    """Where the edges of a polygon on the grid cross the middles of the columns left to right.
 
     Columns and rows are the pixels from which on the inside changes; rows may lie outside.
     """
+    x2, y2 = (np.concatenate((side[1:], side[:1])) for side in (x, y))
     first, stop = (
         np.minimum(np.maximum((edge + _MIDDLE) // _GRID, left), right)
         for edge in (np.minimum(x, x2), np.maximum(x, x2))
     )
     counts = stop - first
-    ends = counts.cumsum()
-    total = int(ends[-1])
+    total = int(counts.sum())
     if total > max_count:
         raise RegionError(f"the outline crosses pixel columns more than {MAX_CROSSINGS:,} times")
     dx, dy = x2 - x, y2 - y
@@ -126,18 +109,14 @@ def _crossings(
     x, y = np.where(is_turned, x2, x), np.where(is_turned, y2, y)
     with np.errstate(divide="ignore", invalid="ignore"):  # of edges that cross nothing
         slope = np.where(is_steep, dx / dy, dy / dx)
-    first -= ends - counts
-    for start in range(0, total, _CROSSINGS_AT_ONCE):
-        numbers = np.arange(start, min(start + _CROSSINGS_AT_ONCE, total))
-        edges = ends.searchsorted(numbers, side="right")
-        columns = first[edges] + numbers
-        before = columns * _GRID + _MIDDLE
-        rows = np.empty_like(columns)
-        steep = is_steep[edges]
-        for find, chosen in ((_steep, steep), (_flat, ~steep)):
-            edge = edges[chosen]
-            rows[chosen] = find(before[chosen], x[edge], y[edge], slope[edge])
-        yield columns, (rows + _MIDDLE) // _GRID
+    edges = np.repeat(np.arange(len(x)), counts)
+    columns = np.arange(total) + (first - np.cumsum(counts) + counts)[edges]
+    before = columns * _GRID + _MIDDLE
+    rows = np.empty_like(columns)
+    for row_of, chosen in ((_steep, is_steep[edges]), (_flat, ~is_steep[edges])):
+        edge = edges[chosen]
+        rows[chosen] = row_of(before[chosen], x[edge], y[edge], slope[edge])
+    return columns, (rows + _MIDDLE) // _GRID
 
 
 def _flat(before: Any, x: Any, y: Any, slope: Any) -> Any:

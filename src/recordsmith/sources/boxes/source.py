@@ -150,7 +150,7 @@ class AnnotatedImages(TreeSource):
             samples,
             reader,
             listed.classes.names(),
-            (*listed.notices, *hidden, *listed.classes.notices()),
+            (*listed.notices, *hidden),
             names_of_splits,
             only,
             has_label_map=True,

@@ -147,7 +147,12 @@ def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[
 
 def _common(parts: Sequence[str], others: Sequence[str]) -> int:
     """How many of the first parts are equal."""
-    return len(posixpath.commonprefix([parts, others]))
+    number = 0
+    for part, other in zip(parts, others, strict=False):
+        if part != other:
+            break
+        number += 1
+    return number
 
 
 def _last_two(path: str) -> str:

@@ -169,7 +169,7 @@ class _CsvFile:
         self._delimiter = delimiter
         reader = self._csv_reader(text)
         try:
-            names = next((cells for cells in reader if cells), [])
+            names: list[str] = next((cells for cells in reader if cells), [])
         except csv.Error as error:
             raise self._error(error, 1) from None
         header_bytes = len(content[: text.tell()].encode())

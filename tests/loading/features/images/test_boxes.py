@@ -225,12 +225,6 @@ def test_without_an_image_boxes_are_of_the_stored_image() -> None:
     assert made["x_lengths"].tolist() == [1, 0]
 
 
-def test_what_reaches_over_the_edge_is_cut_off() -> None:
-    made, _ = begun(rs.Boxes(), records([[[-0.25, 0.5, 1.5, 1.25], [0.0, 1.0, 0.5, 1.5]]]))
-    assert made["x"].tolist() == [[[0.0, 0.5, 1.0, 1.0]]]
-    assert made["x_labels"].tolist() == [[1]]
-
-
 def test_what_is_dropped() -> None:
     """The left half is cut away: of the boxes, 0, 1/4, 1/2 and all are left; one had no area."""
     boxes = [
@@ -302,14 +296,6 @@ def test_no_boxes_and_no_rows() -> None:
     made, _ = begun(rs.Boxes(), records([]))
     assert made["x"].shape == (0, 0, 4)
     assert made["x_lengths"].shape == (0,)
-
-
-def test_without_labels() -> None:
-    columns = records(MANY)
-    del columns[OBJECT_LABEL]
-    made, _ = begun(rs.Boxes(labels=None), columns)
-    assert list(made) == ["x", "x_lengths"]
-    assert OBJECT_LABEL not in rs.Boxes(labels=None).requests()
 
 
 def test_features_of_unequal_length_fail_their_row_alone() -> None:

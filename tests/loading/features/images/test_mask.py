@@ -12,7 +12,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.image import decode_mask, encode_mask
+from recordsmith.image import encode_mask
 
 FITS: list[dict[str, Any]] = [
     {"size": (31, 17)},
@@ -76,17 +76,6 @@ def test_masks_stay_on_their_images(
         np.testing.assert_array_equal(batch["mask"] * 40, grey)
 
 
-def test_flips_do_come(tmp_path: Path, images: ModuleType) -> None:
-    dataset = _dataset(tmp_path, _pairs(images)[:1] * 16)
-    image = rs.Image(size=(60, 50), flip="both")
-    masks = _batch(dataset, {"image": image, "mask": rs.Mask()})["mask"]
-    whole = _classes(60, 50)
-    turned = [whole, whole[::-1], whole[:, ::-1], whole[::-1, ::-1]]
-    found = [[np.array_equal(mask, one) for one in turned] for mask in masks]
-    assert np.array(found).any(0).all()
-    assert np.array(found).any(1).all()
-
-
 def test_jpegs_at_a_part_of_their_size_lie_under_their_masks(
     tmp_path: Path, images: ModuleType
 ) -> None:
@@ -118,28 +107,6 @@ def test_pairs_are_cropped_or_padded_as_in_the_tutorial(
         expected = tf.image.resize_with_crop_or_pad(both, *size).numpy()
         np.testing.assert_array_equal(batch["image"][row], expected[..., :3])
         np.testing.assert_array_equal(batch["mask"][row], expected[..., 3])
-
-
-def test_padding_gets_the_number_that_is_asked_for(tmp_path: Path, images: ModuleType) -> None:
-    dataset = _dataset(tmp_path, _pairs(images)[2:3])
-    image = rs.Image(size=(2, 3), fit="crop-or-pad")
-    for dtype, fill in (("uint8", 255), ("int64", -100), ("uint16", 65535)):
-        mask = rs.Mask(fill=fill, dtype=dtype)  # type: ignore[arg-type]
-        found = _batch(dataset, {"image": image, "mask": mask})["mask"]
-        assert found.dtype == dtype
-        (number,) = _classes(1, 1)[0]
-        np.testing.assert_array_equal(found, [[[fill, number, fill], [fill, fill, fill]]])
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "P"])
-def test_numbers_are_read_as_decode_mask_does(
-    tmp_path: Path, images: ModuleType, mode: str
-) -> None:
-    image = images.noise(13, 9).convert(mode)
-    data = images.encode(image, "PNG")
-    dataset = _dataset(tmp_path, [(images.jpeg(0, 13, 9), data)])
-    features = {"image": rs.Image(size=(9, 13)), "mask": rs.Mask(dtype="int32")}
-    np.testing.assert_array_equal(_batch(dataset, features)["mask"][0], decode_mask(data))
 
 
 def test_16_bit_masks_need_room(tmp_path: Path, images: ModuleType) -> None:

@@ -129,13 +129,6 @@ def test_all_positions_are_equally_likely(tmp_path: Path, images: ModuleType) ->
     assert (abs(counts - 500) < 100).all()  # five times the standard deviation
 
 
-def test_the_first_patches_do_not_depend_on_their_number(forms: rs.Dataset) -> None:
-    few, many = (only(forms, {"x": rs.Patches(20, count)})["x_offsets"] for count in (2, 9))
-    np.testing.assert_array_equal(few, many[:, :2])
-    other = only(forms, {"x": rs.Patches(20, 2)}, seed=1)["x_offsets"]
-    assert (few != other).any()
-
-
 # -- images smaller than a patch -------------------------------------------------------------------
 
 
@@ -229,19 +222,6 @@ def test_masks_stay_on_their_patches(
         for row, mask in enumerate(numbered_masks()):
             for top, left in batch["image_offsets"][row]:
                 assert mask[top, left] in (*batch["mask"][row, :, 0, 0], 7)
-
-
-def test_a_value_outside_the_patches_is_not_checked(tmp_path: Path, images: ModuleType) -> None:
-    """The largest value of a mask counts where it is decoded."""
-    mask = np.zeros((100, 10), np.uint16)
-    mask[90] = 300
-    record = {"image/encoded": images.encode(images.noise(10, 100), "PNG"), "m": encode_mask(mask)}
-    dataset = write(tmp_path, [record])
-    features = {"x": rs.Image(size=(20, 10), fit="crop-or-pad"), "m": rs.Mask("m")}
-    assert only(dataset, features)["m"].shape == (1, 20, 10)
-    features["x"] = rs.Image()
-    with raises(CorruptDataError, found="300", record=0):
-        only(dataset, features)
 
 
 @pytest.mark.parametrize("flip", [None, "both"])

@@ -54,12 +54,6 @@ def test_rows_of_texts(batch: Any, rows: list[list[str]]) -> None:
     assert x.tolist() == rows
 
 
-def test_rows_of_as_many_texts_are_no_array_of_more_axes(batch: Any) -> None:
-    x = batch(rs.Text("k", "ragged"), [["a", "b"], ["c", "d"]])["x"]
-    assert x.shape == (2,)
-    assert x[1] == ["c", "d"]
-
-
 @pytest.mark.parametrize(
     ("shape", "values", "row"),
     [
@@ -75,13 +69,6 @@ def test_bytes_that_are_no_text(batch: Any, shape: Any, values: Any, row: int) -
     assert "�" in str(batch(rs.Text("k", shape, errors="replace"), values)["x"].tolist())
     kept = batch(rs.Text("k", shape, errors="surrogateescape"), values)["x"]
     assert "b\\udcff" in str(kept.tolist())
-
-
-@pytest.mark.parametrize("errors", ["no such", "", None, 3])
-def test_words_for_errors(errors: Any) -> None:
-    with pytest.raises(OptionError) as caught:
-        rs.Text("k", errors=errors)
-    assert caught.value.option == "errors"
 
 
 # -- arrays as bytes -----------------------------------------------------------------------------
@@ -125,11 +112,6 @@ def test_raw_is_a_view_where_values_lie_end_to_end() -> None:
     assert x.tolist() == memory.reshape(4, 2).tolist()
 
 
-def test_bytes_of_a_bool_are_true_if_not_zero(batch: Any) -> None:
-    x = batch(rs.Raw("k", (3,), "bool"), [b"\0\1\2"])["x"]
-    assert x.view(np.uint8).tolist() == [[0, 1, 1]]
-
-
 @pytest.mark.parametrize(("value", "found"), [(bytes(15), "15 bytes"), (b"", "0 bytes"),
                                               (b"x", "1 byte")])  # fmt: skip
 def test_raw_of_another_size(batch: Any, value: bytes, found: str) -> None:
@@ -149,13 +131,6 @@ def test_options_of_raw() -> None:
         with pytest.raises(OptionError) as caught:
             rs.Raw("k", shape, "uint8")  # type: ignore[arg-type]
         assert caught.value.option == "shape"
-
-
-def test_no_rows(no_rows: Any) -> None:
-    assert no_rows(rs.Bytes("k"), "bytes")["x"].tolist() == []
-    assert no_rows(rs.Text("k", (2,)), "bytes")["x"].shape == (0, 2)
-    assert no_rows(rs.Text("k", "ragged"), "bytes")["x"].shape == (0,)
-    assert no_rows(rs.Raw("k", (2, 3), "float32"), "bytes")["x"].shape == (0, 2, 3)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "int64", "float32", "float64"])

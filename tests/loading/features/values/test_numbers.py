@@ -142,23 +142,6 @@ def test_types_that_are_none_of_numbers(dtype: Any) -> None:
 # -- of unequal length ---------------------------------------------------------------------------
 
 
-@given(rows=int_rows)
-def test_rows_of_unequal_length(batch: Any, rows: list[list[int]]) -> None:
-    x = batch(rs.Ragged("k"), rows if any(rows) else [[1], *rows])["x"]
-    assert isinstance(x, rs.RaggedArray)
-    assert x.tolist() == (rows if any(rows) else [[1], *rows])
-
-
-def test_ragged_in_another_type(batch: Any) -> None:
-    x = batch(rs.Ragged("k", dtype="float32"), ROWS)["x"]
-    assert x.values.dtype == np.float32
-    assert x.tolist() == ROWS
-    for row in ([300], [300, 2], [2, 300], [2, 300, 400]):
-        with pytest.raises(CorruptDataError) as caught:
-            batch(rs.Ragged("k", dtype="uint8"), [[1], [], row, [4]])
-        assert caught.value.record == 2
-
-
 @given(
     rows=int_rows,
     length=st.none() | st.integers(0, 6),
@@ -186,16 +169,6 @@ def test_padded(
         row[:width] + [fill] * (width - len(row)) for row in rows
     ]  # fmt: skip
     assert made["x_lengths"].tolist() == [min(len(row), width) for row in rows]
-
-
-def test_padded_in_another_type(batch: Any) -> None:
-    made = batch(rs.Padded("k", fill=np.nan, dtype="float32"), ROWS)
-    assert made["x"].dtype == np.float32
-    assert np.isnan(made["x"][1]).all()
-    assert made["x"][3, :2].tolist() == [5, 9]
-    made = batch(rs.Padded("k", fill=255, dtype="uint8"), ROWS)
-    assert made["x"].dtype == np.uint8
-    assert made["x"][2].tolist() == [1, 255, 255]
 
 
 def test_a_fill_that_the_numbers_cannot_be(batch: Any) -> None:
@@ -227,14 +200,6 @@ def test_room_that_is_none() -> None:
     with pytest.raises(OptionError) as caught:
         rs.Padded("k", too_long="cut")
     assert caught.value.option == "length"
-
-
-def test_no_rows(no_rows: Any) -> None:
-    assert no_rows(rs.Scalar("k"), "int64")["x"].shape == (0,)
-    assert no_rows(rs.Tensor("k", (2, 3), dtype="uint8"), "int64")["x"].shape == (0, 2, 3)
-    assert no_rows(rs.Ragged("k", dtype="uint8"), "float")["x"].tolist() == []
-    assert no_rows(rs.Padded("k"), "int64")["x"].shape == (0, 0)
-    assert no_rows(rs.Padded("k", 4), "float")["x"].shape == (0, 4)
 
 
 def test_position_is_a_copy() -> None:
