@@ -53,7 +53,7 @@ def digest_of(data: bytes | memoryview) -> bytes:
 
 
 def note_features(payload: memoryview) -> RecordNotes:
-    """Summarize the features of a record; none if it is neither an Example nor a SequenceExample."""
+    """Summarize the features of an Example or SequenceExample; other records have none."""
     return dict(_notes(payload))
 
 
