@@ -253,7 +253,6 @@ def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
         assert path.read_bytes() == (out / path.name).read_bytes()
 
 
->>>>>>> main
 @pytest.mark.parametrize(
     ("options", "text"),
     [
