@@ -135,39 +135,19 @@ def _print_salvage_report(report: SalvageReport) -> None:
 
 
 def _print_shard(shard: SalvagedShard) -> None:
-    name = console.printable(str(shard.path))
     if shard.file is None:
-        print(f"  {name}: skipped, {console.printable(shard.problem)}")
+        console.print_line(f"{shard.path}: skipped, {shard.problem}", "  ")
         return
     of_all = "" if shard.expected_count is None else f" of {shard.expected_count:,}"
-    print(f"  {name}: {shard.record_count:,}{of_all} records")
-    ranges = [
-        f"bytes {lost.start:,} to {lost.stop:,} ({console.size(lost.stop - lost.start)}): "
-        f"{lost.defect}"
-        for lost in shard.lost
-    ]
     where = ", in the decompressed data" if shard.compression != "none" else ""
-    console.print_list(
-        f"lost, {console.count(shard.lost_count, 'range')} with "
-        f"{console.size(shard.lost_bytes)}{where}",
-        ranges,
-        number=shard.lost_count,
-        indent="    ",
-    )
-    breaks = [
-        f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}"
-        if lost.start < lost.stop
-        else f"{lost.defect}: the end mark is missing"
-        for lost in shard.breaks
-    ]
-    console.print_list("cannot be decompressed", breaks, indent="    ")
+    console.print_line(f"{shard.path}: {shard.record_count:,}{of_all} records{where}", "  ")
+    ranges = [f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}" for lost in shard.lost]
+    title = f"lost, {console.size(shard.lost_bytes)}"
+    console.print_list(title, ranges, number=shard.lost_count, indent="    ")
+    breaks = [f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}" for lost in shard.breaks]
+    console.print_list("cannot be read or decompressed", breaks, indent="    ")
     repairs = [
         f"byte {repair.offset:,}, bit {repair.bit}, in {_FIELDS[repair.field]}"
         for repair in shard.repairs
     ]
-    console.print_list(
-        f"repaired, {console.count(shard.repair_count, 'record')} with one flipped bit",
-        repairs,
-        number=shard.repair_count,
-        indent="    ",
-    )
+    console.print_list("repaired", repairs, number=shard.repair_count, indent="    ")
