@@ -142,15 +142,6 @@ def test_the_output_cannot_be_the_source(run, images: Path) -> None:
     assert sorted(file.name for file in images.iterdir()) == ["cat", "dog"]
 
 
-def test_unknown_urls_are_rejected(run, images: Path) -> None:
-    pytest.importorskip("fsspec")
-    for arguments in (("pack", images, "nowhere://bucket/out"), ("inspect", "nowhere://host/x")):
-        outcome = run(*arguments)
-        assert outcome.code == 2
-        assert arguments[-1] in outcome.err
-    assert not Path("nowhere:").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -232,15 +223,6 @@ def test_detect_names_all_readings(run, tmp_path: Path) -> None:
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(folder, tmp_path / "out")
     assert len(caught.value.problems) == 2
-
-
-def test_tables_have_rows(run, tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text("name,age,part\nAda,36,train\nBob,41,test\n")
-    outcome = run(
-        "pack", tmp_path / "people.csv", tmp_path / "out", "--split-column", "part", "--in-order"
-    )
-    assert re.findall(r"\d+ \w+", outcome.out.splitlines()[0])[:2] == ["2 rows", "2 shards"]
-    assert rs.open(tmp_path / "out", split="test")[0]["name"] == [b"Bob"]
 
 
 def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
