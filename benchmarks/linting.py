@@ -1,4 +1,4 @@
-"""What `lint` costs, in CPU seconds: next to `verify --deep`, next to `pack`, and the search alone.
+"""What `lint` costs, in CPU seconds: next to `verify --deep`, next to `pack`.
 
     python benchmarks/linting.py            # 2,000 images, 7 rounds: about two minutes
     python benchmarks/linting.py --count 500 --rounds 3
@@ -12,16 +12,13 @@ import argparse
 import shutil
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-
-import numpy as np
 
 import recordsmith as rs
 from clock import cpu_seconds
 from drawing import Painter
 from recordsmith.linting import lint_listing
-from recordsmith.linting.near_hashes import find_near
 from recordsmith.sources import Listing, Source
 from recordsmith.work import Work
 
@@ -41,12 +38,6 @@ def main() -> None:
         for size in SIZES:
             work = Path(folder) / str(size[0])
             print(_of_images(_draw(work / "images", size, given.count), work, given.rounds, size))
-    print()
-    print("| hashes | CPU seconds | comparisons | for each hash |")
-    print("| --- | --- | --- | --- |")
-    for count in (100_000, 1_000_000):
-        for name, hashes in _hashes(count).items():
-            print(_of_hashes(f"{count:,} {name}", hashes))
 
 
 def _draw(folder: Path, size: tuple[int, int], count: int) -> Path:
@@ -96,24 +87,6 @@ def _before_packing(source: Source) -> float:
 
 def _check(listing: Listing) -> object:
     return lint_listing(listing, Work(1, None), deep=False)
-
-
-def _hashes(count: int) -> Mapping[str, np.ndarray[tuple[int], np.dtype[np.uint64]]]:
-    rng = np.random.default_rng(1)
-    return {
-        "random": rng.integers(0, 2**64, count, np.uint64),
-        "equal": np.zeros(count, np.uint64),
-        "of 24 bits": rng.integers(0, 2**24, count, np.uint64),
-    }
-
-
-def _of_hashes(name: str, hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> str:
-    count = len(hashes)
-    groups = np.arange(count) % 2
-    start = cpu_seconds()
-    _, compared = find_near(hashes, groups, lambda one, _: np.ones(len(one), np.bool_))
-    spent = cpu_seconds() - start
-    return f"| {name} | {spent:.2f} | {compared:,} | {compared / count:.0f} |"
 
 
 def _seconds(run: Callable[[], object]) -> float:

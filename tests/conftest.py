@@ -160,12 +160,6 @@ def wire(reference: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def reference_edits() -> ModuleType:
-    """tests/reference_edits.py: edits of a payload in plain Python."""
-    return _load("reference_edits")
-
-
-@pytest.fixture(scope="session")
 def numbered() -> ModuleType:
     """tests/numbered_examples.py: small datasets of numbered Examples, packed or not."""
     return _load("numbered_examples")

@@ -83,7 +83,7 @@ def test_ranking_lists(run, tmp_path: Path, reference: Any) -> None:
     assert 'query  bytes  "shoes"' in lines
     assert lines[lines.index("Example 2") + 1].split() == ["score", "float", "0.5"]
     assert "Example 3" not in lines
-    assert "… and 2 more Examples" in lines
+    assert "…" in lines
     first, second = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
     assert first["payload"] == "ELWC"
     assert first["context"] == {"query": {"kind": "bytes", "values": ["shoes"]}}

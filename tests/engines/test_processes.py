@@ -55,7 +55,7 @@ JOBS: dict[str, Callable[[Path, Path], tuple[Job, dict[str, Any]]]] = {
     ),
     "other images": lambda flowers, _: (
         lambda out, **options: rs.pack(rs.ImageFolder(flowers), out, **options),
-        {"shards": 2, "image_options": rs.ImageOptions(store="png"), "keys": "tfds"},
+        {"shards": 2, "image_options": rs.ImageOptions(store="png"), "keys": "slim"},
     ),
     "rows in memory": lambda *_: (
         lambda out, **options: rs.pack(

@@ -122,9 +122,10 @@ def test_a_page_is_complete_and_text_stays_text() -> None:
     assert not {"script", "link", "iframe", "a"} & set(page.tags)
     assert {name for name, _ in page.attributes} <= {
         "class", "width", "height", "x", "y", "role", "src", "alt",
+        "lang", "charset", "http-equiv", "content", "name",
     }  # fmt: skip
     shown = "<script>alert('x')</script>\\x1b[2J\"'&"
-    assert page.words.count(shown) == 7 + 11
+    assert page.words.count(shown) == 8 + 11
     assert page.tags.count("rect") == 4 + 4
     for words in (
         "only wide", "row 39", "a.tfrecord, record 3", "0 to 1", "error, 1,234", "and 1,223 more",

@@ -8,10 +8,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-import pytest
 
 import recordsmith as rs
-from recordsmith.image.decoding import pixels
 from recordsmith.loading import LoaderStats
 
 SIDE = 512
@@ -62,29 +60,3 @@ def test_masks_raw_pixels_and_damaged_rows_are_not_counted(tmp_path: Path) -> No
     raw = write(tmp_path / "raw.tfrecord", [bytes(8 * 8 * 3)])
     assert stats_of(raw, size=8, raw_shape=(8, 8, 3)).decoded_share is None
     assert "pixels of the images" not in str(stats_of(raw, size=8, raw_shape=(8, 8, 3)))
-
-
-@pytest.mark.parametrize(("batch_size", "prefetch", "used"), [(1, 0, 8), (2, 2, 1)])
-def test_threads_for_one_image(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int, prefetch: int, used: int
-) -> None:
-    """Threads that a batch has no rows for decode its large images; pixels stay the same."""
-    dataset = write(tmp_path / "x.tfrecord", [grey_tiles(1536)] * 2)
-    features = {"image": rs.Image(size=1536)}
-    seen = set()
-    decode = pixels.decode_in_bands
-
-    def spy(*arguments: Any, threads: int, **options: Any) -> Any:
-        seen.add(threads)
-        found = decode(*arguments, threads=threads, **options)
-        assert found is not None
-        return found
-
-    monkeypatch.setattr(pixels, "decode_in_bands", spy)
-    options: dict[str, Any] = {"batch_size": batch_size, "shuffle": False}
-    with rs.Loader(dataset, features, threads=8, prefetch=prefetch, **options) as loader:
-        found = [batch["image"] for batch in loader]
-    assert seen == ({used} if used > 1 else set())
-    with rs.Loader(dataset, features, threads=0, **options) as loader:
-        for batch, one in zip(loader, found, strict=True):
-            assert np.array_equal(batch["image"], one)

@@ -182,17 +182,6 @@ def test_records_longer_than_what_is_read_at_a_time(
     assert visible(place / "out") == visible(place / "plain")
 
 
-def test_take_is_the_first_of_each_split_in_its_new_order(place: Location, numbered) -> None:
-    numbered.packed(place / "in", {"train": [30, 30], "test": [5]})
-    rs.reshard(place / "in", place / "head", take=40)
-    assert ids_in(place / "head", "train") == list(range(40))
-    assert ids_in(place / "head", "test") == list(range(60, 65))
-    for name, take in (("all", None), ("some", 7)):
-        rs.reshard(place / "in", place / name, take=take, shuffle=True, split="train")
-        assert_is_true(place / name)
-    assert ids_in(place / "some") == ids_in(place / "all")[:7]
-
-
 def test_samples_are_exact_and_random(place: Location, numbered) -> None:
     numbered.packed(place / "in", {"train": [600, 400]})
     found = []
@@ -249,15 +238,6 @@ def test_errors_of_edits_are_located(
     assert not (place / "out").is_folder()
 
 
-@pytest.mark.parametrize("options", [{"where": 3}, {"edits": 3}])
-def test_conditions_and_edits_have_their_types(
-    place: Location, foreign: Location, options: dict[str, Any]
-) -> None:
-    ((name, _),) = options.items()
-    with raises(rs.OptionError, option=name, value=3):
-        rs.reshard(foreign, place / "out", **options)
-
-
 # -- several inputs -------------------------------------------------------------------------------
 
 
@@ -270,13 +250,6 @@ def test_splits_of_one_name_are_joined_in_the_order_given(place: Location, numbe
     assert ids_in(report.folder, "test") == [7, 8]
     assert rs.open(report.folder).class_names == numbered.class_names
     assert_is_true(report.folder)
-
-
-def test_files_without_split_names(place: Location, numbered) -> None:
-    files = [numbered.write_shard(place / f"{name}.tfrecord", range(3)) for name in "ba"]
-    report = rs.reshard(files, place / "out")
-    assert report.splits == {"train": 6}
-    assert "train" in report.notices[0]
 
 
 def test_splits_stay_separate(place: Location, numbered) -> None:
@@ -435,6 +408,8 @@ def test_the_output_is_separate_from_the_inputs(
         ({"compression": "zip"}, "'zip'"),
         ({"shard_names": "{split}", "shards": 2}, "name"),
         ({"threads": 0}, "threads"),
+        ({"where": 3}, "where"),
+        ({"edits": 3}, "edits"),
     ],
 )
 def test_invalid_options(place: Location, foreign: Location, options: Any, text: str) -> None:
@@ -526,27 +501,6 @@ def test_an_input_that_changes_while_it_is_read(
     expected = rs.FileAccessError if change == "remove" else rs.CorruptDataError
     assert isinstance(caught.value, expected)
     assert not list((tmp_path / "out").glob("[!.]*"))
-
-
-def test_a_folder_that_cannot_be_written(tmp_path: Path, foreign_file: Path) -> None:
-    if os.geteuid() == 0:
-        out = Path("/proc/no")
-    else:
-        (tmp_path / "shut").mkdir(mode=0o555)
-        out = tmp_path / "shut" / "out"
-    with pytest.raises(rs.FileAccessError) as caught:
-        rs.reshard(foreign_file, out)
-    assert str(caught.value.path).startswith(str(out))
-
-
-def test_ten_inputs_that_are_the_same_by_name_only(place: Location, numbered) -> None:
-    for number in range(10):
-        numbered.packed(place / f"{number}", {"train": [number + 1]})
-    report = rs.reshard([place / f"{n}" for n in range(10)], place / "out", shards=3)
-    assert report.record_count == 55
-    assert_is_true(report.folder)
-    again = rs.reshard(place / "[0-9]" / "*.tfrecord", place / "again")
-    assert again.record_count == 55
 
 
 def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, numbered) -> None:

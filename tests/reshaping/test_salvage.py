@@ -20,7 +20,6 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, publish_note_location
-from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, accessing
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.shard_recovery import MAX_LISTED, SalvagedShard
@@ -185,14 +184,6 @@ def test_one_split(numbered, stored: Location, place: Location) -> None:
         rs.salvage(stored, place / "other", split="test")
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_threads_give_the_same_bytes(stored: Location, place: Location, threads: int) -> None:
-    change(stored / SHARD, lambda data: data.__setitem__(50, data[50] ^ 1))
-    rs.salvage(stored, place / "one", threads=1)
-    rs.salvage(stored, place / "out", threads=threads)
-    assert contents(place / "one") == contents(place / "out")
-
-
 def test_a_shard_of_which_nothing_is_left(numbered, stored: Location, place: Location) -> None:
     (stored / SHARD).put(b"<html><body>404</body></html>")
     report = rs.salvage(stored, place / "out")
@@ -340,15 +331,6 @@ def test_a_dataset_without_records(numbered, tmp_path: Path) -> None:
     assert len(rs.open(tmp_path / "out")) == 0
 
 
-def test_payloads_of_any_kind(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
-    payloads = [b"", b"no example", bytes(200 << 10), b"", b"\xff" * 10]
-    path.write_bytes(encode_records(payloads)[:-1] + b"?")
-    rs.salvage(path, tmp_path / "out")
-    with (tmp_path / "out" / path.name).open("rb") as file:
-        assert list(read_records(file)) == payloads[:4]
-
-
 def test_invalid_folders(packed: Path, tmp_path: Path) -> None:
     for out in (packed, packed / "." / ""):
         with pytest.raises(OptionError) as caught:
@@ -419,48 +401,6 @@ def test_the_same_job_again_gives_the_same(packed: Path, tmp_path: Path) -> None
         rs.salvage(packed, out)
 
 
-def test_a_job_that_is_stopped_leaves_nothing(packed: Path, tmp_path: Path) -> None:
-    def stop(done: int, total: int) -> None:
-        if done == total:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        rs.salvage(packed, tmp_path / "out", threads=1, progress=stop)
-    assert not (tmp_path / "out").exists()
-
-
-def test_what_a_killed_job_left_is_removed(packed: Path, tmp_path: Path) -> None:
-    left = tmp_path / "out" / INTERNAL_FOLDER / f".{SHARD}.partial.1-ab.partial"
-    left.parent.mkdir(parents=True)
-    left.write_bytes(b"half of it")
-    rs.salvage(packed, tmp_path / "out")
-    assert not left.exists()
-
-
-def test_a_job_that_was_killed_while_it_gave_names(
-    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from recordsmith.building import publishing
-
-    out = tmp_path / "out"
-    name = publishing._move
-
-    def dying(partial: Location, final: Location) -> None:
-        if final.name == "labels.txt":
-            raise SystemExit
-        name(partial, final)
-
-    monkeypatch.setattr(publishing, "_move", dying)
-    with pytest.raises(SystemExit):
-        rs.salvage(packed, out)
-    monkeypatch.undo()
-    with pytest.raises(CorruptDataError):
-        rs.open(out)
-    rs.salvage(packed, out)
-    rs.salvage(packed, tmp_path / "undisturbed")
-    assert contents(out) == contents(tmp_path / "undisturbed")
-
-
 @pytest.mark.parametrize("step", ["open", "read"])
 @pytest.mark.parametrize(
     "number", [errno.EMFILE, errno.ENFILE, errno.EACCES, errno.ESTALE, errno.ENOMEM, errno.EIO]
@@ -487,19 +427,6 @@ def test_what_the_system_refuses_is_not_damage(
     monkeypatch.undo()
     report = rs.salvage(packed, tmp_path / "out")
     assert report.is_complete
-
-
-def test_a_full_disk_ends_a_salvage(
-    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise FileAccessError(errno.ENOSPC, "no space is left", os.fspath(tmp_path / "full"))
-
-    monkeypatch.setattr(rs.ShardWriter, "write_piece", full)
-    with pytest.raises(FileAccessError) as caught:
-        rs.salvage(packed, tmp_path / "full")
-    assert caught.value.errno == errno.ENOSPC
-    assert not (tmp_path / "full").exists()
 
 
 def test_long_lists_are_cut_and_counted() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -64,33 +63,6 @@ def test_the_same_bytes_in_every_store(
 
 def _flip(data: bytearray) -> None:
     data[50] ^= 1
-
-
-def test_from_one_store_to_another(
-    numbered: ModuleType, place: Location, on_disk: Location, tmp_path: Path
-) -> None:
-    source = _write(numbered, place)
-    rs.reshard(source, on_disk / "out", shards=4)
-    rs.edit(on_disk / "out", place / "back", drop=["score"])
-    assert numbered.ids_of(rs.open(place / "back", "train")) == list(range(30))
-    assert rs.verify(place / "back").is_good
-
-
-def test_reports_are_the_same(numbered: ModuleType, place: Location, on_disk: Location) -> None:
-    """Of verification, inspection, statistics and differences."""
-    reports: list[list[Any]] = []
-    for folder in (place, on_disk):
-        source = _write(numbered, folder)
-        rs.edit(source, folder / "out", where="id != 3", add={"new": 1})
-        documents = [
-            rs.verify(source, deep=True).to_json(),
-            rs.inspect(source).to_json(),
-            rs.stats(source).to_json(),
-            rs.diff(source, folder / "out").to_json(),
-        ]
-        reports.append([_without(document, str(folder)) for document in documents])
-    assert reports[0] == reports[1]
-    assert reports[0][3]["left_only_count"] or reports[0][3]["changed_count"]
 
 
 def _without(document: Any, folder: str) -> Any:

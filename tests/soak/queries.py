@@ -93,7 +93,6 @@ COLUMNS: dict[str, tuple[Any, Values, list[str]]] = {
 }
 """Types, values and constants by column."""
 
-_NUMBERS = ("i", "small", "u", "dec", "A.b c", "id")
 _LOCATION = {"split": ["'train'", "'test'"], "file": ["'x'"], "position": ["10", "299"]}
 
 
@@ -134,11 +133,8 @@ class Queries:
         self.dice = dice
 
     def make(self) -> str:
-        shape = self.dice.choice(
-            (self.plain, self.plain, self.grouped, self.aliased, self.joined, self.common)
-            if self.dice.random() < 0.6
-            else (self.counted, self.nested, self.excluded, self.united, self.ranked)
-        )
+        shapes = (self.plain, self.plain, self.aliased, self.joined, self.counted, self.excluded)
+        shape = self.dice.choice(shapes)
         return shape()
 
     def constant(self, name: str) -> str:
@@ -196,16 +192,6 @@ class Queries:
         source, names = self.source()
         return f"select count(*) from {source}{self.where(names)}"
 
-    def grouped(self) -> str:
-        source, names = self.source()
-        keys = [f'"{name}"' for name in self.some(names, 2)]
-        values = [f'{self.dice.choice(["min", "max", "count"])}("{n}")' for n in self.some(names)]
-        values += [f'sum("{name}")' for name in self.some(list(_NUMBERS), 1)]
-        having = " having count(*) > 2" if self.dice.random() < 0.3 else ""
-        columns = ", ".join([*keys, *values, "count(*)"])
-        grouped = f"from {source}{self.where(names)} group by {', '.join(keys)}{having}"
-        return f"select {columns} {grouped}{self.ordered()}"
-
     def aliased(self) -> str:
         source, names = self.source()
         inner = [f'"{name}"' for name in self.some(names, 5)]
@@ -236,41 +222,10 @@ class Queries:
         joined = f'{source} x {kind} {limited} y on x."{left}" = y."{right}"'
         return f"select {', '.join(columns)} from {joined}{self.where(names, 'x.')}{self.ordered()}"
 
-    def common(self) -> str:
-        source, names = self.source()
-        inner = self.some(names, 6)
-        columns = ", ".join(f'"{name}"' for name in inner)
-        used = ", ".join(f'"{name}"' for name in self.some(inner, 2))
-        rows = f"select {columns} from {source}{self.where(names)}"
-        return f"with c as ({rows}) select {used} from c{self.where(inner)}{self.ordered()}"
-
-    def nested(self) -> str:
-        source, names = self.source()
-        key = self.dice.choice(["id", "u", "t", "f", "b", "ts"])
-        inner = f'select "{key}" from data{self.where(list(COLUMNS))}'
-        kind = self.dice.choice(
-            [f'"{key}" in ({inner})', f"exists ({inner})", f"(select count(*) from ({inner})) > id"]
-        )
-        columns = ", ".join(f'"{name}"' for name in self.some(names))
-        return f"select {columns} from {source} where {kind}{self.ordered()}"
-
     def excluded(self) -> str:
         source, names = self.source()
         left_out = ", ".join(f'"{name}"' for name in self.some(names))
         return f"select * exclude ({left_out}) from {source}{self.where(names)}{self.ordered()}"
-
-    def united(self) -> str:
-        name = self.dice.choice(list(COLUMNS))
-        word = self.dice.choice(["union", "union all", "except", "intersect"])
-        one, two = (f'select "{name}", id from data{self.where(list(COLUMNS))}' for _ in range(2))
-        return f"({one}) {word} ({two}){self.ordered()}"
-
-    def ranked(self) -> str:
-        source, names = self.source()
-        key, value = self.some(names, 1)[0], self.some(names, 1)[0]
-        over = f'over (partition by "{key}" order by id)'
-        columns = f'id, row_number() {over}, lag("{value}") {over}'
-        return f"select {columns} from {source}{self.where(names)}{self.ordered()}"
 
 
 def run_on_file(sql: str, path: Path) -> Any:

@@ -97,35 +97,11 @@ FORMS: Mapping[str, Form] = {
     "shards": Form("N", parsing.parse_counts, "8 or train=8,validation=2"),
     "shorter_sides": Form("N,…", parsing.parse_optional_numbers),
     "size": Form("SIZE", parsing.parse_pixels, "224 or 192x256"),
+    "where": Form("CONDITION"),
     "splits": Form("NAME=SHARE,…", parsing.parse_shares, "train=0.8,test=0.2"),
 }
 """How values are typed, by the name of the parameter."""
 
-_METAVARS = {
-    name: metavar
-    for metavar, names in {
-        "DATASET": "like",
-        "FILE": "annotations label_map labels plot results schema table",
-        "FIT": "fit",
-        "FOLDER": "images masks split_lists to",
-        "FORMAT": "format store",
-        "KEY": "by key",
-        "KIND": "object_masks",
-        "NAME": "colours compression encoding group_column image_column label_column "
-        "reader split_column",
-        "NUMBERS": "only",
-        "PATTERN": "image_names mask_names",
-        "PIXELS": "longer_side max_pixels shorter_side",
-        "POLICY": "boxes",
-        "REGEX": "class_pattern",
-        "SECONDS": "seconds",
-        "SPLIT": "split",
-        "STEPS": "stride window",
-        "TEMPLATE": "shard_names",
-        "CONDITION": "where",
-    }.items()
-    for name in names.split()
-}
 _MINIMUMS = {"batch_size": 1, "columns": 1, "sample_count": 10, "skip_errors": 0, "threads": 1}
 _WITHOUT_OPTION = frozenset({"progress", "on_update", "image_options", "edits"})
 
@@ -165,7 +141,7 @@ class OptionsOf:
             info = typer.Option(
                 option_in_shell(name, None),
                 help=form.help or _help(texts.get(name, ""), parameter.default, form, texts),
-                metavar=None if kind is bool else form.metavar or _METAVARS.get(name, "N"),
+                metavar=None if kind is bool else form.metavar or _metavar(name, kind),
                 rich_help_panel=self.panel_of.get(name, self.panel),
                 min=_MINIMUMS.get(name) if kind is int else None,
                 show_default=False,
@@ -212,6 +188,11 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
     return signature.replace(parameters=ordered), call
 
 
+def _metavar(name: str, kind: Any) -> str:
+    """Return what stands for a value in the help: N, or the last word of the name: SPLIT."""
+    return "N" if kind in (int, float) else name.rpartition("_")[2].upper()
+
+
 def _declared(parameter: inspect.Parameter, text: str, panel: str | None) -> inspect.Parameter:
     """Return a parameter of a command with its help: an option if it is given by keyword."""
     name, text = parameter.name, text[:1].upper() + text[1:]
@@ -220,7 +201,9 @@ def _declared(parameter: inspect.Parameter, text: str, panel: str | None) -> ins
         info = typer.Option(
             option_in_shell(name, None),
             help=text,
-            metavar=None if parameter.annotation is bool else _METAVARS.get(name, "N"),
+            metavar=None
+            if parameter.annotation is bool
+            else _metavar(name, int if "int" in str(parameter.annotation) else str),
             rich_help_panel=panel,
             show_default=False,
         )

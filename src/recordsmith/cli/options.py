@@ -65,7 +65,7 @@ def check_html(path: str | None, *, overwrite: bool) -> None:
         if overwrite:
             raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
         return
-    from recordsmith.drawing.html_page import check_html_path  # NumPy only when needed
+    from recordsmith.drawing.report_page import check_html_path  # NumPy only when needed
     from recordsmith.stores import as_location
 
     check_html_path(as_location(path), overwrite=overwrite)

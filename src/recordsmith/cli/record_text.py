@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from recordsmith.cli import console
@@ -29,44 +29,45 @@ _NAMES = {
     "Example": "a malformed Example",
 }
 
-# -- text ------------------------------------------------------------------------------------------
 
+def _contents(record: bytes) -> dict[str, Any]:
+    """Return the sections of a record: features, steps by name, or the features of Examples.
 
-def describe(record: bytes) -> list[str]:
-    """Describe a record, one short line per feature."""
-    kind = classify(record)
-    if kind == "ELWC":
-        return _describe_ranking_list(record)
-    if kind not in ("Example", "SequenceExample"):
-        return _describe_other(record)
-    example = decode_payload(record)
-    if not isinstance(example, SequenceExample):
-        return _feature_lines(example) or ["an Example without features"]
-    lines = _feature_lines(example.context)
-    for name, steps in example.feature_lists.items():
-        lines.append(f"{console.printable(name)}  {console.count(len(steps), 'step')}")
-        lines += [f"  {_kind(step)}  {_feature_text(step)}" for step in steps[:_MAX_STEPS]]
-        if len(steps) > _MAX_STEPS:
-            lines.append("  …")
-    return lines
-
-
-def _describe_ranking_list(record: bytes) -> list[str]:
-    try:
+    Raises:
+        DataError: the record is another message.
+    """
+    if classify(record) == "ELWC":
         context, examples = decode_ranking_list(record)
+        return {"context": context, "examples": examples}
+    example = decode_payload(record)
+    if isinstance(example, SequenceExample):
+        return {"context": example.context, "feature_lists": example.feature_lists}
+    return {"features": example}
+
+
+def describe(record: bytes) -> Iterator[str]:
+    """Describe a record, one short line per feature."""
+    try:
+        sections = _contents(record)
     except DataError:
-        return _describe_other(record)
-    lines = [f"a ranking list of {console.count(len(examples), 'Example')}; their context:"]
-    lines += _indented(context)
-    for number, features in enumerate(examples[:_MAX_STEPS]):
-        lines += [f"Example {number}", *_indented(features)]
-    if len(examples) > _MAX_STEPS:
-        lines.append(f"… and {console.count(len(examples) - _MAX_STEPS, 'more Example')}")
-    return lines
-
-
-def _indented(features: Features) -> list[str]:
-    return [f"  {line}" for line in _feature_lines(features) or ["no features"]]
+        yield f"{_NAMES[classify(record)]}: {bytes_text(record)}"
+        return
+    for section, features in sections.items():
+        if section == "feature_lists":
+            for name, steps in features.items():
+                yield f"{console.printable(name)}  {console.count(len(steps), 'step')}"
+                yield from (
+                    f"  {_kind(step)}  {_feature_text(step)}" for step in steps[:_MAX_STEPS]
+                )
+                yield from ("  …",) * (len(steps) > _MAX_STEPS)
+        elif section == "examples":
+            yield f"{console.count(len(features), 'Example')} of a ranking list"
+            for number, example in enumerate(features[:_MAX_STEPS]):
+                yield f"Example {number}"
+                yield from (f"  {line}" for line in _feature_lines(example))
+            yield from ("…",) * (len(features) > _MAX_STEPS)
+        else:
+            yield from _feature_lines(features)
 
 
 def _feature_lines(features: Features) -> list[str]:
@@ -75,54 +76,36 @@ def _feature_lines(features: Features) -> list[str]:
     return [
         f"{name:{widest}}  {_kind(features[key]):5}  {_feature_text(features[key])}"
         for key, name in names.items()
-    ]
+    ] or ["no features"]
 
 
 def _feature_text(value: FeatureValue) -> str:
     """Describe the values of a feature in about a line."""
     as_line = bytes_text if isinstance(value, list) else str
-    shown = list(map(as_line, value[:_MAX_VALUES]))
-    return shown[0] if len(shown) == 1 else _list_text(shown, len(value))
-
-
-def _describe_other(record: bytes) -> list[str]:
-    """Describe a record that is not an Example by its first bytes."""
-    return [f"{_NAMES[classify(record)]}: {bytes_text(record)}"]
-
-
-def _list_text(items: Sequence[str], count: int) -> str:
-    """List the first of `count` values."""
-    shown = ", ".join(items)
-    return f"[{shown}]" if count <= _MAX_VALUES else f"[{shown}, …]  {count:,} values"
-
-
-# -- JSON ------------------------------------------------------------------------------------------
+    shown = ", ".join(map(as_line, value[:_MAX_VALUES]))
+    if len(value) == 1:
+        return shown
+    return f"[{shown}]" if len(value) <= _MAX_VALUES else f"[{shown}, …]  {len(value):,} values"
 
 
 def to_document(record: bytes) -> dict[str, Any]:
     """Return the contents of a record for JSON."""
-    kind = classify(record)
-    document: dict[str, Any] = {"size_bytes": len(record), "payload": kind}
+    document: dict[str, Any] = {"size_bytes": len(record), "payload": classify(record)}
     try:
-        if kind == "ELWC":
-            context, examples = decode_ranking_list(record)
-            return document | {
-                "context": _feature_documents(context),
-                "examples": list(map(_feature_documents, examples)),
-            }
-        example = decode_payload(record)
+        sections = _contents(record)
     except DataError as error:
-        document |= {"error": str(error), "begins": begin_of(record)}
-        return document
-    if isinstance(example, SequenceExample):
-        return document | {
-            "context": _feature_documents(example.context),
-            "feature_lists": {
-                _json_text(name): [_feature_document(step) for step in steps]
-                for name, steps in sorted(example.feature_lists.items())
-            },
-        }
-    return document | {"features": _feature_documents(example)}
+        return document | {"error": str(error), "begins": begin_of(record)}
+    for section, features in sections.items():
+        if section == "feature_lists":
+            document[section] = {
+                _json_text(name): list(map(_feature_document, steps))
+                for name, steps in sorted(features.items())
+            }
+        elif section == "examples":
+            document[section] = list(map(_feature_documents, features))
+        else:
+            document[section] = _feature_documents(features)
+    return document
 
 
 def _feature_documents(features: Features) -> dict[str, Any]:
@@ -156,9 +139,6 @@ def json_value(value: Any) -> Any:
         return {"size_bytes": len(value), "image": info._asdict()}
     text = as_text(value)
     return {"size_bytes": len(value), "begins": begin_of(value)} if text is None else text
-
-
-# -- for both --------------------------------------------------------------------------------------
 
 
 def _kind(value: FeatureValue) -> str:

@@ -1,4 +1,4 @@
-"""`recordsmith reshard`, `edit` and `salvage`: rewrite or repair a dataset."""
+"""`recordsmith reshard`, `edit`, `append` and `salvage`: rewrite, extend or repair a dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordsmith.cli.options import SHARDS, WHICH, Json, Out, Paths, one_or_all
 from recordsmith.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.reshaping import ReshardReport, SalvagedShard, SalvageReport
+    from recordsmith.reshaping import AppendReport, ReshardReport, SalvagedShard, SalvageReport
 
 _PANELS = {
     WHICH: "split where sample take",
@@ -95,6 +95,43 @@ def _print_report(report: ReshardReport) -> None:
     console.print_list("notices", report.notices)
 
 
+def append(
+    paths: Paths,
+    out: str,
+    options: Annotated[dict[str, Any], OptionsOf("append")],
+    *,
+    no_lock: bool = False,
+    json: Json = False,
+) -> None:
+    """Renumbers the shards of the split and updates schema, class names and manifest. If the
+    command is interrupted, rerun it to finish. Files that were appended before are skipped. Other
+    data is packed first, with `recordsmith pack --like OUT`.
+
+    Example: `recordsmith append 'today/*.tfrecord' out --split train`
+
+    Args:
+        out: the dataset to add the records to.
+        no_lock: for file systems without locks: make sure that no other job changes OUT.
+    """
+    with console.progress_bar("appending", of_bytes=True, speed=False) as progress:
+        report = rs.append(one_or_all(paths), out, lock=not no_lock, **options, progress=progress)
+    console.print_result(report, lambda: _print_append_report(report), json=json)
+
+
+def _print_append_report(report: AppendReport) -> None:
+    """Print the summary of a job."""
+    folder = console.printable(str(report.folder))
+    what = console.count(report.appended_count, "record")
+    title = f"appended {what} to {folder}"
+    if not report.is_new:
+        done = f"nothing to do: these files were already appended to {folder}, {what}"
+        title = f"{done}; use --again to append them once more"
+    console.print_summary(title, report.splits)
+    if report.renamed_count and report.is_new:
+        print(f"  {console.count(report.renamed_count, 'shard')} renumbered")
+    console.print_list("notices", report.notices)
+
+
 def salvage(
     paths: Paths,
     out: Out,
@@ -135,39 +172,19 @@ def _print_salvage_report(report: SalvageReport) -> None:
 
 
 def _print_shard(shard: SalvagedShard) -> None:
-    name = console.printable(str(shard.path))
     if shard.file is None:
-        print(f"  {name}: skipped, {console.printable(shard.problem)}")
+        console.print_line(f"{shard.path}: skipped, {shard.problem}", "  ")
         return
     of_all = "" if shard.expected_count is None else f" of {shard.expected_count:,}"
-    print(f"  {name}: {shard.record_count:,}{of_all} records")
-    ranges = [
-        f"bytes {lost.start:,} to {lost.stop:,} ({console.size(lost.stop - lost.start)}): "
-        f"{lost.defect}"
-        for lost in shard.lost
-    ]
     where = ", in the decompressed data" if shard.compression != "none" else ""
-    console.print_list(
-        f"lost, {console.count(shard.lost_count, 'range')} with "
-        f"{console.size(shard.lost_bytes)}{where}",
-        ranges,
-        number=shard.lost_count,
-        indent="    ",
-    )
-    breaks = [
-        f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}"
-        if lost.start < lost.stop
-        else f"{lost.defect}: the end mark is missing"
-        for lost in shard.breaks
-    ]
-    console.print_list("cannot be decompressed", breaks, indent="    ")
+    console.print_line(f"{shard.path}: {shard.record_count:,}{of_all} records{where}", "  ")
+    ranges = [f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}" for lost in shard.lost]
+    title = f"lost, {console.size(shard.lost_bytes)}"
+    console.print_list(title, ranges, number=shard.lost_count, indent="    ")
+    breaks = [f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}" for lost in shard.breaks]
+    console.print_list("cannot be read or decompressed", breaks, indent="    ")
     repairs = [
         f"byte {repair.offset:,}, bit {repair.bit}, in {_FIELDS[repair.field]}"
         for repair in shard.repairs
     ]
-    console.print_list(
-        f"repaired, {console.count(shard.repair_count, 'record')} with one flipped bit",
-        repairs,
-        number=shard.repair_count,
-        indent="    ",
-    )
+    console.print_list("repaired", repairs, number=shard.repair_count, indent="    ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, closing
@@ -12,12 +13,7 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.linting.class_check import check_classes
-from recordsmith.linting.duplicate_check import (
-    SIMILAR_CHECKS,
-    DuplicateCheck,
-    ImageFingerprints,
-    check_duplicates,
-)
+from recordsmith.linting.duplicate_check import DuplicateCheck, check_duplicates
 from recordsmith.linting.lint_report import Findings, LintExample, LintReport, all_checks
 from recordsmith.linting.sample_check import (
     PIXEL_CHECKS,
@@ -51,7 +47,7 @@ def lint(
         source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`, the
             default: other policies change invalid boxes, and `lint` reports them as notes.
         deep: False to check only names, classes and orphans, without opening images.
-        ignore: check to leave out, such as similar-images. A list of them.
+        ignore: check to leave out, such as tiny-box. A list of them.
         only: check to run, instead of all. A list of them; images are not decoded if no check needs
             their pixels.
         threads: number of threads; None for one per processor.
@@ -72,8 +68,6 @@ def lint(
     """
     source = check_source(source)
     selected = _parse_checks(only, "only") or {*all_checks()}
-    if selected & SIMILAR_CHECKS:
-        selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
     work = Work(thread_count(threads), progress)
     return lint_listing(source.list_samples(), work, deep=deep, selected=selected)
@@ -127,7 +121,7 @@ def _check_samples(
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples
     work.total = len(samples)
-    prints = ImageFingerprints(len(samples))
+    contents, annotations = array("Q"), array("Q")
     counts: Counter[tuple[str | None, int]] = Counter()
     starts = range(0, len(samples), _AT_ONCE)
     with ExitStack() as stack:
@@ -147,15 +141,15 @@ def _check_samples(
                 )
             )
         )
-        for start, part in zip(starts, checked, strict=True):
+        for part in checked:
             findings.extend(part.findings)
             report.image_count += part.image_count
-            prints.put(start, part.contents, part.annotations, part.frequencies)
+            contents.extend(part.contents)
+            annotations.extend(part.annotations)
             counts.update(part.classes)
             work.advance(len(part.contents))
     if not {*DuplicateCheck}.isdisjoint(selected):
-        similar = not SIMILAR_CHECKS.isdisjoint(selected)
-        check_duplicates(prints, splits, samples, listing.reader, findings, similar=similar)
+        check_duplicates(contents, annotations, splits, samples, listing.reader, findings)
     return counts
 
 

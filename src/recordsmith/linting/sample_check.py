@@ -34,7 +34,6 @@ from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation
 from recordsmith.image.decoding.decoders import Decoded
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact, read_image_head
-from recordsmith.linting.image_hash import SIDE, Frequencies, low_frequencies
 from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.linting.sample_images import (
     RAW,
@@ -55,7 +54,6 @@ TINY_PIXELS = 2
 """Boxes with a shorter side are tiny."""
 
 _IGNORED = 255  # in masks
-_FLAT = np.zeros((SIDE, SIDE), np.float32)
 
 
 _FETCH = "Fetch or export the image again, or remove it from the dataset."
@@ -134,15 +132,13 @@ class Checked:
 
     findings: of these samples.
     image_count: number of decoded images.
-    frequencies: float32, (samples, SIDE, SIDE); 0 for samples without an image.
-    contents: uint64, (samples,): of the bytes of each image; 0 without one.
-    annotations: uint64, (samples,): of the annotations of each; 0 if they are unknown.
+    contents: a hash of the pixels of each image; 0 without one.
+    annotations: a hash of the annotations of each; 0 if they are unknown.
     classes: number of images by split and label.
     """
 
     findings: Findings = field(default_factory=Findings)
     image_count: int = 0
-    frequencies: list[Frequencies] = field(default_factory=list)
     contents: list[int] = field(default_factory=list)
     annotations: list[int] = field(default_factory=list)
     classes: Counter[tuple[str | None, int]] = field(default_factory=Counter)
@@ -195,11 +191,10 @@ class SampleCheck:
             if problems[0][0] is not ImageCheck.UNREADABLE_IMAGE or problems[0][1].place:
                 features = image_of(self._reader, sample)
         data = image_in(features)
-        content, shown = 0, _FLAT
+        content = 0
         if data is not None:
-            content, shown = self._check_image(name, row, data, features, checked)
+            content = self._check_image(name, row, data, features, checked)
         checked.contents.append(content)
-        checked.frequencies.append(shown)
         checked.annotations.append(_annotation_hash(features) if is_annotated else 0)
         labels = {*_labels(features)} if sample.label is None else {sample.label}
         checked.classes.update((sample.split, label) for label in labels)
@@ -210,9 +205,9 @@ class SampleCheck:
 
     def _check_image(
         self, name: str, row: str, data: bytes, features: Mapping[str, Any], checked: Checked
-    ) -> tuple[int, Frequencies]:
-        """Decode an image and check it; return a hash of its pixels, and what it shows."""
-        content, shown = _hash(data), _FLAT
+    ) -> int:
+        """Decode an image and check it; return a hash of its pixels."""
+        content = _hash(data)
 
         def add(check: LintCheck, found: str, severity: Severity | None = None) -> None:
             checked.findings.add(check, LintExample(name, found, row), severity=severity)
@@ -227,13 +222,12 @@ class SampleCheck:
                         on_damage=lambda detail: add(ImageCheck.DAMAGED_IMAGE, detail),
                     )
                     content = _pixel_hash(decoded.pixels)
-                    shown = low_frequencies(decoded.pixels)
                     for check, found in _surprises(decoded):
                         add(check, found)
                 checked.image_count += 1
         except DataError as error:
             add(ImageCheck.UNREADABLE_IMAGE, error.detail)
-            return content, shown
+            return content
         stated = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
         if stated[0] is not None and stated != (head.height, head.width):
             add(
@@ -250,7 +244,7 @@ class SampleCheck:
                 f"orientation {orientation}" + (", with boxes or a mask" if depends else ""),
                 None if depends else Severity.NOTE,
             )
-        return content, shown
+        return content
 
     def _check_mask(self, name: str, data: bytes, checked: Checked) -> None:
         try:

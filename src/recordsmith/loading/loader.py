@@ -431,9 +431,8 @@ class Loader:
 
     def _jobs(self, held: HeldSteps) -> Iterator[BatchJob]:
         memory = RecycledMemory(self._prefetch + 2)  # as many batches as a loop has at once
-        threads = self._thread_count // (1 + self._prefetch)
         for step, records in held:
-            yield self._maker.batch(step, memory.empty, records, threads)
+            yield self._maker.batch(step, memory.empty, records)
 
 
 class OtherProcesses(Protocol):

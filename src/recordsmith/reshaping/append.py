@@ -44,7 +44,7 @@ from recordsmith.dataset.locate import Paths, locate
 from recordsmith.errors import OptionError, option
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
-from recordsmith.reshaping.copies import ShardCopies
+from recordsmith.reshaping.copies import CopyJob
 from recordsmith.reshaping.inputs import (
     Inputs,
     find_inputs,
@@ -247,10 +247,8 @@ class _Job:
         files[:] = [shard.file for shard in plan.shards]
         note_files(folder, [*files, *renamed.values()])
         work.total += plan.size_bytes
-        copies = ShardCopies(
-            folder, job, plan.compression, records, plan.spans(), inputs.versions(), plan.pools
-        )
-        results = copies.run(plan.shards, work)
+        copy_job = CopyJob(job, plan.compression, inputs.versions(), tuple(plan.pools))
+        results = copy_job.run(plan.shards, plan.spans(), records, folder, work)
         schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more]
         _check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)

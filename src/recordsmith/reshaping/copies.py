@@ -1,4 +1,4 @@
-"""Writes the new shards of a plan, each completely or not at all.
+"""Writes the new shards of a plan, each completely or not at all, in threads or as tasks.
 
 Verified frames are written byte for byte. Shards with changed or compressed records are read back
 and verified.
@@ -6,82 +6,137 @@ and verified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from recordsmith.buffers import Int64Array
-from recordsmith.building import ShardResult, complete_shard, survey_written
-from recordsmith.dataset import ShardWriter
-from recordsmith.errors import DataError
+import numpy as np
+
+from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.building import (
+    ShardResult,
+    check_written,
+    claim,
+    complete_shard,
+    is_valid_file_name,
+    survey_written,
+)
+from recordsmith.dataset import Manifest, ShardWriter
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs import InputRecords
 from recordsmith.reshaping.plan import ReshardedShard
-from recordsmith.stores import Location
+from recordsmith.stores import Location, as_folder
+from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.wire import Compression
 from recordsmith.work import Work
 
-Spans: TypeAlias = Callable[[ReshardedShard], Iterable[range | Int64Array]]
-"""Returns the positions of the records of a shard, in order."""
+Spans: TypeAlias = Iterable[range | Int64Array]
+"""The positions of the records of a shard, in order."""
 
 
 @dataclass(frozen=True)
-class ShardCopies:
-    """Writes new shards.
+class CopyJob:
+    """What is the same for all new shards of a job; it is pickled for tasks.
 
     versions: a hash of the versions of the inputs.
     surveyed: the splits whose schemas are not known yet.
     trusting: whether to keep complete shards of an earlier run.
     """
 
-    folder: Location
     fingerprint: str
     compression: Compression
-    records: InputRecords
-    spans: Spans
     versions: str
     surveyed: Collection[str]
     edits: Edits | None = None
     trusting: bool = True
 
     def run(
-        self, shards: Sequence[ReshardedShard], work: Work, *, checks_inputs: bool = False
+        self,
+        shards: Sequence[ReshardedShard],
+        spans: Callable[[ReshardedShard], Spans],
+        records: InputRecords,
+        folder: Location,
+        work: Work,
     ) -> list[ShardResult]:
         """Write shards under temporary names; return a result per shard, in order."""
-
-        def complete(shard: ReshardedShard) -> ShardResult:
-            def write(writer: ShardWriter) -> ShardResult:
-                result = self._write(shard, writer, work)
-                if checks_inputs:
-                    self.records.check_unchanged()
-                return result
-
-            result, is_new = complete_shard(
-                self.folder,
-                shard.file,
-                self.compression,
-                write,
-                fingerprint=self.fingerprint,
-                versions=lambda: self.versions,
-                trusting=self.trusting,
-            )
-            if not is_new:
-                work.advance(result.bytes_in)
-            return result
-
-        results = work.each(complete, shards)
-        self.records.check_unchanged()
+        results = work.each(
+            lambda shard: self.write_shard(shard, spans(shard), records, folder, work), shards
+        )
+        records.check_unchanged()
         return results
 
-    def _write(self, shard: ReshardedShard, writer: ShardWriter, work: Work) -> ShardResult:
+    def run_on(
+        self,
+        engine: Engine,
+        shards: Sequence[ReshardedShard],
+        spans: Callable[[ReshardedShard], Spans],
+        records: InputRecords,
+        folder: Location,
+        work: Work,
+        earlier: Manifest | None,
+    ) -> list[ShardResult]:
+        """Write shards on an engine; return a result per shard, in order."""
+
+        def tasks() -> Iterator[Task]:
+            for number, shard in enumerate(shards):
+                inputs, size = _inputs_for_task(records, list(spans(shard)))
+                content = {"job": self, "out": str(folder.absolute()), "shard": shard, **inputs}
+                yield Task(_run_task, number, shard.file, size, content)
+
+        results = run_on(engine, tasks(), work.advance)
+        in_order = [results[number] for number in range(len(shards))]
+        check_written(folder, in_order, earlier)
+        records.check_unchanged()
+        return in_order
+
+    def write_shard(
+        self,
+        shard: ReshardedShard,
+        spans: Spans,
+        records: InputRecords,
+        folder: Location,
+        work: Work,
+        *,
+        checks_inputs: bool = False,
+    ) -> ShardResult:
+        """Write a shard, unless an earlier run has completed it."""
+
+        def write(writer: ShardWriter) -> ShardResult:
+            is_surveyed = shard.split in self.surveyed
+            result = self._write(spans, records, writer, work, is_surveyed=is_surveyed)
+            if checks_inputs:
+                records.check_unchanged()
+            return result
+
+        result, is_new = complete_shard(
+            folder,
+            shard.file,
+            self.compression,
+            write,
+            fingerprint=self.fingerprint,
+            versions=lambda: self.versions,
+            trusting=self.trusting,
+        )
+        if not is_new:
+            work.advance(result.bytes_in)
+        return result
+
+    def _write(
+        self,
+        spans: Spans,
+        records: InputRecords,
+        writer: ShardWriter,
+        work: Work,
+        *,
+        is_surveyed: bool,
+    ) -> ShardResult:
         """Write the records. The schema of the result is empty if not needed."""
         survey = SchemaSurvey()
         is_as_checked = self.edits is None and self.compression == "none"
-        is_surveyed = shard.split in self.surveyed
-        records, bytes_in = self.records, 0
-        spans = self.spans(shard)
+        bytes_in = 0
         for located in (located for span in spans for located in records.blocks(span)):
             block = located.block
             frames = block.frames()
@@ -109,3 +164,40 @@ class ShardCopies:
             written = survey_written(writer)
             schema = written if is_surveyed else schema
         return ShardResult.from_writer(writer, schema, bytes_in)
+
+
+def _inputs_for_task(
+    records: InputRecords, spans: Sequence[range | Int64Array]
+) -> tuple[dict[str, Any], int]:
+    """Return the inputs of a shard and the positions of its records in them, and their size."""
+    counts = np.zeros(len(records), np.int64)  # of the records of each input
+    for positions in spans:
+        if isinstance(positions, range):
+            counts[records.numbers_of(np.array(positions[:1]))] += len(positions)
+        else:
+            counts += np.bincount(records.numbers_of(positions), minlength=len(records))
+    used = np.flatnonzero(counts)
+    shifts = np.zeros(len(records), np.int64)
+    shifts[used] = offsets_from_lengths(np.array(records.counts)[used])[:-1] - records.starts[used]
+    moved: list[range | Int64Array] = []
+    for positions in spans:
+        if isinstance(positions, range):
+            shift = int(shifts[records.numbers_of(np.array(positions[:1]))[0]])
+            moved.append(range(positions.start + shift, positions.stop + shift))
+        else:
+            moved.append(positions + shifts[records.numbers_of(positions)])
+    record_bytes = np.array(records.sizes) / np.maximum(1, records.counts)
+    inputs = [records.to_task(number) for number in used.tolist()]
+    return {"inputs": inputs, "spans": moved}, int((record_bytes * counts).sum())
+
+
+def _run_task(content: dict[str, Any]) -> ShardResult:
+    """Write the shard of a task."""
+    job: CopyJob = content["job"]
+    shard: ReshardedShard = content["shard"]
+    if not is_valid_file_name(shard.file):
+        raise OptionError(option="file", value=shard.file, expected="a name of a shard")
+    folder = claim(as_folder(content["out"]), job.fingerprint, [shard.file])
+    work = Work(1, None)
+    records = InputRecords.from_task(content["inputs"], work)
+    return job.write_shard(shard, content["spans"], records, folder, work, checks_inputs=True)

@@ -36,7 +36,7 @@ from recordsmith.errors import (
     option,
 )
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.reshaping.copies import ShardCopies
+from recordsmith.reshaping.copies import CopyJob
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import (
     InputRecords,
@@ -55,7 +55,6 @@ from recordsmith.reshaping.plan import (
     reshard_fingerprint,
 )
 from recordsmith.reshaping.recoding import TableLike
-from recordsmith.reshaping.reshard_task import run_tasks
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
@@ -378,21 +377,19 @@ class _Job:
         self._earlier(files)
         note_files(folder, files)
         known = self._known_schemas(plan)
-        copies = ShardCopies(
-            folder,
+        job = CopyJob(
             self.fingerprint,
             plan.compression,
-            records,
-            plan.spans(),
             inputs.versions(),
-            plan.pools.keys() - known.keys(),
+            tuple(plan.pools.keys() - known.keys()),
             options.edits,
             trusting=not self.overwrite,
         )
+        arguments = (plan.shards, plan.spans(), records, folder, work)
         if self.engine is None:
-            results = copies.run(plan.shards, work)
+            results = job.run(*arguments)
         else:
-            results = run_tasks(self.engine, copies, plan.shards, work, earlier)
+            results = job.run_on(self.engine, *arguments, earlier)
         manifest = self._manifest(plan, results, known, records, notices)
         publish_dataset(
             folder,

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.image.decoding.bands import BAND_BYTES, decode_in_bands
 from recordsmith.image.decoding.decoders import ExactPixels, decode_png_rows
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
 from recordsmith.image.decoding.memory import (
@@ -91,24 +90,19 @@ class PartFile:
         channels: int = 3,
         bits: int | None = 8,
         divisor: int = 1,
-        threads: int = 1,
         max_pixels: int = MAX_PIXELS,
     ) -> Part:
         """Decode the file; see `decode_part`."""
         if self.whole is None:
             pixels = decode_pixels(
-                self.data, self.head, channels=channels, bits=bits, divisor=divisor, threads=threads
+                self.data, self.head, channels=channels, bits=bits, divisor=divisor
             )
             return Part(pixels, self.top, self.left, self.pixel_count)
         cut: ExactPixels | None = None
         if self.head.format == "png":
             cut = decode_png_rows(bytes(self.data), self.head.height)
         else:
-            options = {"channels": channels, "divisor": divisor}
-            if threads > 1:
-                cut = decode_in_bands(self.data, *self.head[1:], threads=threads, **options)
-            if cut is None:
-                cut = decode_cut(self.data, *self.head[1:], **options)
+            cut = decode_cut(self.data, *self.head[1:], channels=channels, divisor=divisor)
         if cut is not None:
             return Part(convert_pixels(cut, channels, bits), self.top, self.left, self.pixel_count)
         whole = PartFile(*self.whole)  # damaged: decoders differ in what they accept of it
@@ -209,7 +203,6 @@ def decode_part(
     channels: int = 3,
     bits: int | None = 8,
     divisor: int = 1,
-    threads: int = 1,
     max_pixels: int = MAX_PIXELS,
 ) -> Part:
     """Decode a part of an image that contains a window.
@@ -217,7 +210,7 @@ def decode_part(
     Args:
         head: its header, from `read_image_head`.
         window: in pixels of the image at full size.
-        channels, bits, divisor, threads: as of `decode_pixels`.
+        channels, bits, divisor: as of `decode_pixels`.
         max_pixels: the most pixels to decode, at full size.
 
     Returns:
@@ -230,8 +223,6 @@ def decode_part(
         max_pixels=max_pixels,
         channels=channels,
         divisor=divisor,
-        extra=file.unpacked_bytes + (BAND_BYTES if threads > 1 else 0),
+        extra=file.unpacked_bytes,
     ):
-        return file.decode(
-            channels=channels, bits=bits, divisor=divisor, threads=threads, max_pixels=max_pixels
-        )
+        return file.decode(channels=channels, bits=bits, divisor=divisor, max_pixels=max_pixels)

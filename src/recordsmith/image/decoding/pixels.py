@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.image.decoding.bands import BAND_BYTES, decode_in_bands
 from recordsmith.image.decoding.decoders import Decoded, ExactPixels, check_shape
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import check_size, convert_rows, reserve_for_decoding
@@ -74,7 +73,6 @@ def decode_pixels(
     channels: int = 3,
     bits: int | None = 8,
     divisor: int = 1,
-    threads: int = 1,
     on_damage: OnDamage | None = None,
 ) -> ExactPixels:
     """Decode an image.
@@ -84,23 +82,17 @@ def decode_pixels(
         channels: 1 for grey, 3 for RGB, 4 for RGBA.
         bits: 8 or 16; None for the stored bit depth.
         divisor: 2, 4 or 8 to decode a JPEG at 1/`divisor` of its size, with sides rounded up.
-        threads: how many threads may decode a large JPEG with tiles.
         on_damage: called with a description of damage that does not stop TensorFlow from decoding.
 
     Returns:
         uint8 or uint16, (height, width, channels), C-contiguous.
     """
     height, width = -(-head.height // divisor), -(-head.width // divisor)
-    pixels: Any = None
+    pixels: Any
     if head.format == "jpeg":
-        if threads > 1:
-            pixels = decode_in_bands(
-                data, *head[1:], threads=threads, channels=channels, divisor=divisor
-            )
-        if pixels is None:
-            pixels = decode_jpeg(
-                data, *head[1:], channels=channels, divisor=divisor, on_damage=on_damage
-            )
+        pixels = decode_jpeg(
+            data, *head[1:], channels=channels, divisor=divisor, on_damage=on_damage
+        )
     else:
         pixels = decode_exact(
             bytes(data), max_pixels=head.height * head.width, on_damage=on_damage
@@ -181,19 +173,15 @@ def decode_exact(data: bytes, *, max_pixels: int, on_damage: OnDamage | None = N
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 
 
-def decode_image(data: BytesLike, *, threads: int = 1) -> Pixels:
+def decode_image(data: BytesLike) -> Pixels:
     """Decode an image to RGB. Like TensorFlow, ignores the EXIF orientation.
-
-    Args:
-        threads: how many threads may decode a large JPEG with tiles.
 
     Returns:
         uint8, (height, width, 3), RGB, 0-255. Grey is repeated in all channels; alpha is dropped.
     """
     head = read_image_head(data, max_pixels=None)
-    extra = BAND_BYTES if threads > 1 else 0
-    with reserve_for_decoding(data, *head[:3], max_pixels=HIGHEST_MAX_PIXELS, extra=extra):
-        pixels: Any = decode_pixels(data, head, threads=threads)
+    with reserve_for_decoding(data, *head[:3], max_pixels=HIGHEST_MAX_PIXELS):
+        pixels: Any = decode_pixels(data, head)
     return pixels  # type: ignore[no-any-return]
 
 

@@ -117,10 +117,9 @@ class BatchMaker:
         step: Step,
         allocate: Allocate = empty,
         held: FetchedRecords | None = None,
-        threads: int = 1,
     ) -> BatchJob:
         """Return a job that makes one batch."""
-        return BatchJob(self, step, allocate, held, threads)
+        return BatchJob(self, step, allocate, held)
 
     def make(self, step: Step) -> BatchResult:
         """Make one batch in this thread."""
@@ -156,10 +155,8 @@ class BatchJob:
         step: Step,
         allocate: Allocate,
         held: FetchedRecords | None,
-        threads: int,
     ) -> None:
         self._maker = maker
-        self._threads = threads
         self._records = held or maker.records
         self._step = step
         self._allocate = allocate
@@ -191,8 +188,7 @@ class BatchJob:
             self._filter()
             cost.function_seconds = perf_counter() - decoded
         count = len(self._positions)
-        threads = max(1, self._threads // max(1, count))
-        self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate, threads)
+        self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate)
         if functions.map_examples is not None and count:
             self._mapped = MappedRows(functions.map_examples, self._locate)
         elif not maker.pixel_features:

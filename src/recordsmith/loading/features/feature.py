@@ -117,7 +117,6 @@ class BatchRows:
     columns: the columns of the records, by key.
     random_numbers: the random numbers of the rows.
     allocate: allocates the arrays to fill.
-    threads: how many threads may decode one large image.
     fillings: of the pixel features that began before.
     failures: the errors of rows, which need not be filled.
     """
@@ -126,7 +125,6 @@ class BatchRows:
     columns: Mapping[str, Column]
     random_numbers: RandomNumbers
     allocate: Allocate
-    threads: int = 1
     fillings: dict[str, Filling] = field(default_factory=dict)
     failures: dict[int, Exception] = field(default_factory=dict)
 

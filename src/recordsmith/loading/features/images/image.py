@@ -19,7 +19,6 @@ import numpy.typing as npt
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.example.keys import IMAGE
-from recordsmith.image.decoding.bands import BAND_BYTES
 from recordsmith.image.decoding.parts import Part, Window
 from recordsmith.image.decoding.pixels import with_bits, with_channels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
@@ -283,11 +282,8 @@ class PixelFilling(ImageFilling):
         self._normaliser = feature.normaliser()
         self._bits = {"uint8": 8, "uint16": 16, "float32": None}[feature.dtype]
         self._interpolation: Interpolation = "linear" if feature.exact else feature.interpolation
-        # memory needed after decoding: floats of all pixels, or 16 bits from 8; or for bands
+        # memory needed after decoding: floats of all pixels, or 16 bits from 8
         self._extra = (4 if feature.exact else 2 if self._bits == 16 else 0) * feature.channels
-        self._threads = rows.threads
-        if self._threads > 1:
-            self._extra = max(self._extra, BAND_BYTES)
         self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
         self.sizes: list[tuple[int, int] | None] = [None] * rows.count
         self.decoded_counts: list[int] = [0] * rows.count
@@ -339,7 +335,6 @@ class PixelFilling(ImageFilling):
                 channels=feature.channels,
                 bits=self._bits,
                 divisor=divisor,
-                threads=self._threads,
                 max_pixels=feature.max_pixels,
             )
             self.decoded_counts[row] = decoded.pixel_count

@@ -167,7 +167,6 @@ class PatchFilling(PixelFilling):
                 part = file.decode(
                     channels=feature.channels,
                     bits=self._bits,
-                    threads=self._threads,
                     max_pixels=feature.max_pixels,
                 )
                 is_whole = part.pixels.shape[:2] == size  # also if the part is damaged
