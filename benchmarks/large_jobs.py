@@ -26,13 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import recordsmith as rs
-from recordsmith.packing import Recipe, make_plan
-from recordsmith.packing.pack_task import make_tasks, portable_reader
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.sources.numbered import collect
 from recordsmith.stores import as_folder
-from recordsmith.tasks import Task
 
 SAMPLES_OF_A_SHARD = 1000
 
@@ -87,15 +84,6 @@ def list_only(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return clock.steps
 
 
-def tasks_of(source: Any, out: Path, **options: Any) -> Iterator[Task]:
-    """Plan a job, and return its tasks."""
-    recipe, listing = Recipe(**options), source.list_samples()
-    made = make_plan(listing, recipe, source.describe())
-    reader = portable_reader(listing)
-    assert reader is not None
-    return make_tasks(as_folder(out), recipe, listing, made, reader, trusting=True)
-
-
 def plan(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Plan a listing, and make its tasks, or some of them."""
     shards = max(1, arguments.samples // SAMPLES_OF_A_SHARD)
@@ -104,7 +92,8 @@ def plan(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     options = {"splits": {"train": 0.9, "test": 0.1}} if arguments.splits else {}
     clock = Clock()
     source = MadeUpImages(arguments.samples, folder)
-    tasks = tasks_of(source, folder / "out", shards=None if arguments.splits else shards, **options)
+    count = None if arguments.splits else shards
+    tasks = rs.plan(source, folder / "out", shards=count, **options).tasks()
     clock.note("plan")
     task_bytes = count = 0
     for task in itertools.islice(tasks, arguments.tasks):
@@ -146,9 +135,9 @@ def engine(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     with context.Pool(arguments.processes) as pool:
         for number in range(arguments.rounds + 1):
             begun = time.perf_counter()
-            made = tasks_of(rs.ImageFolder(images.parent), folder / f"alone-{number}", **job)
+            made = rs.plan(rs.ImageFolder(images.parent), folder / f"alone-{number}", **job)
             planning = time.perf_counter() - begun
-            alone = sum(pool.imap_unordered(_seconds_of, made)) / arguments.processes
+            alone = sum(pool.imap_unordered(_seconds_of, made.tasks())) / arguments.processes
             begun = time.perf_counter()
             rs.pack(rs.ImageFolder(images.parent), folder / f"out-{number}", engine=run_on, **job)
             rounds.append((time.perf_counter() - begun, planning, alone))
@@ -168,7 +157,7 @@ def engine(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def _seconds_of(task: Any) -> float:
     begun = time.perf_counter()
-    task.function(task.content)
+    rs.run(task)
     return time.perf_counter() - begun
 
 

@@ -336,7 +336,7 @@ def test_every_defect_and_command_is_documented() -> None:
         "pack", "detect", "inspect", "stats",
         "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "cache", "demo",
-        "query", "lint", "forecast",
+        "query", "lint", "forecast", "run", "finish",
     }  # fmt: skip
     index = page("docs/README.md")
     for name in names:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +22,10 @@ _SHARDS = 8
 def _resumed(root_name: str, done: int, options: dict[str, Any]) -> Callable[[Inputs], Task]:
     def prepare(inputs: Inputs) -> Task:
         import recordsmith as rs
-        from recordsmith.packing import Recipe, make_plan
-        from recordsmith.packing.pack_task import make_tasks, portable_reader, run_task
-        from recordsmith.stores import as_folder
 
         source = rs.ImageFiles(inputs.path(root_name))
         out = inputs.out(f"resume-{root_name}-{done}")
-        recipe = Recipe(shards=_SHARDS, **_made(rs, options))
-        listing = source.list_samples()
-        plan = make_plan(listing, recipe, source.describe())
-        reader = portable_reader(listing)
-        assert reader is not None
+        plan = rs.plan(source, out, shards=_SHARDS, **_made(rs, options))
 
         def run(folder: Path) -> None:
             rs.pack(source, folder, shards=_SHARDS, threads=1, **_made(rs, options))
@@ -43,9 +35,8 @@ def _resumed(root_name: str, done: int, options: dict[str, Any]) -> Callable[[In
         def before() -> None:
             assert task.before is not None
             task.before()
-            tasks = make_tasks(as_folder(out), recipe, listing, plan, reader, trusting=True)
-            for shard in islice(tasks, done):
-                run_task(shard.content)
+            for shard in plan.tasks(range(done)):
+                rs.run(shard)
 
         return replace(task, before=before)
 

@@ -40,7 +40,7 @@ _HOMES = {
         "Padded Patches Position Present Ragged Raw Scalar Tensor Text"
     ),
     "measuring": "bench",
-    "packing": "pack",
+    "packing": "PackPlan finish pack plan run",
     "readers": "reader_code",
     "reshaping": "Edits append edit reshard salvage",
     "sources": (

@@ -59,7 +59,11 @@ from recordsmith.loading import Scalar as Scalar
 from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
 from recordsmith.measuring import bench as bench
+from recordsmith.packing import PackPlan as PackPlan
+from recordsmith.packing import finish as finish
 from recordsmith.packing import pack as pack
+from recordsmith.packing import plan as plan
+from recordsmith.packing import run as run
 from recordsmith.readers import reader_code as reader_code
 from recordsmith.reshaping import Edits as Edits
 from recordsmith.reshaping import append as append

@@ -1,6 +1,6 @@
 """Tasks of a job, which run in any process, and what an engine is.
 
-An engine pickles tasks and their outcomes.
+An engine pickles tasks and their outcomes. Files with tasks are of `packing.PackPlan`, and JSON.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import recordsmith as rs
-from recordsmith.dataset import LABELS_NAME
 
 
 def write(path: Path, rows: list[dict[str, object]], compression: str = "none") -> Path:
@@ -77,30 +76,6 @@ def test_differences_are_printed(run, tmp_path: Path) -> None:
         "new": "feature",
         "bad\x1b[2J": "present",
     }
-
-
-def test_class_names_and_splits(run, packed: Path, tmp_path: Path) -> None:
-    (packed / LABELS_NAME).read_bytes()
-    other = tmp_path / "other"
-    other.mkdir()
-    shards = sorted(packed.glob("*.tfrecord"))
-    for shard in shards:
-        (other / shard.name).write_bytes(shard.read_bytes())
-    # the two shards of validation among those of train
-    for number, name in enumerate(sorted(other.glob("validation-*"))):
-        name.rename(other / f"train-{number + 2:05d}-of-00004.tfrecord")
-    for number, name in enumerate(sorted(other.glob("*-of-00002*"))):
-        name.rename(other / f"train-{number:05d}-of-00004.tfrecord")
-    (other / LABELS_NAME).write_text("0:cat\n1:wolf\n")
-    outcome = run("diff", packed, other)
-    assert outcome.code == 1
-    assert "3 in another split" in outcome.out
-    assert "validation -> train: 3" in outcome.out
-    assert "1: dog -> wolf" in outcome.out
-    document = run("diff", packed, other, "--json").document
-    assert document["moves"] == [{"a": "validation", "b": "train", "records": 3}]
-    assert (document["moved_count"], document["same_count"]) == (3, 9)
-    assert document["class_names"]["b"] == ["cat", "wolf"]
 
 
 def test_invalid_commands_and_damaged_data(run, packed: Path, tmp_path: Path) -> None:

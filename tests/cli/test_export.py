@@ -19,18 +19,6 @@ def test_summary(run, packed: Path, images: Path, tmp_path: Path) -> None:
         assert again.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["coco", "voc", "yolo"])
-def test_annotations_without_boxes_are_reported(
-    run, packed: Path, tmp_path: Path, kind: str
-) -> None:
-    outcome = run("export", packed, tmp_path / "new", "--format", kind)
-    assert outcome.code == 0
-    assert "no record has boxes" in outcome.out
-    assert len(run("export", packed, tmp_path / "a", "--json").document["problems"]) == 0
-    report = run("export", packed, tmp_path / "b", "--format", kind, "--json").document
-    assert report["problem_count"] == 1
-
-
 def test_changes_and_problems_are_printed(run, tmp_path: Path, images: Path) -> None:
     data = (images / "cat" / "0.jpg").read_bytes()
     path = tmp_path / "odd.tfrecord"
@@ -63,18 +51,3 @@ def test_invalid_options(run, packed: Path, tmp_path: Path, options: list[str], 
     assert outcome.code == 2
     assert text in outcome.err
     assert not (tmp_path / "new").exists()
-
-
-def test_messages_contain_the_folder_as_typed(
-    run, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run("export", packed, "new").out.startswith("exported 9 records")
-    (tmp_path / "link").symlink_to("new")
-    for out in ("new", "link"):
-        err = run("export", packed, out).err
-        assert err.startswith(f"error: {out} ")
-        assert "not empty" in err
-    (tmp_path / "file").touch()
-    assert run("export", packed, "file").err.startswith("error: file ")
-    assert "file/new: " in run("export", packed, "file/new").err

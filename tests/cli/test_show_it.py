@@ -103,16 +103,3 @@ def test_skipped_records_of_an_export(run, shown: Shown, folder: Path, packed: P
     outcome = run("export", path, folder / "out2", "--at", "3-5")
     assert outcome.code == 1
     assert shown(outcome.err) == {path: [4]}
-
-
-def test_skipped_records_of_a_measurement(run, shown: Shown, folder: Path, packed: Path) -> None:
-    examples = [dict(example) for example in rs.open(packed)]
-    examples[3]["image/encoded"] = [examples[3]["image/encoded"][0][:60]]
-    path = write(folder / "a.tfrecord", examples)
-    options = ("--size", "8", "--seconds", "0.2", "--threads", "0", "--batch-size", "2")
-    outcome = run("bench", path, *options, "--skip-errors", "1")
-    assert outcome.code == 0, outcome.err
-    assert shown(outcome.out) == {path: [3]}
-    outcome = run("bench", path, *options)
-    assert outcome.code == 1
-    assert shown(outcome.err) == {path: [3]}

@@ -26,15 +26,6 @@ def test_stats_document(run, packed: Path) -> None:
     assert document["records"] == 6
 
 
-def test_stats_page(run, packed: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    assert run("stats", packed, "--html", page, "--threads", "1").code == 0
-    assert "image/encoded" in page.read_text("utf-8")
-    outcome = run("stats", packed, "--html", page)
-    assert (outcome.code, str(page) in outcome.err) == (2, True)
-    assert run("stats", packed, "--html", page, "--overwrite").code == 0
-
-
 def test_stats_of_odd_records(run, tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         writer.write_example(
@@ -49,13 +40,3 @@ def test_stats_of_odd_records(run, tmp_path: Path) -> None:
     assert "a\\x1b[2J" in outcome.out
     assert "1 NaN" in outcome.out or "not-finite: f" in outcome.out
     assert "2 steps of 1 to 2" in outcome.out
-
-
-def test_stats_of_damaged_files(run, packed: Path) -> None:
-    path = min(packed.glob("*.tfrecord"))
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    outcome = run("stats", packed)
-    assert outcome.code == 1
-    assert "payload-crc-mismatch" in outcome.err

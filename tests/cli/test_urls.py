@@ -46,6 +46,12 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("salvage", "DATA", "OUT/new"),
         ("verify", "OUT/new", "--engine", "processes:2"),
     ),
+    "plan": (
+        ("pack", "IMAGES", "OUT/planned", "--shards", "2", "--write-plan", "OUT/plan.jsonl"),
+        ("run", "OUT/plan.jsonl", "--only", "1"),
+        ("run", "OUT/plan.jsonl", "--results", "OUT/results.jsonl"),
+        ("finish", "OUT/plan.jsonl", "OUT/results.jsonl"),
+    ),
     "engines that write": (
         ("pack", "IMAGES", "OUT/packed", "--shards", "2", "--engine", "processes:2"),
         ("reshard", "OUT/packed", "OUT/new", "--shuffle", "--engine", "processes:2"),
@@ -58,7 +64,7 @@ DIFFERENT = {"bench", "cache", "demo"}
 """Commands that measure, or take no path of data."""
 
 
-_WITH_NAMES = r"\.html$|dataset\.json$|sheet\.png$|\.recordsmith/"
+_WITH_NAMES = r"\.html$|plan\.jsonl$|dataset\.json$|sheet\.png$|\.recordsmith/"
 """Files that name the places or versions of what was read."""
 
 

@@ -56,17 +56,6 @@ def test_errors_about_damage_suggest_commands(
         assert f"`recordsmith salvage {path} OUT`" in outcome.err
 
 
-def test_verify_suggests_salvage(run, shard: Path) -> None:
-    _cut(shard)
-    outcome = run("verify", shard.parent)
-    sizes = outcome.out.partition("shard-size-mismatch (1): The size")[2]
-    assert "recordsmith salvage" in sizes.partition("\n\n")[0]
-
-
-def test_invalid_commands_do_not_suggest_salvage(run, tmp_path: Path) -> None:
-    assert "salvage" not in run("head", tmp_path / "none").err
-
-
 @pytest.mark.parametrize(
     ("name", "value", "typed"),
     [

@@ -226,13 +226,6 @@ def test_only_records_that_exist_must_fit_on_a_page(tmp_path: Path, images: Modu
             check_fits(most + 1, columns)
 
 
-def test_real_boxes(tmp_path: Path, zoo: Path) -> None:
-    (record,) = zoo.glob("datitran*/test.record")
-    report = rs.sheet(record, tmp_path / "s.png", count=10)
-    assert report.problems == []
-    assert count_colour(tmp_path / "s.png", 1) > 10_000
-
-
 def test_huge_image_is_not_decoded(
     tmp_path: Path, images: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +85,6 @@ def test_95_of_100_seeds_are_within_their_intervals(
     assert {name: hit for name, hit in hits.items() if hit < 95} == {}
 
 
-def test_the_seed_makes_the_forecast(photos: Path) -> None:
-    def sizes(seed: int) -> list[float]:
-        report = rs.forecast(rs.ImageFolder(photos), sample_count=20, seed=seed, threads=3, **QUICK)
-        return [variant.size_bytes.value for variant in report.variants]
-
-    assert sizes(1) == sizes(1) != sizes(2)
-
-
 def test_sizes_are_those_of_the_tutorial(shared_data: Path) -> None:
     source = rs.ImageFiles(
         shared_data / "sources" / "Prasad9+TFRecord_Images" / "Images", class_pattern="^[a-z]+"
@@ -128,18 +119,6 @@ def test_fidelity_is_that_of_the_packed_images(photos: Path, tmp_path: Path) -> 
     assert report.variant("jpeg-80-all").lossy_count == COUNT
     lossless = ("original", "raw", "png", "tiles")
     assert [report.variant(name).lossy_count for name in lossless] == [0] * 4
-
-
-def test_a_higher_quality_is_larger_and_closer(photos: Path) -> None:
-    qualities = (95, 80, 60)
-    report = rs.forecast(
-        rs.ImageFolder(photos), sample_count=50, **QUICK | {"qualities": qualities}
-    )
-    found = [report.variant(f"jpeg-{quality}") for quality in qualities]
-    for better, worse in pairwise(found):
-        assert better.size_bytes.value > worse.size_bytes.value
-        assert (better.psnr or 0) > (worse.psnr or 0)
-        assert (better.ssim or 0) > (worse.ssim or 0)
 
 
 # -- variants --------------------------------------------------------------------------------------
@@ -253,23 +232,6 @@ def test_without_images_only_the_size_is_forecast(tmp_path: Path) -> None:
     written = rs.pack(rs.Rows(rows), tmp_path / "out").bytes_out
     assert report.original.size_bytes.value == pytest.approx(written, rel=0.01)
     assert report.original.size_bytes.low <= written <= report.original.size_bytes.high
-
-
-def test_raw_pixels_have_only_a_size(photos: Path, tmp_path: Path) -> None:
-    rs.pack(rs.ImageFolder(photos), tmp_path / "out", image_options=ImageOptions("raw"))
-    report = rs.forecast(rs.Shards(tmp_path / "out"), sample_count=COUNT, **QUICK)
-    assert (names(report), report.image_count, report.unreadable_count) == (["original"], 0, 0)
-    (path,) = (tmp_path / "out").glob("*.tfrecord")
-    assert report.original.size_bytes.value == path.stat().st_size
-
-
-def test_records_of_other_types_are_forecast(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        for number in range(30):
-            writer.write(b"\x0a\x05daisy\x10" + bytes([number]))
-    report = rs.forecast(rs.Shards(tmp_path / "a.tfrecord"))
-    assert names(report) == ["original"]
-    assert report.original.size_bytes.value == (tmp_path / "a.tfrecord").stat().st_size
 
 
 # -- arguments -------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, features
 
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import SchemaSurvey, encode_example
 from recordsmith.image import (
     IMAGE_SUFFIXES,
-    ImageOptions,
     channel_count,
     decode_image,
     exif_orientation,
@@ -27,10 +24,8 @@ from recordsmith.image import (
     is_image,
     named_format,
     probe_image,
-    probe_mask,
     read_image_header,
     starts_like_image,
-    store_image,
     usual_name,
 )
 from recordsmith.image.decoding.pixels import read_image_head
@@ -40,7 +35,6 @@ from recordsmith.wire.other_formats import detect_other_format
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = ("png", "gif", "bmp", "webp", "tiff", "ppm", "jpeg2000", "pcx", "tga")
-AVIF_START = b"\0\0\0\x20ftypavif" + bytes(20)
 HAS_AVIF = features.check("avif")
 
 
@@ -157,23 +151,3 @@ def test_any_bytes_have_a_header_or_none(data: bytes, name: str) -> None:
         header = known.read_header(given_)
         assert known.name == name or not name or name not in starts
         assert header is None or header.height * header.width >= 0
-
-
-@pytest.fixture
-def no_avif(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pillow_avif", None)
-    monkeypatch.delitem(features.modules, "avif", raising=False)
-
-
-@pytest.mark.usefixtures("no_avif")
-@pytest.mark.parametrize(
-    "job",
-    [probe_image, decode_image, probe_mask, lambda data: store_image(data, ImageOptions("png"))],
-)
-def test_the_error_names_the_missing_plugin(job: Callable[[bytes], Any]) -> None:
-    with pytest.raises(CorruptDataError) as caught:
-        job(AVIF_START)
-    assert caught.value.defect is Defect.UNREADABLE_IMAGE
-    assert "pillow-avif-plugin" in caught.value.remedy
-    assert not is_image(io.BytesIO(AVIF_START))
-    assert read_image_header(AVIF_START) is None

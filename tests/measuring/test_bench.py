@@ -75,24 +75,6 @@ def test_a_batch_is_measured_however_short_the_time(large: Path) -> None:
     assert report.is_complete
 
 
-def test_columns(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        for number in range(40):
-            kind = {"either": 1} if number % 2 else {"either": "word"}
-            writer.write_example({"id": number, "list": list(range(number % 3)), **kind})
-    report = rs.bench(tmp_path / "x.tfrecord", batch_size=8, seconds=0.1)
-    assert (report.image_key, report.image, report.measured.decoded_share) == (None, "", None)
-    assert "records/s" in report.content().summary
-
-
-def test_batches_larger_than_the_dataset(tmp_path: Path, images: Any) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        writer.write_example({"image/encoded": images.jpeg()})
-    report = rs.bench(tmp_path / "x.tfrecord", batch_size=1000, size=8, seconds=0.1)
-    assert report.measured.record_count == report.measured.batch_count >= 1
-    assert "each batch was an epoch of 1" in " ".join(report.advice)
-
-
 def test_damaged_records(tmp_path: Path, images: Any) -> None:
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         for number in range(6):

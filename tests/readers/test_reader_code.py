@@ -167,14 +167,6 @@ def test_images_are_decoded(images: Any, tmp_path: Path) -> None:
     assert code.count("decoders") == 1
 
 
-def test_common_image_size_is_used(images: Any, tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        for _ in range(3):
-            writer.write_example({"digit": images.encode(Image.new("RGB", (28, 20)), "PNG")})
-    code = rs.reader_code(tmp_path / "x.tfrecord", "torch")
-    assert 'rs.Image("digit", size=(20, 28)),  # png, 28x20\n' in code
-
-
 def test_unsupported_images_stay_bytes(images: Any, tmp_path: Path) -> None:
     tiff = images.encode(Image.new("RGB", (8, 6)), "TIFF")
     gif = images.encode(Image.new("RGB", (8, 6)), "GIF")
@@ -206,14 +198,6 @@ def test_class_names_are_in_a_comment(packed_flowers: Path) -> None:
         code = rs.reader_code(packed_flowers, reader)
         (note,) = [note for note in comments(code) if "daisy" in note]
         assert "0 daisy, 1 rose, 2 tulip" in note
-
-
-def test_many_class_names_are_shortened(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        writer.write_example({"label": 1})
-    (tmp_path / "labels.txt").write_text("".join(f"{n}:class {n}\n" for n in range(50)))
-    (note,) = [note for note in comments(rs.reader_code(tmp_path, "tf")) if "class" in note]
-    assert note.endswith("9 class 9, … 50 classes")
 
 
 @pytest.fixture
@@ -351,16 +335,6 @@ def test_keys_that_are_not_utf8(tmp_path: Path) -> None:
         assert (odd in constants(code)) == (reader in ("torch", "grain"))
         if reader in ("tf", "dali"):
             assert "left out" in code
-
-
-def test_features_of_mixed_kind_are_left_out(tmp_path: Path, reference: Any) -> None:
-    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
-        writer.write_example({"a": 1, "b": 1})
-        writer.write_example({"a": 1, "b": 1.5})
-    for reader in READERS:
-        code = rs.reader_code(tmp_path / "x.tfrecord", reader)
-        assert "# 'b' is left out: its kind varies\n" in code
-        assert "b" not in constants(code)
 
 
 def test_sequence_examples(tmp_path: Path) -> None:

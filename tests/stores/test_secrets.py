@@ -15,8 +15,6 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.errors import RecordsmithError
-from recordsmith.packing import Recipe, make_plan
-from recordsmith.packing.pack_task import make_tasks, portable_reader
 from recordsmith.stores.location import remote
 from recordsmith.stores.remote import ObjectStore
 
@@ -140,18 +138,15 @@ def test_pickles(s3: S3, tmp_path: Path) -> None:
     dataset = rs.open(out)
     source = rs.ImageFiles(tmp_path)
     (tmp_path / "a.png").write_bytes(b"not read")
-    listing, recipe = source.list_samples(), Recipe()
-    plan = make_plan(listing, recipe, source.describe())
-    place = remote("s3://bucket/x", store_options=s3.options())
-    reader = portable_reader(listing)
-    assert reader is not None
+    plan = rs.plan(source, remote("s3://bucket/x", store_options=s3.options()))
+    plan.save(tmp_path / "plan.jsonl")
     loader = rs.Loader(dataset, ["id"], batch_size=1)
     assert [batch["id"].tolist() for batch in loader] == [[1]]
     secret = SECRETS["secret_access_key"].encode()
     for value in (out, out.store, dataset, loader):
         assert secret in pickle.dumps(value)
         assert_none(repr(value) + str(value) + repr(pickle.loads(pickle.dumps(value))))
-    for task in make_tasks(place, recipe, listing, plan, reader, trusting=True):
+    for task in plan.tasks():
         assert_none(pickle.dumps(task) + repr(task).encode())
     assert any(path.is_file() for path in cache.rglob("*"))
     for path in cache.rglob("*"):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.wire import combine_crc32c, crc32c, kernel
+from recordsmith.wire import crc32c, kernel
 
 # RFC 3720, appendix B.4; the last is the check value that every catalogue of CRCs lists
 ISCSI_READ_PDU = bytes.fromhex(
@@ -86,12 +86,6 @@ def test_masked_as_frames_store_it(reference: Any) -> None:
     for data in (b"", bytes(8), b"payload", b"\xff" * 100):
         stored = kernel.masked_crc32c(data).to_bytes(4, "little")
         assert stored == reference.masked_crc32c(data)
-
-
-@given(st.binary(max_size=300), st.binary(max_size=300))
-def test_joined_checksums_are_those_of_joined_bytes(first: bytes, second: bytes) -> None:
-    joined = combine_crc32c(crc32c(first), crc32c(second), len(second))
-    assert joined == crc32c(first + second)
 
 
 @pytest.mark.parametrize("checksum", IMPLEMENTATIONS)

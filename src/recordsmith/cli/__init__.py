@@ -30,6 +30,8 @@ _PANELS = {
         "lint": "Check images, annotations and classes before packing them.",
         "forecast": "Forecast how large a dataset becomes.",
         "pack": "Pack images, masks, boxes or tables into TFRecord shards and verify them.",
+        "run": "Write shards of a plan, on any machine that sees the source and the dataset.",
+        "finish": "Complete the dataset of a plan whose tasks have run.",
         "append": "Add records to a dataset as new shards.",
         "demo": "Draw images of flowers and go through all steps with them.",
     },
@@ -70,7 +72,7 @@ _MODULES = {
         "pack": "detect run finish",
         "records": "export head sheet",
         "reports": "bench diff forecast inspect lint schema stats verify",
-        "reshard": "edit salvage upgrade",
+        "reshard": "append edit salvage",
     }.items()
     for command in commands.split()
 }

@@ -28,7 +28,7 @@ from recordsmith.errors import (
 
 _SUMMARIZED = frozenset(
     (
-        *("pack", "append", "demo", "sheet", "salvage", "reshard", "edit"),
+        *("pack", "run", "finish", "append", "demo", "sheet", "salvage", "reshard", "edit"),
         *("upgrade", "export", "index"),
     )
 )

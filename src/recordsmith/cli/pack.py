@@ -1,20 +1,25 @@
-"""`recordsmith pack` and `detect`."""
+"""`recordsmith pack` and the commands around it: detect, run and finish."""
 
 from __future__ import annotations
 
+import json as json_module
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import Json, Out, Source, SourceOptions
+from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import option_in_shell
-from recordsmith.errors import MAX_PROBLEMS, with_options
+from recordsmith.errors import MAX_PROBLEMS, OptionError, option, with_options
 from recordsmith.words import note_text
 
 if TYPE_CHECKING:
+    from recordsmith.building import ShardResult
     from recordsmith.linting import LintReport
     from recordsmith.packing import PackReport
     from recordsmith.sources import Detection
@@ -28,7 +33,19 @@ _PANELS = {
     ),
     "Records": "keys compression like",
     _IMAGES: "check_images",
+    "Many machines": "write_plan",
 }
+_NOT_PLANNED = frozenset({"like", "skip_errors", "overwrite", "engine", "threads"})
+"""Options of `pack` that do not change the shards."""
+
+_PlanPath: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        help="A plan, as `recordsmith pack --write-plan` writes it.",
+        metavar="PLAN",
+        show_default=False,
+    ),
+]
 
 
 def pack(
@@ -39,6 +56,7 @@ def pack(
     image_options: Annotated[dict[str, Any], OptionsOf("ImageOptions", _IMAGES)],
     *,
     in_order: bool = False,
+    write_plan: str | None = None,
     json: Json = False,
 ) -> None:
     """Detects the type of SOURCE and prints it. Images are stored unchanged by default. Each shard
@@ -49,6 +67,7 @@ def pack(
 
     Args:
         in_order: keep the order of the source.
+        write_plan: write a plan of the shards to a file, and pack nothing.
     """
     from recordsmith.linting import lint_listing
     from recordsmith.sources import ListedSource
@@ -56,13 +75,17 @@ def pack(
     from recordsmith.stores.checks import check_writable
     from recordsmith.work import Work
 
-    check_writable(as_folder(out).store, out)
+    if write_plan is None:
+        check_writable(as_folder(out).store, out)
     detected = rs.detect(source, **source_options)
     if image_options:
         options["image_options"] = rs.ImageOptions(**image_options)
     if in_order:
         options["shuffle"] = False
     listed = print_detected(detected, json=json)
+    if write_plan is not None:
+        _write_plan(listed, out, options, write_plan, json=json)
+        return
     with console.progress_bar("packing") as progress:
         listing = listed.list_samples()
         _print_findings(lint_listing(listing, Work(1, None), deep=False))
@@ -90,6 +113,118 @@ def _print_findings(report: LintReport) -> None:
             first = finding.examples[0].describe()
             more = f" (and {finding.count - 1:,} more)" if finding.count > 1 else ""
             console.print_aside(f"{finding.severity}: {finding.check}: {first}{more}")
+
+
+def _write_plan(source: Any, out: str, options: dict[str, Any], path: str, *, json: bool) -> None:
+    if "like" in options:
+        raise OptionError(
+            f"{option('like')} excludes {option('write_plan')}",
+            option="like",
+            value=options["like"],
+            remedy="Pass the options of that dataset to the plan.",
+        )
+    planned = {name: value for name, value in options.items() if name not in _NOT_PLANNED}
+    plan = rs.plan(source, out, **planned)
+    plan.save(path)
+    if json:
+        console.print_json({"plan": path, "shards": len(plan.shards)})
+        return
+    shown = shlex.quote(console.printable(path))
+    title = f"{console.count(len(plan.shards), 'shard')} planned in {shown}"
+    console.print_line(title, title=title)
+    print(
+        "  write some of them, on any machine:  "
+        f"recordsmith run {shown} --only 0-{len(plan.shards) - 1}"
+    )
+    print(f"  then complete the dataset:           recordsmith finish {shown}")
+
+
+def run(
+    plan: _PlanPath,
+    *,
+    only: str | None = None,
+    results: str | None = None,
+    json: Json = False,
+) -> None:
+    """Each task writes one shard and verifies it. Shards that are complete already are kept, unless
+    samples could not be read. When all tasks have run, `recordsmith finish PLAN` completes the
+    dataset.
+
+    Example: `recordsmith run plan.jsonl --only 0-9`
+
+    Args:
+        only: only these tasks, such as 3 or 0-9. [default: all]
+        results: write the results to this file, for `recordsmith finish`. [default: it finds them
+            in the folder of the dataset]
+    """
+    from recordsmith.stores import write_atomically
+
+    loaded = rs.PackPlan.load(plan)
+    numbers = range(len(loaded.shards)) if only is None else parse_numbers(only, "only")
+    written: list[ShardResult] = []
+    with console.progress_bar("packing") as progress:
+        total = sum(loaded.shards[number].sample_count for number in numbers)
+        done = 0
+        for task in loaded.tasks(numbers):
+            written.append(rs.run(task))
+            done += task.size
+            progress(done, total)
+    if results is not None:
+        lines = (json_module.dumps(result.to_json()).encode() + b"\n" for result in written)
+        write_atomically(results, b"".join(lines))
+    planned = {shard.file: shard.sample_count for shard in loaded.shards}
+    _print_shards(written, planned, json=json)
+
+
+def _print_shards(results: list[ShardResult], planned: dict[str, int], *, json: bool) -> None:
+    """Print results of tasks; `planned` is the number of samples of each shard."""
+    skipped = {result.file: planned[result.file] - result.record_count for result in results}
+    if json:
+        shards = [
+            {
+                "file": result.file,
+                "records": result.record_count,
+                "size_bytes": result.size_bytes,
+                "is_new": not result.was_reused,
+                "skipped": list(result.skipped.values()),
+                "skipped_count": skipped[result.file],
+            }
+            for result in results
+        ]
+        console.print_json({"shards": shards})
+        return
+    for result in results:
+        print(
+            f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
+            f"{console.size(result.size_bytes)}"
+            + (", already complete" if result.was_reused else "")
+        )
+        _print_skipped(list(result.skipped.values()), skipped[result.file])
+
+
+def finish(
+    plan: _PlanPath,
+    options: Annotated[dict[str, Any], OptionsOf("finish")],
+    results: list[str] | None = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Writes names, labels and the manifest. Reads no shard. Fails if the result of a task is
+    missing.
+
+    Example: `recordsmith finish plan.jsonl`
+
+    Args:
+        results: what `recordsmith run --results` wrote. [default: found in the folder of the
+            dataset]
+    """
+    from recordsmith.packing.pack_plan import read_results
+
+    loaded = rs.PackPlan.load(plan)
+    report = rs.finish(
+        loaded, read_results(results) if results else loaded.noted_results(), **options
+    )
+    console.print_result(report, lambda: print_pack_report(report, "sample"), json=json)
 
 
 def detect(source: Source, source_options: SourceOptions, json: Json = False) -> None:

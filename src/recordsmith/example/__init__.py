@@ -25,7 +25,7 @@ from recordsmith.example.columns import (
     valid_rows,
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
-from recordsmith.example.ranking_list import RankingList, decode_ranking_list, inner_spans
+from recordsmith.example.ranking_list import RankingList, decode_ranking_list
 from recordsmith.example.rewriting import KeyAction, Rewriter
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.spans import InnerSpans, context_as_example, delimited, field_spans
@@ -65,6 +65,5 @@ __all__ = [
     "encode_sequence_example",
     "field_spans",
     "hash_spans",
-    "inner_spans",
     "valid_rows",
 ]

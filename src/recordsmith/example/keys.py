@@ -48,12 +48,6 @@ def is_class_key(key: str) -> bool:
     return key.rpartition("/")[2] in ("label", "labels")
 
 
-def label_text_key(key: str) -> str | None:
-    """Return the key of the class names for a key of class indices: `a/text` for `a/label`."""
-    folder, _, last = key.rpartition("/")
-    return f"{folder}/text" if folder and last in ("label", "labels") else None
-
-
 def is_mask_key(key: str) -> bool:
     """Return whether an image is a mask, by the name of its key."""
     return any(word in key.lower() for word in _MASK_WORDS)

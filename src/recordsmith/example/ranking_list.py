@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.buffers import BytesLike, as_view
 from recordsmith.example.codec import Features, decode_example
-from recordsmith.example.spans import InnerSpans, field_spans
+from recordsmith.example.spans import field_spans
 
 _EXAMPLES = 1
 _CONTEXT = 2
@@ -33,17 +33,7 @@ def decode_ranking_list(payload: BytesLike) -> RankingList:
             data[start : start + length]
             for start, length in zip(found.starts.tolist(), found.lengths.tolist(), strict=True)
         ]
-        for found in inner_spans(data, *spans)
+        for found in (field_spans(data, *spans, field) for field in (_CONTEXT, _EXAMPLES))
     )
     # protobuf also merges the pieces of a repeated message
     return RankingList(decode_example(b"".join(context)), list(map(decode_example, examples)))
-
-
-def inner_spans(
-    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-) -> tuple[InnerSpans, InnerSpans]:
-    """Find (contexts, examples) of the lists at buffer[starts[i]:starts[i] + lengths[i]]."""
-    return (
-        field_spans(buffer, starts, lengths, _CONTEXT),
-        field_spans(buffer, starts, lengths, _EXAMPLES),
-    )

@@ -461,12 +461,6 @@ class SchemaSurvey:
                 all(survey.settle() for survey in self._surveys.values()),
             )
 
-    def bytes_keys(self) -> list[bytes]:
-        """The encoded keys of the features that are bytes in some payload, of any type."""
-        with self._lock:
-            counts = [_counts(survey) for survey in self._surveys.values()]
-        return [key for section in counts for key in section if "bytes" in _kinds(section[key])]
-
 
 _Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
 """Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes) by key."""

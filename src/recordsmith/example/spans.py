@@ -12,7 +12,6 @@ from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.example.kernel.payloads import submessages
 from recordsmith.example.payload import decode_key
 
-_LONGER_FROM = 1 << np.arange(7, 63, 7)  # lengths from which their varint takes another byte
 _LEAST_BYTES = 4  # of an entry with a name; entries without a name share one key
 
 
@@ -47,11 +46,6 @@ def payload_views(
     view = as_view(buffer)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         yield view[start : start + length]
-
-
-def field_sizes(lengths: Int64Array) -> Int64Array:
-    """Return the size of fields with contents of these lengths, with a tag of one byte."""
-    return lengths + 2 + np.searchsorted(_LONGER_FROM, lengths, side="right")
 
 
 def map_entries(

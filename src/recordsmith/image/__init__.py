@@ -1,7 +1,7 @@
 """Read image headers, and decode, resize, encode and draw images. Independent of datasets."""
 
 from recordsmith.image.decoding.pixels import Pixels, decode_image, resize_image
-from recordsmith.image.formats.jpeg import is_progressive, jpeg_variant
+from recordsmith.image.formats.jpeg import is_progressive
 from recordsmith.image.formats.orientation import UPRIGHT, read_jpeg_info
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import check_chunks, palette_colours
@@ -70,7 +70,6 @@ __all__ = [
     "inverse_orientation",
     "is_image",
     "is_progressive",
-    "jpeg_variant",
     "named_format",
     "orient_box",
     "palette_colours",

@@ -6,12 +6,14 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
     ShardCounts,
+    ShardResult,
     check_folder,
     check_written,
     clean_up,
@@ -24,17 +26,21 @@ from recordsmith.building import (
     writing,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE
-from recordsmith.errors import OptionError, with_options
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
+from recordsmith.dataset.labels import class_names_in_json
+from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.errors import OptionError, RecordsmithError, option, with_options
 from recordsmith.image import ImageOptions
 from recordsmith.packing.like import apply_like
-from recordsmith.packing.pack_report import PackReport, collect, divided_notice, report_existing
-from recordsmith.packing.pack_task import make_tasks, portable_reader
+from recordsmith.packing.pack_plan import PackJob, PackPlan, parse_result
+from recordsmith.packing.pack_report import PackReport, collect, report_existing
+from recordsmith.packing.pack_task import PackTask, make_tasks, portable_reader, run_task
 from recordsmith.packing.planning import make_plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Source, check_source
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.tasks import Engine, run_on
+from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, Work, thread_count
 
 
@@ -131,76 +137,202 @@ def pack(
     if like is not None:
         recipe, source = apply_like(recipe, check_source(source), like)
     source, folder = _check_arguments(source, out, threads)
+    listing = source.list_samples()
+    described = source.describe()
+    plan = make_plan(listing, recipe, described)
+    job = PackJob.of(folder, recipe, described, listing, plan)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    reader = None if engine is None else portable_reader(listing)
+
+    def write(folder: Location) -> list[ShardResult]:
+        if engine is None or reader is None:
+            return ShardJobs(listing, plan, folder, recipe, work).run(trusting=not overwrite)
+        work.total = job.sample_count
+        tasks = make_tasks(folder, recipe, listing, plan, reader, trusting=not overwrite)
+        done = run_on(
+            engine,
+            (Task(run_task, task.number, task.name, task.size, task) for task in tasks),
+            work.advance,
+        )
+        return job.ordered(done.values())
+
+    return _complete(
+        job, folder, write, skip_errors=skip_errors, overwrite=overwrite, is_local=reader is None
+    )
+
+
+def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
+    """Plan a packing job: as data, whose tasks any machines may run.
+
+    Args:
+        source: a path or the samples, as for `pack`, which other processes can read: neither rows
+            of tables nor samples in memory.
+        out: the folder of the dataset, which all machines write to.
+        options: those options of `pack` that determine the bytes of the shards.
+
+    Raises:
+        OptionError: options conflict with each other or with the data, or other processes cannot
+            read the source.
+        SourceError: the source is empty.
+
+    Example:
+        plan = rs.plan(rs.ImageFolder("flowers"), "out", shards=8)
+        report = rs.finish(plan, map(rs.run, plan.tasks()))
+    """
+    source, folder = _check_arguments(source, out, None)
+    unknown = sorted(set(options) - set(vars(Recipe())))
+    if unknown:
+        raise OptionError(
+            f"{', '.join(map(option, unknown))} does not affect the shards, so a plan has no such "
+            "option",
+            option=unknown[0],
+        )
+    recipe = Recipe(**options)
+    listing = source.list_samples()
+    reader = portable_reader(listing)
+    if reader is None:
+        raise OptionError(
+            "rows of tables and samples in memory are packed by one process, without a plan",
+            option="source",
+            remedy="Use `pack`.",
+        )
+    described = source.describe()
+    made = make_plan(listing, recipe, described)
+    return PackPlan(
+        folder,
+        PackJob.of(folder, recipe, described, listing, made),
+        partial(make_tasks, folder, recipe, listing, made, reader),
+    )
+
+
+def run(task: PackTask | Mapping[str, Any]) -> ShardResult:
+    """Run a task of a plan: write its shard and index, unless that has been done before.
+
+    Args:
+        task: from `PackPlan.tasks`, or its JSON.
+
+    Returns:
+        The result, for `finish`.
+
+    Raises:
+        OptionError: the task is invalid or of another version of recordsmith, or another job writes
+            there.
+        FileAccessError: this machine does not see the source, or cannot write to the folder.
+    """
+    task = task if isinstance(task, PackTask) else PackTask.from_json(task)
+    try:
+        with (as_folder(task.out) / INTERNAL_FOLDER).locked(is_shared=True):
+            return run_task(task)
+    except RecordsmithError:
+        raise
+    except (*NOT_AS_EXPECTED, LookupError) as error:
+        raise OptionError(
+            f"the task for {task.name} is invalid: {describe_fault(error)}", option="task"
+        ) from error
+
+
+def finish(
+    plan: PackPlan,
+    results: Iterable[ShardResult | Mapping[str, Any]],
+    *,
+    skip_errors: bool = False,
+    overwrite: bool = False,
+) -> PackReport:
+    """Complete the dataset of a plan from the results of its tasks, without reading a shard.
+
+    Args:
+        results: of all tasks, in any order, or their JSON.
+        skip_errors: accept samples that could not be read and report them.
+        overwrite: replace an existing dataset.
+
+    Raises:
+        OptionError: a result is missing, damaged or belongs to another plan; or as in `pack`.
+        SourceError: samples are unreadable.
+        FileAccessError: a shard is not in the folder, or was replaced by another job; or a folder
+            cannot be written.
+    """
+    parsed = [  # before the folder is locked: a generator may run the tasks
+        result if isinstance(result, ShardResult) else parse_result(result) for result in results
+    ]
+    return _complete(
+        plan.job,
+        plan.out,
+        lambda _: plan.job.ordered(parsed),
+        skip_errors=skip_errors,
+        overwrite=overwrite,
+        is_local=False,
+    )
+
+
+def _complete(
+    job: PackJob,
+    folder: Location,
+    write: Callable[[Location], list[ShardResult]],
+    *,
+    skip_errors: bool,
+    overwrite: bool,
+    is_local: bool,
+) -> PackReport:
+    """Run the tasks of a job and publish the dataset, unless that has been done before."""
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
-    listing = source.list_samples()
-    plan = make_plan(listing, recipe, source.describe())
+    recipe = Recipe.from_json(job.options)
+    names = class_names_in_json(job.class_names)
     report = PackReport(
         folder,
-        notices=tuple(
-            map(with_options, [*listing.notices, *divided_notice(recipe, plan, listing)])
-        ),
-        images_are_checked=check_images,
+        notices=tuple(map(with_options, job.notices)),
+        images_are_checked=recipe.check_images,
     )
-    if listing.class_names is not None:
-        report.class_count = sum(name is not None for name in listing.class_names)
-    reader = None if engine is None else portable_reader(listing)
-    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
-    files = [shard.file for shard in plan.shards]
-    has_label_map = listing.has_label_map
+    if names is not None:
+        report.class_count = sum(name is not None for name in names)
+    files = [shard.file for shard in job.shards]
     with locked_folder(folder) as notices:
         report.notices += notices
         earlier = existing_dataset(
-            folder, plan.fingerprint, files, has_label_map=has_label_map, overwrite=overwrite
+            folder, job.fingerprint, files, has_label_map=job.has_label_map, overwrite=overwrite
         )
         if earlier is not None and not overwrite:
-            report_existing(report, earlier, len(plan.samples), skip_errors)
+            report_existing(report, earlier, job.sample_count, skip_errors)
             clean_up_after_kill(folder)
             return report
         with writing(
             folder,
-            plan.fingerprint,
+            job.fingerprint,
             files,
             overwrite=overwrite,
             earlier=earlier,
-            keeps_shards=reader is not None,
-        ) as folder:
-            clean_up(folder, keeping=files)
-            if engine is None or reader is None:
-                jobs = ShardJobs(listing, plan, folder, recipe, work)
-                results = jobs.run(trusting=not overwrite)
-            else:
-                work.total = len(plan.samples)
-                tasks = make_tasks(folder, recipe, listing, plan, reader, trusting=not overwrite)
-                done = run_on(engine, tasks, work.advance)
-                results = [done[number] for number in range(len(files))]
-                check_written(folder, results, earlier)
-            collect(report, plan, results, skip_errors)
+            keeps_shards=not is_local,
+        ) as claimed:
+            clean_up(claimed, keeping=files)
+            results = write(claimed)
+            if not is_local:
+                check_written(claimed, results, earlier)
+            collect(report, job, results, skip_errors)
             is_unchanged = recipe.keys is None
             manifest = make_manifest(
-                plan.splits,
-                zip([shard.split for shard in plan.shards], results, strict=True),
-                plan.compression,
-                listing.class_names,
+                job.splits,
+                zip([shard.split for shard in job.shards], results, strict=True),
+                recipe.shard_compression,
+                names,
                 {
-                    "source": dict(source.describe()),
-                    "options": recipe.to_json(),
-                    "fingerprint": plan.fingerprint,
+                    "source": job.source,
+                    "options": job.options,
+                    "fingerprint": job.fingerprint,
                     "bytes_in": report.bytes_in,
                     "skipped": report.skipped,
                     "skipped_count": report.skipped_count,
                 },
-                arrow_schema=listing.arrow_schema if is_unchanged else None,
-                formats={"tfds": listing.tfds} if is_unchanged and listing.tfds else None,
+                arrow_schema=job.arrow_schema if is_unchanged else None,
+                formats={"tfds": job.tfds} if is_unchanged and job.tfds is not None else None,
             )
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)
             publish_dataset(
-                folder,
-                plan.fingerprint,
+                claimed,
+                job.fingerprint,
                 manifest,
-                has_label_map=has_label_map,
-                replaced=files_to_replace(folder, plan.splits, earlier),
+                has_label_map=job.has_label_map,
+                replaced=files_to_replace(claimed, job.splits, earlier),
             )
     report.fill(manifest)
     return report

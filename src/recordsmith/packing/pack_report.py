@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from recordsmith.building import Occurrences, ShardResult, merge_notes
 from recordsmith.dataset import Manifest
 from recordsmith.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
-from recordsmith.packing.planning import Plan
-from recordsmith.packing.recipe import Recipe
-from recordsmith.sources import Listing
-from recordsmith.sources.problems import join_names
+from recordsmith.packing.pack_plan import PackJob
 from recordsmith.stores import Location
 from recordsmith.summaries import Report
 
@@ -74,20 +71,20 @@ def report_existing(
 
 
 def collect(
-    report: PackReport, plan: Plan, results: Sequence[ShardResult], skip_errors: bool
+    report: PackReport, job: PackJob, results: Sequence[ShardResult], skip_errors: bool
 ) -> None:
     """Add what was skipped and changed in all shards to the report."""
     failures = {number: why for result in results for number, why in result.skipped.items()}
     report.skipped = [with_options(failures[number]) for number in sorted(failures)[:MAX_PROBLEMS]]
-    report.skipped_count = len(plan.samples) - sum(result.record_count for result in results)
+    report.skipped_count = job.sample_count - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.reused_count = sum(result.was_reused for result in results)
     notes = merge_notes(result.notes for result in results)
     report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
     if failures and not skip_errors:
-        raise _unreadable(report, len(plan.samples))
-    counts = dict.fromkeys(plan.splits, 0)
-    for shard, result in zip(plan.shards, results, strict=True):
+        raise _unreadable(report, job.sample_count)
+    counts = dict.fromkeys(job.splits, 0)
+    for shard, result in zip(job.shards, results, strict=True):
         counts[shard.split] += result.record_count
     for split, record_count in counts.items():
         if not record_count:
@@ -111,15 +108,3 @@ def _problems(report: PackReport) -> Problems:
     problems = Problems()
     problems.extend(report.skipped, report.skipped_count)
     return problems
-
-
-def divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
-    """Report the splits of the source that were divided again."""
-    own = listing.splits or tuple(filter(None, [listing.only_split]))
-    if not own or recipe.splits is None:
-        return ()
-    resplit = recipe.resplit or own
-    divided = [resplit] if isinstance(resplit, str) else list(resplit)
-    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
-    new = join_names(split for split in plan.splits if split in recipe.splits)
-    return (f"the source's {what} divided again into {new}",)

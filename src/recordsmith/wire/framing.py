@@ -58,31 +58,6 @@ def crc32c(data: BytesLike, value: int = 0) -> int:
     return kernel.crc32c(data, value)
 
 
-def combine_crc32c(first: int, second: int, size: int) -> int:
-    """Combine the CRC-32C of two pieces; the second has `size` bytes.
-
-    Appending n bytes multiplies by x^(8n) modulo the polynomial.
-    """
-    power, factor, left = 1 << 31, 1 << 23, size  # x^0 and x^8, as reflected polynomials
-    while left:
-        if left & 1:
-            power = _product(power, factor)
-        factor = _product(factor, factor)
-        left >>= 1
-    return _product(power, first) ^ second
-
-
-def _product(one: int, other: int) -> int:
-    """Multiply two reflected polynomials over GF(2), modulo that of CRC-32C."""
-    product = 0
-    while one:
-        if one & 1 << 31:
-            product ^= other
-        one = one << 1 & 0xFFFFFFFF
-        other = other >> 1 ^ (_POLYNOMIAL if other & 1 else 0)
-    return product
-
-
 def stored_crc(crc: int) -> bytes:
     """Mask a checksum as frames store it, as in tensorflow/core/lib/hash/crc32c.h."""
     rotated = crc >> 15 | crc << 17

@@ -166,25 +166,6 @@ def test_a_malformed_payload_is_located(
     assert (caught.value.path, caught.value.record) == (str(path), 3)
 
 
-def test_missing_and_empty(shards: list[Path], tmp_path: Path) -> None:
-    shards[1].unlink()
-    with pytest.raises(rs.CorruptDataError) as caught:
-        rs.stats(tmp_path)
-    assert caught.value.defect is rs.Defect.MISSING_SHARD
-    (tmp_path / "none.tfrecord").touch()
-    assert rs.stats(tmp_path / "none.tfrecord").record_count == 0
-    with pytest.raises(rs.FileAccessError):
-        rs.stats(tmp_path / "nothing")
-
-
-def test_interrupting_stops_immediately(shards: list[Path]) -> None:
-    def stop(_done: int, _total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        rs.stats(shards[0].parent, threads=2, progress=stop)
-
-
 def test_a_feature_of_several_kinds(write, tmp_path: Path) -> None:
     records = [{"a": as_int64s([1, 2]), "b": 1.5}, {"a": [0.5], "b": 2.5}, {"a": [b"x"]}, {"a": 7}]
     found = rs.stats(write(tmp_path / "a.tfrecord", records))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import MANIFEST_NAME, ShardWriter
+from recordsmith.dataset import ShardWriter
 from recordsmith.examining.verification import verify_report as verification_report
 from recordsmith.stores import Location
 from recordsmith.wire import COMPRESSIONS, encode_record
@@ -123,56 +123,6 @@ def test_damage_does_not_hide_later_defects(tiny: Path) -> None:
     assert {error.defect for error in report.defects} == {rs.Defect.PAYLOAD_CRC}
 
 
-def test_missing_shard(place: Location, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(place, {"train": [2, 3], "test": [1]})
-    missing = (folder / "train-*").glob()[1]
-    missing.delete()
-    report = rs.verify(folder)
-    assert [(error.defect, error.path) for error in report.defects] == [
-        (rs.Defect.MISSING_SHARD, str(missing))
-    ]
-    assert (report.record_count, report.shard_count) == (3, 2)
-
-
-def test_swapped_shards(place: Location, numbered: SimpleNamespace) -> None:
-    """The shards have equal size and count, so only the manifest reveals the swap."""
-    folder = numbered.packed(place, {"train": [4, 4]})
-    one, two = (folder / "train-*").glob()
-    if one.size() != two.size():
-        pytest.fail("the test needs shards of equal size")
-    first, second = one.read(), two.read()
-    one.put(second)
-    two.put(first)
-    report = rs.verify(folder)
-    assert [error.defect for error in report.defects] == [rs.Defect.SWAPPED_SHARD] * 2
-    assert two.name in report.defects[0].problem
-    assert one.name in report.defects[1].problem
-    assert {error.path for error in report.defects} == {str(one), str(two)}
-
-
-def test_wrong_count_in_the_manifest(place: Location, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(place, {"train": [4]})
-    document = json.loads((folder / MANIFEST_NAME).read())
-    document["splits"]["train"][0]["records"] = 5
-    (folder / MANIFEST_NAME).put(json.dumps(document).encode())
-    assert [error.defect for error in rs.verify(folder).defects] == [rs.Defect.RECORD_COUNT]
-
-
-def test_compressed_stream_without_end_marker(place: Location, numbered: SimpleNamespace) -> None:
-    path = numbered.write_shard(place / "a.tfrecord.gz", range(3), "gzip")
-    path.put(path.read()[:-8])
-    assert [error.defect for error in rs.verify(path).defects] == [rs.Defect.TRUNCATED_COMPRESSION]
-
-
-@pytest.mark.parametrize("data", [b"PAR1" + bytes(40), b"<html><body>not found</body></html>"])
-def test_files_of_other_kinds(place: Location, data: bytes) -> None:
-    path = place / "a.tfrecord"
-    path.put(data)
-    (error,) = rs.verify(path).defects
-    assert error.defect is rs.Defect.NOT_A_TFRECORD
-    assert error.path == str(path)
-
-
 def test_missing_paths_and_splits_raise(place: Location, numbered: SimpleNamespace) -> None:
     with pytest.raises(rs.FileAccessError):
         rs.verify(place / "missing")
@@ -199,16 +149,6 @@ def test_report_does_not_depend_on_threads(
     total = sum(path.size() for path in (folder / "train-*").glob())
     assert calls[-1] == (total, total)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
-
-
-def test_interrupted_verification_stops(place: Location, numbered: SimpleNamespace) -> None:
-    folder = numbered.packed(place, {"train": [1] * 4})
-
-    def stop(_done: int, _total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        rs.verify(folder, progress=stop)
 
 
 def test_all_defects_are_counted_even_if_not_listed(

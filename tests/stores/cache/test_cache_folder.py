@@ -13,7 +13,9 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -499,3 +501,23 @@ def test_what_is_cached_is_counted(tmp_path: Path) -> None:
     files.clear()
     assert files.stats() == (0, 0, None, None)
     assert disk_bytes(tmp_path) < 100_000
+
+
+def test_a_cache_that_is_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may open the folder after any step."""
+    folder = str(tmp_path / "cache")
+    steps: list[list[str]] = []
+
+    def stepwise(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if os.path.isdir(folder):
+                steps.append(sorted(os.listdir(folder)))
+                block_files.check_folder(folder)
+            return function(*arguments, **options)
+
+        return call
+
+    for name in ("make_private_folder", "_check_private_status"):
+        monkeypatch.setattr(block_files, name, stepwise(getattr(block_files, name)))
+    BlockFiles(folder)
+    assert {1, 2, 3} <= {*map(len, steps)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -446,7 +447,7 @@ def _compare_rest(report: DiffReport, matching: _Matching, by: str | None) -> No
     pairs: Positions = (np.zeros(0, np.int64), np.zeros(0, np.int64))
     if len(rest[0]) and len(rest[1]):
         for key in [by] if by is not None else keys:
-            positions, digests = matching.digests(rest, lambda payload, key=key: _key(payload, key))
+            positions, digests = matching.digests(rest, partial(_key_digest, key))
             if by is None and any(len(np.unique(made, axis=0)) < len(made) for made in digests):
                 continue
             unique = pairs_of(*digests, only_unique=True)
@@ -461,7 +462,7 @@ def _compare_rest(report: DiffReport, matching: _Matching, by: str | None) -> No
     _list_records(report, matching, report.by or next(iter(keys), None), pairs, lone)
 
 
-def _key(payload: memoryview, key: str) -> bytes | None:
+def _key_digest(key: str, payload: memoryview) -> bytes | None:
     value = key_of(payload, key)
     return None if value is None else value_digest(value)
 

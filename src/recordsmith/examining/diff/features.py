@@ -53,29 +53,25 @@ def digest_of(data: bytes | memoryview) -> bytes:
 
 
 def note_features(payload: memoryview) -> RecordNotes:
-    """Summarize the features of a record; none if it is neither an Example nor a SequenceExample.
-
-    The features of the context, and of Examples, may identify a record.
-    """
+    """Summarize the features of an Example or SequenceExample; other records have none."""
     return dict(_notes(payload))
 
 
 def _notes(payload: memoryview) -> Iterator[tuple[tuple[str, str], FeatureNote]]:
     try:
-        example = decode_payload(payload)
+        example: Any = decode_payload(payload)
     except DataError:  # another message or other data
         return
-    is_sequence = isinstance(example, SequenceExample)
-    section, features = ("context", example.context) if is_sequence else ("features", example)
+    section, features, lists = "features", example, {}
+    if isinstance(example, SequenceExample):
+        section, features, lists = "context", example.context, example.feature_lists
     for key, value in features.items():
         yield (section, key), FeatureNote(value_digest(value), describe_value(value))
-    for key, steps in example.feature_lists.items() if is_sequence else ():
+    for key, steps in lists.items():
         text = f"{len(steps)} step{'s' * (len(steps) != 1)}"
         text += f", the first {describe_value(steps[0])}" if steps else ""
-        yield (
-            ("feature_lists", key),
-            FeatureNote(digest_of(b"".join(map(value_digest, steps))), text),
-        )
+        note = FeatureNote(digest_of(b"".join(map(value_digest, steps))), text)
+        yield ("feature_lists", key), note
 
 
 def changes_between(a: RecordNotes, b: RecordNotes) -> tuple[FeatureChange, ...]:

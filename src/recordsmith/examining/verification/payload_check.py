@@ -211,7 +211,8 @@ class PayloadCheck:
         self, section: str, key: str, rule: FeatureRule, about: tuple[Any, ...]
     ) -> Iterator[DataError]:
         kinds, (raw, text, image), _, (low, high), *_ = about
-        kind, source = rule.kind, ""
+        kind: str | None = rule.kind
+        source = ""
         if kind is None and (self._rules is None or self._rules.kinds_agree):
             kind, source = self.summary.kinds.get((section, key)), ", as in other records"
         if kind is not None and sum(kinds[1:]) != kinds[KIND_NAMES.index(kind)]:

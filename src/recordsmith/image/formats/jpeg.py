@@ -11,8 +11,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from recordsmith.image.kernel.tiling import can_be_cut, read_mcus
-
 START = b"\xff\xd8"
 APP0, APP1, APP2, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xEF, 0xFE
 FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # table B.1
@@ -235,18 +233,6 @@ def _coefficient_bytes(data: memoryview, frame: FrameHeader) -> int:
     samples = sum(across * down for across, down in factors)
     largest = max(across for across, _ in factors) * max(down for _, down in factors)
     return -(-2 * samples // max(1, largest))
-
-
-def jpeg_variant(data: bytes | memoryview) -> str:
-    """Return what a JPEG's header shows about decoding parts: `progressive`, `tiled` (the restart
-    intervals divide each row of MCUs, so that crops are decoded alone), or empty.
-    """
-    mcus = read_mcus(data)
-    if mcus is None:
-        return "progressive" if is_progressive(data) else ""
-    *_, across, interval = mcus
-    is_tiled = interval and across % interval == 0 and can_be_cut(data)
-    return "tiled" if is_tiled else ""
 
 
 def is_progressive(data: bytes | memoryview) -> bool:

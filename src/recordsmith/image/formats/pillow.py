@@ -9,15 +9,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO
 
 from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
 
 if TYPE_CHECKING:
     from PIL import Image
-
-    from recordsmith.image.formats.registry import ImageFormat
 
 # All formats that Pillow decodes except EPS, which it passes to Ghostscript: EPS files have
 # executed code through it. Formats that Pillow only identifies are left out, too.
@@ -36,8 +33,6 @@ def open_by_pillow(file: BinaryIO) -> Image.Image:
 
     file.seek(0)
     known = find_format(file.read(SIGNATURE_BYTES))
-    if known.module:
-        _load_plugin(known)
     if known.pillow:
         return Image.open(file, formats=(known.pillow,))
     try:
@@ -46,20 +41,6 @@ def open_by_pillow(file: BinaryIO) -> Image.Image:
         Image.init()
         others = [name for name in _OTHERS.split() if name in Image.OPEN]
         return Image.open(file, formats=others)
-
-
-def _load_plugin(known: ImageFormat) -> None:
-    """Add a format to Pillow."""
-    from PIL import features
-
-    if not (known.name in features.modules and features.check(known.name)):
-        try:
-            import_module(known.module)
-        except ImportError:
-            raise unreadable(
-                f"the image has the format {known.title}, which Pillow cannot read here",
-                remedy=f"Install the plugin: `pip install {known.package}`.",
-            ) from None
 
 
 @contextmanager

@@ -27,7 +27,6 @@ class ImageFormat:
         signature: the first bytes of its files, as a regular expression.
         short_signature: other first bytes, too short to distinguish an image from other data.
         pillow: Pillow's name, if it opens the format and there is a signature.
-        module, package: what teaches Pillow the format, and what to install for it.
         read_header: reads the header without Pillow: an object with `height`, `width`, `channels`
             (0 if not parsed), and `variant` if it has any; None if unreadable.
         has_end: given the file and its header, whether the file is whole. Without it, Pillow
@@ -45,8 +44,6 @@ class ImageFormat:
     signature: bytes = b""
     short_signature: bytes = b""
     pillow: str = ""
-    module: str = ""
-    package: str = ""
     read_header: Callable[[bytes | memoryview], Any] = lambda _: None
     has_end: Callable[[bytes, Any], bool] | None = None
     is_checked_when_opened: bool = False
@@ -124,8 +121,6 @@ _FORMATS = (
         suffixes=(".avif",),
         signature=b".{4}ftypavi[fs]",
         pillow="AVIF",
-        module="pillow_avif",
-        package="pillow-avif-plugin",
         peak=12,
     ),
     ImageFormat("jpeg2000", "JPEG 2000", (".jp2", ".j2k"), peak=20),

@@ -127,8 +127,10 @@ class BlockFiles:
         self._lock = threading.Lock()
 
     def _make_files(self) -> None:
-        """Make what is not there yet, and let only the user open it."""
-        make_private_folder(self._blocks)
+        """Make what is not there yet, and let only the user open it.
+
+        The tag comes first: by it, another process knows a cache that is being made.
+        """
         for path, data in ((os.path.join(self.folder, TAG_NAME), _TAG), (self._state, b"")):
             with accessing(path, "write"):
                 file = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _MODE)
@@ -139,6 +141,7 @@ class BlockFiles:
                     os.fchmod(file, _MODE)
                 finally:
                     os.close(file)
+        make_private_folder(self._blocks)
 
     def _set_limit(self, max_bytes: int | None, *, keeps_limit: bool) -> None:
         with accessing(self._state, "write"), self._locked() as file:
