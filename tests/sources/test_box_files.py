@@ -291,13 +291,6 @@ def test_the_csv_of_one_split_may_be_outside(tmp_path: Path) -> None:
     assert len(_boxes(_read(listing)[0])) == 3000
 
 
-def test_most_coordinates_tell_whether_they_are_relative(tmp_path: Path) -> None:
-    rows = "a.jpg,cat,0.1,0.25,0.35,0.75\na.jpg,cat,0,0,1,1\na.jpg,cat,0,0,3,1\n"
-    listing = CsvBoxes(_csv(tmp_path, rows, "file,label,x1,y1,x2,y2\n")).list_samples()
-    (problem,) = _problems(listing)
-    assert "xmax 3 outside" in problem
-
-
 def test_features_of_open_images(tmp_path: Path) -> None:
     write(tmp_path / "class-descriptions.csv", "/m/1,cat\n/m/2,Dog\n/m/3,Dog\n")
     rows = "a,/m/1,0.1,0.35,0.25,0.75,-1,1\na,/m/9,0,1,0,1,1,0\na,/m/2,0,1,0,1,1,0\n"

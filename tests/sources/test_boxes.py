@@ -53,22 +53,30 @@ def test_good_boxes_are_divided_by_the_size(tmp_path: Path, policy: str) -> None
     assert reader.notes == []
 
 
-BAD = {
-    "outside": ((10, 5, 41, 10), "xmax 41 outside the image; expected 0 to its width, 40"),
-    "above": ((10, -2, 30, 10), "ymin -2 outside the image; expected 0 to its height, 20"),
-    "swapped": ((30, 5, 10, 10), "xmin 30 is larger than xmax 10"),
-    "empty": ((10, 5, 10, 10), "the box is empty: xmin and xmax are 10"),
-    "far off": ((50, 5, 60, 10), "xmin 50 and xmax 60 outside the image"),
-    "no number": ((10, NAN, 20, float("inf")), "ymin, ymax: not a number"),
-    "just outside": ((10, 5, 40.001, 10), "xmax 40.001 outside"),
-}
+BAD: dict[str, tuple[Any, str, list[Any], str]] = {
+    "outside": (
+        (10, 5, 41, 10), "xmax 41 outside the image; expected 0 to its width, 40",
+        [(0.25, 0.25, 0.5, 1)], "clipped"),
+    "above": (
+        (10, -2, 30, 10), "ymin -2 outside the image; expected 0 to its height, 20",
+        [(0, 0.25, 0.5, 0.75)], "clipped"),
+    "swapped": (
+        (30, 5, 10, 10), "xmin 30 is larger than xmax 10", [(0.25, 0.25, 0.5, 0.75)], "reordered"),
+    "empty": ((10, 5, 10, 10), "the box is empty: xmin and xmax are 10", [], "dropped"),
+    "far off": ((50, 5, 60, 10), "xmin 50 and xmax 60 outside the image", [], "dropped"),
+    "no number": ((10, NAN, 20, float("inf")), "ymin, ymax: not a number", [], "dropped"),
+    "just outside": (
+        (10, 5, 40.001, 10), "xmax 40.001 outside", [(0.25, 0.25, 0.5, 1)], "clipped"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_boxes_stop(tmp_path: Path, name: str) -> None:
-    corners, fault = BAD[name]
+def test_bad_boxes(tmp_path: Path, name: str) -> None:
+    """They stop the sample, are dropped, or are fixed where possible."""
+    corners, fault, fixed, done = BAD[name]
+    good = (4, 5, 10, 10), (0.25, 0.1, 0.5, 0.25)
     reader = _Reader("stop", tmp_path)
-    assert reader.boxes((4, 5, 10, 10), corners) == [(0.25, 0.1, 0.5, 0.25)]
+    assert reader.boxes(good[0], corners) == [good[1]]
     with pytest.raises(rs.SourceError) as caught:
         reader.finish("a.jpg")
     (problem,) = caught.value.problems
@@ -76,42 +84,15 @@ def test_bad_boxes_stop(tmp_path: Path, name: str) -> None:
     assert fault in problem
     assert problem in str(caught.value)
     assert "boxes='clip'" in str(caught.value)
-    assert "clip" in caught.value.remedy
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_boxes_are_dropped(tmp_path: Path, name: str) -> None:
-    corners, fault = BAD[name]
-    reader = _Reader("drop", tmp_path)
-    assert reader.boxes(corners, (4, 5, 10, 10)) == [(0.25, 0.1, 0.5, 0.25)]
-    reader.finish("a.jpg")
-    ((what, where),) = reader.notes
-    assert "dropped" in what
-    assert "box" in what
-    assert where.startswith("a.xml, line 1 (cat): ")
-    assert fault in where
-
-
-@pytest.mark.parametrize(
-    ("name", "expected", "noted"),
-    [
-        ("outside", (0.25, 0.25, 0.5, 1), ["clipped"]),
-        ("above", (0, 0.25, 0.5, 0.75), ["clipped"]),
-        ("swapped", (0.25, 0.25, 0.5, 0.75), ["reordered"]),
-        ("empty", None, ["dropped"]),
-        ("far off", None, ["dropped"]),
-        ("no number", None, ["dropped"]),
-        ("just outside", (0.25, 0.25, 0.5, 1), ["clipped"]),
-    ],
-)
-def test_bad_boxes_are_fixed(tmp_path: Path, name: str, expected: Any, noted: list[str]) -> None:
-    reader = _Reader("clip", tmp_path)
-    assert reader.boxes(BAD[name][0]) == ([] if expected is None else [expected])
-    reader.finish("a.jpg")
-    assert len(reader.notes) == len(noted)
-    for (what, where), words in zip(reader.notes, noted, strict=True):
+    for policy, expected, words in (("drop", [], "dropped"), ("clip", fixed, done)):
+        reader = _Reader(policy, tmp_path)
+        assert reader.boxes(corners, good[0]) == [*expected, good[1]]
+        reader.finish("a.jpg")
+        ((what, where),) = reader.notes
         assert words in what
-        assert BAD[name][1] in where
+        assert "box" in what
+        assert where.startswith("a.xml, line 1 (cat): ")
+        assert fault in where
 
 
 def test_swapped_and_outside_is_both(tmp_path: Path) -> None:

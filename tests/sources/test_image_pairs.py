@@ -88,13 +88,6 @@ class TestContract(SourceContract):
         return ImagePairs(folder)
 
 
-class TestContractOfPascalVoc(SourceContract):
-    def make_source(self, folder: Path, images: ModuleType) -> Source:
-        lists = {"train": ["a", "b"], "val": ["c", "d"], "trainval": ["a", "b", "c", "d"]}
-        write_voc(folder, lists, images)
-        return ImagePairs(folder, colours="voc")
-
-
 # -- which belong together -----------------------------------------------------------------------
 
 

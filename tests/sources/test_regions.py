@@ -111,16 +111,6 @@ def test_parts_may_lie_on_each_other() -> None:
     assert np.array_equal(rasterize(steps, HEIGHT, WIDTH)[:, :HEIGHT], np.triu(np.ones((9, 9))))
 
 
-def test_rectangle_has_its_area() -> None:
-    mask = rasterize([[2, 1, 7, 1, 7, 5, 2, 5]], HEIGHT, WIDTH)
-    assert mask.sum() == 20
-    assert mask[1:5, 2:7].all()
-    two = [[2, 1, 7, 1, 7, 5, 2, 5], [6, 4, 9, 4, 9, 6, 6, 6]]
-    assert rasterize(two, HEIGHT, WIDTH).sum() == 20 + 6 - 1
-    assert rasterize([[20, 1, 30, 1, 30, 5, 20, 5]], HEIGHT, WIDTH).sum() == 0
-    assert rasterize([[-9, -9, 99, -9, 99, 99, -9, 99]], HEIGHT, WIDTH).all()
-
-
 # -- run lengths ---------------------------------------------------------------------------------
 
 
@@ -171,16 +161,6 @@ def test_run_lengths_as_pycocotools_reads_them(coco: Any, runs: list[int]) -> No
     """Also runs of no pixels, which its own functions do not write."""
     runs = [*runs, HEIGHT * WIDTH - sum(runs)] if sum(runs) <= HEIGHT * WIDTH else [0, 117, 0]
     _check_against(coco, {"size": [HEIGHT, WIDTH], "counts": runs}, HEIGHT, WIDTH)
-
-
-def test_known_short_form() -> None:
-    """Long runs: 272 zeros, 2 ones, ... of an image of 20 by 20, written out by hand.
-
-    272 = 8 * 32 + 16: low bits 16 with more to follow (0x30), then 8: chr(96) chr(56).
-    2: chr(50). 126 = 3 * 32 + 30: 0x3e, 3: chr(110) chr(51).
-    """
-    found = rasterize({"size": [20, 20], "counts": "`82n3"}, 20, 20)
-    assert np.flatnonzero(found.T.ravel()).tolist() == [272, 273]
 
 
 @pytest.mark.parametrize(

@@ -35,17 +35,6 @@ def test_images_without_ids_are_all_listed(tmp_path: Path) -> None:
     assert len(rs.Cvat(tmp_path).list_samples().samples) == 6
 
 
-def test_points_that_are_no_numbers_are_faults(tmp_path: Path) -> None:
-    image(tmp_path / "a.png")
-    (tmp_path / "annotations.xml").write_text(
-        '<annotations><version>1.1</version><image id="0" name="a.png" width="40" height="20">'
-        '<polygon label="x" points="1,1;oops,5;9,9;3,10"/></image></annotations>'
-    )
-    listing = rs.Cvat(tmp_path).list_samples()
-    with pytest.raises(rs.SourceError):
-        listing.reader.read(listing.samples[0])
-
-
 def test_a_list_of_classes_is_for_the_split_that_it_names(tmp_path: Path) -> None:
     for name in ("train/a/1.png", "train/golden retriever/2.png", "train/golden/3.png"):
         image(tmp_path / name)

@@ -18,7 +18,6 @@ from recordsmith.sources.tables.precision import LOST_DIGITS
 
 from ..raising import raises
 from ..reading import read_sample
-from .source_contract import SourceContract
 from .stored import stored_lists
 
 pa = pytest.importorskip("pyarrow")
@@ -222,16 +221,6 @@ def test_numbers_that_lose_digits_are_noted(tmp_path: Path, name: str, number: A
     notices = _source(name, tmp_path, rows, kinds={"x": "float"}).list_samples().notices
     (notice,) = (notice for notice in notices if LOST_DIGITS in notice)
     assert notice == f"1 {LOST_DIGITS}: column 'x', such as {float(number):.17g}"
-
-
-class TestContract(SourceContract):
-    def make_source(self, folder: Path, images: ModuleType) -> rs.Source:  # noqa: ARG002
-        folder.mkdir()
-        _write_feather(folder / "t.feather")
-        table = _table().slice(0, 50)
-        with pa.ipc.new_file(str(folder / "t.feather"), table.schema) as writer:
-            writer.write_table(table)
-        return rs.Table(folder / "t.feather", label_column="class", group_column="city")
 
 
 def test_a_stream_that_fails_leaves_no_output(tmp_path: Path) -> None:

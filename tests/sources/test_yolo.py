@@ -339,7 +339,6 @@ NAMES = {
     "\n  - a\n\n  # words\n  - b#b": ["a", "b#b"],
     "\n  0: a\n  1: 'b'\n  3: \"it's\"\n": {0: "a", 1: "b", 3: "it's"},
     "\n  0: child's toy\n  1: x:y": {0: "child's toy", 1: "x:y"},
-    "{0: a, 1: 'b, c'}": {0: "a", 1: "b, c"},
     "[]": [],
     "[a, b]\n...": ["a", "b"],
 }
@@ -457,10 +456,9 @@ def test_comments_end_like_in_yaml(line: str) -> None:
 @pytest.mark.parametrize("number", ["9" * 5000, "1000001", "-1", "x", "²"])
 def test_invalid_class_numbers(tmp_path: Path, number: str) -> None:
     path = tmp_path / "data.yaml"
-    for names in (f"{{{number}: a}}", f"\n  {number}: a"):
-        path.write_text(f"train: a\nnames: {names}\n")
-        with pytest.raises(rs.SourceError):
-            read_data_file(as_location(path), "data.yaml")
+    path.write_text(f"train: a\nnames:\n  {number}: a\n")
+    with pytest.raises(rs.SourceError):
+        read_data_file(as_location(path), "data.yaml")
 
 
 def test_an_image_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:

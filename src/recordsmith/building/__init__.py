@@ -7,7 +7,6 @@ from recordsmith.building.claims import claim, note_files
 from recordsmith.building.folder import (
     WRITING_THREADS,
     check_folder,
-    delete_dataset,
     existing_dataset,
     locked_folder,
 )
@@ -59,7 +58,6 @@ __all__ = [
     "clean_up_after_kill",
     "complete_shard",
     "completed_files",
-    "delete_dataset",
     "done_location",
     "existing_dataset",
     "files_to_replace",

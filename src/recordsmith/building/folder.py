@@ -80,14 +80,6 @@ def locked_folder(folder: Location, *, needs_lock: bool = False) -> Iterator[tup
             folder.store.remove_empty_folder(folder.key)
 
 
-def delete_dataset(folder: Location) -> None:
-    """Delete a dataset in a folder of its own, which a job wrote for another one to read."""
-    for location in list(folder.list()):
-        location.delete()
-    for emptied in (folder / INTERNAL_FOLDER, folder):
-        emptied.store.remove_empty_folder(emptied.key)
-
-
 def existing_dataset(
     folder: Location,
     fingerprint: str,

@@ -72,7 +72,7 @@ _MODULES = {
         "pack": "detect run finish",
         "records": "export head sheet",
         "reports": "bench diff forecast inspect lint schema stats verify",
-        "reshard": "edit salvage upgrade",
+        "reshard": "append edit salvage",
     }.items()
     for command in commands.split()
 }

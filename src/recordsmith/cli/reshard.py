@@ -1,4 +1,4 @@
-"""`recordsmith reshard`, `edit` and `salvage`: rewrite or repair a dataset."""
+"""`recordsmith reshard`, `edit`, `append` and `salvage`: rewrite, extend or repair a dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordsmith.cli.options import SHARDS, WHICH, Json, Out, Paths, one_or_all
 from recordsmith.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.reshaping import ReshardReport, SalvagedShard, SalvageReport
+    from recordsmith.reshaping import AppendReport, ReshardReport, SalvagedShard, SalvageReport
 
 _PANELS = {
     WHICH: "split where sample take",
@@ -92,6 +92,43 @@ def _print_report(report: ReshardReport) -> None:
     if report.records_in != report.record_count:
         what += f" of {report.records_in:,}"
     console.print_written(report, "wrote", what)
+    console.print_list("notices", report.notices)
+
+
+def append(
+    paths: Paths,
+    out: str,
+    options: Annotated[dict[str, Any], OptionsOf("append")],
+    *,
+    no_lock: bool = False,
+    json: Json = False,
+) -> None:
+    """Renumbers the shards of the split and updates schema, class names and manifest. If the
+    command is interrupted, rerun it to finish. Files that were appended before are skipped. Other
+    data is packed first, with `recordsmith pack --like OUT`.
+
+    Example: `recordsmith append 'today/*.tfrecord' out --split train`
+
+    Args:
+        out: the dataset to add the records to.
+        no_lock: for file systems without locks: make sure that no other job changes OUT.
+    """
+    with console.progress_bar("appending", of_bytes=True, speed=False) as progress:
+        report = rs.append(one_or_all(paths), out, lock=not no_lock, **options, progress=progress)
+    console.print_result(report, lambda: _print_append_report(report), json=json)
+
+
+def _print_append_report(report: AppendReport) -> None:
+    """Print the summary of a job."""
+    folder = console.printable(str(report.folder))
+    what = console.count(report.appended_count, "record")
+    title = f"appended {what} to {folder}"
+    if not report.is_new:
+        done = f"nothing to do: these files were already appended to {folder}, {what}"
+        title = f"{done}; use --again to append them once more"
+    console.print_summary(title, report.splits)
+    if report.renamed_count and report.is_new:
+        print(f"  {console.count(report.renamed_count, 'shard')} renumbered")
     console.print_list("notices", report.notices)
 
 

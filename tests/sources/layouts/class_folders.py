@@ -68,16 +68,6 @@ def class_folders_in_one_folder_unpacked_on_a_mac(root: Folder) -> Reading:
 
 
 @layout(loud_is_fine=True)
-def class_folders_nested_twice(root: Folder) -> Reading:
-    """archive/dataset/train/cats, as downloads are unpacked."""
-    splits = {
-        split: _classes(root, ("cats", "dogs"), below=f"archive/dataset/{split}/")
-        for split in ("train", "test")
-    }
-    return Reading(splits, class_names=("cats", "dogs"))
-
-
-@layout(loud_is_fine=True)
 def chest_xray_in_itself(root: Folder) -> Reading:
     """The download has the folder once more inside, next to an empty copy for Mac OS."""
     root.data("chest_xray/__MACOSX/chest_xray/._.DS_Store", b"\0\5\26\7")
@@ -151,20 +141,6 @@ def gtsrb(root: Folder) -> list[Reading]:
         whole.mentioning("Meta", count=1),
         one(train).mentioning("Test", count=4),
     ]
-
-
-@layout()
-def empty_class(root: Folder) -> Reading:
-    records = _classes(root, ("cat", "dog"))
-    root.folder("mouse")
-    return one(records).mentioning("mouse")
-
-
-@layout(loud_is_fine=True)
-def image_next_to_class_folders(root: Folder) -> Reading:
-    records = _classes(root, ("cats", "dogs"))
-    root.photo("overview.png")
-    return one(records, class_names=("cats", "dogs")).mentioning("overview.png", count=1)
 
 
 @layout()
@@ -321,33 +297,6 @@ def splits_without_classes(root: Folder) -> Reading:
             "validation": [Record(root.photo(f"val/{number}.jpg")) for number in range(7, 9)],
         }
     )
-
-
-@layout(loud_is_right=True)
-def truncated_image(root: Folder) -> None:
-    """One of six files ends too early."""
-    _classes(root, ("cat", "dog"))
-    path = root.path / "dog" / "2.jpg"
-    path.write_bytes(path.read_bytes()[:200])
-
-
-@layout()
-def png_called_jpg(root: Folder) -> Reading:
-    """One file has the wrong suffix; every program opens it."""
-    records = _classes(root, ("cat", "dog"))
-    records.append(Record(root.photo("dog/4.jpg", kind="PNG"), "dog"))
-    return one(records, class_names=("cat", "dog"))
-
-
-@layout(loud_is_fine=True)
-def photos_that_cannot_be_read(root: Folder) -> Reading:
-    """Two HEIC files of a telephone among JPEGs: they must not vanish."""
-    records = _classes(root, ("cat", "dog"))
-    for number in (4, 5):
-        root.data(
-            f"cat/IMG_{number}.HEIC", bytes.fromhex("00000018667479706865696300000000") + bytes(99)
-        )
-    return one(records).mentioning("HEIC", count=2)
 
 
 def _cats_and_dogs(root: Folder, below: str, numbers: Sequence[int]) -> list[Record]:

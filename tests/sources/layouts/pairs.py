@@ -50,29 +50,6 @@ def unet_membrane(root: Folder) -> list[Reading]:
 
 
 @layout()
-def unet_imgs_masks(root: Folder) -> Reading:
-    """data/imgs and data/masks: JPEG photographs, PNG masks, a .gitkeep in each."""
-    root.text("data/imgs/.keep", "")
-    root.text("data/masks/.keep", "")
-    return one(_pairs(root, "data/imgs/{}.jpg", "data/masks/{}.png", "abcde", (0, 1)))
-
-
-@layout()
-def images_masks_upper_case_below_splits(root: Folder) -> Reading:
-    splits = {
-        split: _pairs(
-            root,
-            f"DATASET/{folder}/Images/{{}}.JPG",
-            f"DATASET/{folder}/Masks/{{}}.PNG",
-            range(start, start + 3),
-        )
-        for start, split, folder in ((0, "train", "Train"), (10, "validation", "Val"))
-    }
-    root.clutter()
-    return Reading(splits)
-
-
-@layout()
 def splits_below_images_and_masks(root: Folder) -> Reading:
     return Reading(
         {
@@ -313,44 +290,6 @@ def busi(root: Folder) -> list[Reading]:
 
 
 @layout(loud_is_fine=True)
-def mask_and_image_without_partner(root: Folder) -> Reading:
-    """One image lacks its mask, one mask its image: both must be mentioned."""
-    records = _pairs(root, "images/{}.jpg", "masks/{}.png", range(5), (0, 1))
-    root.photo("images/lonely_image.jpg")
-    root.mask("masks/lonely_mask.png", (0, 1))
-    return (
-        one(records)
-        .mentioning("lonely_image", "without a mask", "no mask")
-        .mentioning("lonely_mask", "without an image", "no image")
-    )
-
-
-@layout(loud_is_fine=True)
-def depth_of_16_bits(root: Folder) -> Reading:
-    """rgb/ and depth/ in millimetres: not classes."""
-    records = []
-    for number in range(5):
-        image = root.photo(f"rgb/{number:05d}.png")
-        path = f"depth/{number:05d}.png"
-        pixels = np.asarray(root.random().integers(500, 9000, (24, 32)), np.uint16)
-        data = root.data(path, encoded(Image.fromarray(pixels), path))
-        root.masks[pixel_digest(data)] = path
-        records.append(Record(image, mask=pixel_values(data)))
-    return one(records)
-
-
-@layout(loud_is_fine=True)
-def super_resolution(root: Folder) -> Reading:
-    """HR/0001.png and LR/0001x4.png: neither classes nor masks."""
-    low = "DIV2K_train_LR_bicubic/X4"
-    records = []
-    for number in range(1, 6):
-        records.append(Record(root.photo(f"DIV2K_train_HR/000{number}.png", size=(40, 32))))
-        records.append(Record(root.photo(f"{low}/000{number}x4.png", size=(10, 8))))
-    return one(records)
-
-
-@layout(loud_is_fine=True)
 def ade20k(root: Folder) -> Reading:
     """ADEChallengeData2016: images/training and annotations/training."""
     below = "ADEChallengeData2016"
@@ -475,28 +414,6 @@ def coco_stuff_pixel_maps(root: Folder) -> Reading:
 
 
 @layout(loud_is_fine=True)
-def masks_of_grey_in_three_channels(root: Folder) -> Reading:
-    """Black and white as RGB, as many tools save it."""
-    return one(
-        _pairs(root, "images/{}.jpg", "masks/{}.png", "abcde", (0, 1), colours=BLACK_AND_WHITE),
-        renamed_values=True,
-    )
-
-
-@layout(loud_is_right=True)
-def mask_of_another_size(root: Folder) -> None:
-    _pairs(root, "images/{}.jpg", "masks/{}.png", range(4), (0, 1))
-    root.photo("images/4.jpg")
-    root.mask("masks/4.png", (0, 1), size=(24, 32))
-
-
-@layout(loud_is_fine=True)
-def other_prefixes_in_two_folders(root: Folder) -> Reading:
-    """images/img_1.jpg and masks/mask_1.png."""
-    return one(_pairs(root, "images/img_{}.jpg", "masks/mask_{}.png", range(1, 6), (0, 1)))
-
-
-@layout(loud_is_fine=True)
 def mask_next_to_each_image_in_class_folders(root: Folder) -> list[Reading]:
     """cat/1.jpg and cat/1_mask.png."""
     records = [
@@ -506,18 +423,3 @@ def mask_next_to_each_image_in_class_folders(root: Folder) -> list[Reading]:
     ]
     whole = one(records)
     return [whole, whole.without("label", words=("class", "label"))]
-
-
-@layout()
-def masks_that_are_partly_empty(root: Folder) -> Reading:
-    """The first mask has only background, the second one only foreground."""
-    records = []
-    for number in range(5):
-        image = root.photo(f"image/{number}.png")
-        path = f"label/{number}.png"
-        pixels = [np.zeros((24, 32)), np.full((24, 32), 255)]
-        mask = (root.regions((0, 255)) if number > 1 else pixels[number]).astype(np.int64)
-        data = root.data(path, encoded(Image.fromarray(mask.astype(np.uint8)), path))
-        root.masks[pixel_digest(data)] = path
-        records.append(Record(image, mask=mask))
-    return one(records, renamed_values=True)

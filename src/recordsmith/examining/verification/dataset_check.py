@@ -121,9 +121,7 @@ def verify(
     checked = [(findings, summary) for findings, summary in results if summary is not None]
     compare_shards(checked, rules)
     _add_unchecked(report, {findings.path: summary for findings, summary in checked})
-    manifest_check.compare(located, found)
-    report.add(manifest_check.check_compression(located, found))
-    report.add(manifest_check.check_total(located, found))
+    report.add(manifest_check.compare(located, found))
     for findings in found:
         report.add_shard(findings)
     return report

@@ -17,10 +17,17 @@ from recordsmith.errors import RecordsmithError, SourceError
 from recordsmith.sources.boxes.annotation import MAX_VALUE_BYTES, AnnotationFile, Entry
 from recordsmith.sources.boxes.source import AnnotatedImages, ListedImages, path_notes, strength
 from recordsmith.sources.classes import Classes, make_classes
-from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
+from recordsmith.sources.files.file_index import (
+    FileIndex,
+    Found,
+    name_key,
+    no_files,
+    not_found,
+)
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import with_slashes
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
@@ -51,14 +58,13 @@ class ImageAnnotationFiles(AnnotatedImages):
         entries: dict[str, Entry] = {}
         class_names: set[str] = set()
         foreign: list[str] = []
-        stems = {stem_of(path) for path in layout.documents}
         for document in layout.documents:
             entry = self._read(index, document, class_names)
             if entry is None:
                 foreign.append(document)
                 continue
             if entry.fault is None:
-                _find_image(index, layout, entry, stems, suffix)
+                _find_image(index, layout, entry, suffix)
             _add(entries, entry)
         splits = splits_by_folder(entries)
         if lists := _find_lists(index, layout.base):
@@ -150,34 +156,26 @@ def _base(index: FileIndex) -> str:
     return bases.pop() if len(bases) == 1 else ""
 
 
-def _find_image(
-    index: FileIndex, layout: _Layout, entry: Entry, stems: set[str], suffix: str
-) -> None:
-    """Find the image by the name in the annotation, else by the name of the annotation file.
-
-    `stems` are those of all annotation files: an image with a file of its own is not meant.
-    """
+def _find_image(index: FileIndex, layout: _Layout, entry: Entry, suffix: str) -> None:
+    """Find the image by the name of the annotation file, else by the name in it."""
     document, filename = entry.place, entry.annotated.file_name
     entry.annotated = entry.annotated._replace(file_name="")
     folders, stem = layout.folders_for(document), stem_of(document)
-    named = index.find_image(filename, folders, document) if filename else []
-    if isinstance(named, Found) and named.path.lower().endswith(suffix):
-        named = []
-    is_own = isinstance(named, Found) and stem_of(named.path) == stem
-    own: Found | list[str] = []
-    if not isinstance(named, Found) or (not is_own and stem_of(named.path) in stems):
-        own = index.find_image(stem, folders, document)
-    if isinstance(own, Found) and not own.path.lower().endswith(suffix):
-        found, changes = own, [_OTHER_NAME] if filename else []
-    elif isinstance(named, Found):
-        found, changes = named, [named.change, None if is_own else _OTHER_NAME]
-    else:
-        problem = not_found(named or own, filename or stem)
-        entry.fault = Fault(problem, document, check=Check.ANNOTATION_WITHOUT_IMAGE)
-        return
-    entry.image = found.path
-    for change in changes:
-        entry.notes += path_notes(found._replace(change=change), filename, document)
+    is_own = name_key(stem_of(with_slashes(filename))) == name_key(stem)
+    lookups = [(filename, True), (stem, False)] if is_own else [(stem, False), (filename, True)]
+    candidates: list[str] = []
+    for name, is_filename in lookups:
+        found = index.find_image(name, folders, document) if name else []
+        if isinstance(found, Found) and not found.path.lower().endswith(suffix):
+            entry.image = found.path
+            changes = [found.change] if is_filename else []
+            changes += [_OTHER_NAME] if filename and not is_own else []
+            for change in changes:
+                entry.notes += path_notes(Found(found.path, change), filename, document)
+            return
+        candidates = candidates or (found if isinstance(found, list) else [])
+    problem = not_found(candidates, filename or stem)
+    entry.fault = Fault(problem, document, check=Check.ANNOTATION_WITHOUT_IMAGE)
 
 
 def _add(entries: dict[str, Entry], entry: Entry) -> None:

@@ -138,7 +138,9 @@ def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
     """A scalar, a list, or a mapping from numbers."""
     number, first = lines[0]
     rest = lines[1:]
-    if first[:1] in ("[", "{"):
+    if first == "{}":
+        return {}
+    if first[:1] == "[":
         return _flow("\n".join(line for _, line in lines), number, name)
     if not rest or first[:1] in ("|", ">", "&", "*", "!"):
         return "" if first in ("", "~", "null") else _scalar(first, number, name)
@@ -153,39 +155,24 @@ def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
     return names
 
 
-def _flow(text: str, line: int, name: str) -> list[str] | dict[int, str]:
-    """A list in brackets, or a mapping in braces, over any number of lines."""
-    tokens: list[tuple[str, str]] = []
-    at = 0
+def _flow(text: str, line: int, name: str) -> list[str]:
+    """A list in brackets, over any number of lines."""
+    values: list[str] = []
+    is_open, position = False, 0  # `is_open`: a value is expected
     text = text.rstrip()
-    while (match := _TOKEN.match(text, at)) is not None:
-        kind = str(match.lastgroup)
-        tokens.append((kind, _plain(kind, match[kind])))
-        at = match.end()
-    closing = {"[": "]", "{": "}"}[text[0]]
-    if at < len(text) or tokens[-1] != ("mark", closing):
-        found = f"unexpected {text[at:].strip()[:40]!r}" if at < len(text) else "unclosed bracket"
-        raise _unclear(
-            name, line + text.count("\n", 0, at), f"{found}; expected {closing!r} at the end"
-        )
-    groups: list[list[tuple[str, str]]] = [[]]
-    for token in tokens[1:-1]:
-        if token == ("mark", ","):
-            groups.append([])
-        else:
-            groups[-1].append(token)
-    if not groups[-1]:
-        groups.pop()  # nothing, or a comma at the end
-    if closing == "]":
-        if any(len(group) != 1 or group[0][0] == "mark" for group in groups):
-            raise _unclear(name, line, "invalid list; expected only names")
-        return [group[0][1] for group in groups]
-    names: dict[int, str] = {}
-    for group in groups:
-        if len(group) != 3 or group[1] != ("mark", ":"):
-            raise _unclear(name, line, "invalid mapping; expected entries such as 0: person")
-        _add(names, group[0][1], group[2][1], line, name)
-    return names
+    while (match := _TOKEN.match(text, position)) is not None:
+        kind, position = str(match.lastgroup), match.end()
+        if kind != "mark" and is_open:
+            values.append(_plain(kind, match[kind]))
+        is_expected = match["mark"] in ("[", ",", "]") if kind == "mark" else is_open
+        if not is_expected or (match["mark"] == "[") != (match.start() == 0):
+            raise _unclear(name, line + text.count("\n", 0, position), "expected a list of names")
+        is_open = match["mark"] in ("[", ",")
+        if match["mark"] == "]":
+            break
+    if match is None or position < len(text):
+        raise _unclear(name, line + text.count("\n", 0, position), "expected ']' at the end")
+    return values
 
 
 def _add(names: dict[int, str], key: str, value: str, line: int, name: str) -> None:

@@ -273,7 +273,20 @@ def _parquet_file(path: Location) -> _Input:
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     size_bytes = sum(group.total_byte_size for group in groups)
     row_count = _rows_at_once(file.metadata.num_rows, size_bytes)
-    return _Input(file.schema_arrow, partial(file.iter_batches, row_count))
+    if not any(_has_inner_dictionary(field.type) for field in file.schema_arrow):
+        return _Input(file.schema_arrow, partial(file.iter_batches, row_count))
+
+    def batches() -> Iterator[Any]:
+        for number in range(file.metadata.num_row_groups):  # pyarrow cannot join their dictionaries
+            yield from file.iter_batches(row_count, row_groups=[number])
+
+    return _Input(file.schema_arrow, batches)
+
+
+def _has_inner_dictionary(arrow_type: Any) -> bool:
+    is_dictionary = import_pyarrow().types.is_dictionary
+    children = [arrow_type.field(number).type for number in range(arrow_type.num_fields)]
+    return any(is_dictionary(child) or _has_inner_dictionary(child) for child in children)
 
 
 def _feather_file(path: Location) -> _Input:

@@ -121,9 +121,7 @@ class CellColumn:
             if not cell or cell.isspace():
                 continue
             try:
-                if self._is_declared:
-                    _check_number(cell, self.kind)
-                values[row] = int(cell) if self.kind == "int64" else _to_float(cell)
+                values[row] = _to_number(cell, self.kind)
                 valid[row] = True
             except ValueError as error:
                 problems[row] = str(error)
@@ -145,21 +143,19 @@ def cell_memory(cells: Any) -> BytesArray:
     return BytesArray(_content(cells), _offsets(cells).astype(np.int64))
 
 
-def _check_number(cell: str, kind: Kind) -> None:
-    """Check a cell of a column with a declared kind."""
+def _to_number(cell: str, kind: Kind) -> int | float:
+    """The number in a cell; ValueError if it is none of this kind."""
     bare = cell.strip()
-    digits = bare.lstrip("+-")
-    is_integer = digits.isascii() and digits.isdigit()
-    if kind == "int64" and not is_integer:
-        raise ValueError(f"{cell!r:.40} is not an integer")
-    if kind == "int64" and not -_LIMIT <= int(bare[:30]) < _LIMIT:
-        raise ValueError(f"{cell} does not fit int64; expected the kind bytes")
+    is_integer = re.fullmatch("[+-]?[0-9]+", bare) is not None
+    if kind == "int64":
+        if not is_integer:
+            raise ValueError(f"{cell!r:.40} is not an integer")
+        if not -_LIMIT <= int(bare[:30]) < _LIMIT:
+            raise ValueError(f"{cell} does not fit int64; expected the kind bytes")
+        return int(bare)
     if not is_integer and not re.fullmatch(_FLOAT, bare):
         raise ValueError(f"{cell!r:.40} is not a number")
-
-
-def _to_float(cell: str) -> float:
-    number = float(cell)
+    number = float(bare)
     if math.isinf(number) and re.search("[0-9]", cell):
         raise ValueError(f"{cell:.40} does not fit a 32-bit float")
     return number

@@ -261,7 +261,12 @@ def _image_readings(
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
     labels = {head: _label_column(head, with_images[head].column) for head in with_images}
     labelled = [head for head in with_images if labels[head] is not None]
-    for group in _groups(labelled or list(with_images), with_images):
+    groups = _groups(labelled or list(with_images), with_images)
+    train = [group for group in groups if group[0].name.lower().startswith("train")]
+    others = [group for group in groups if group not in train]
+    if not labelled and len(train) == 1 and all(has_split_word(g[0].name) for g in others):
+        groups = train  # the others are for tests
+    for group in groups:
         head = group[0]
         images, label = with_images[head], labels[head]
         others = [path for path in tables if path not in _paths(group)]
