@@ -145,8 +145,8 @@ def write(
 
 
 def _write_part(
-    job: Mapping[str, Any], number: int, part: pd.DataFrame, out: PlaceLike | None
-) -> dict[str, Any]:
+    job: table_writing.TableJob, number: int, part: pd.DataFrame, out: PlaceLike | None
+) -> table_writing.PartResult:
     return table_writing.write_part(job, number, [_as_arrow(part)], out=out)
 
 

@@ -6,7 +6,6 @@ with `overwrite`.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -238,40 +237,6 @@ def test_killed_exports() -> None:
                 last(wanted)
                 assert content(again, "out") == content(wanted, "out"), changes
         assert changes > 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_killed_again_and_again(seed: int) -> None:
-    """Jobs of all kinds write to one folder, and most of them are killed."""
-    chance = random.Random(seed)
-    base = prepared(source)
-    jobs: dict[str, Job] = {
-        "pack": pack,
-        "over": lambda store: pack(store, overwrite=True),
-        "other": pack_other,
-        "reshard": lambda store: reshard(store, overwrite=True),
-        "append": append,
-    }
-    known: list[Any] = [None]
-    for names in (["pack"], ["other"], ["reshard"]):
-        for appends in range(2):
-            store = copied(base)
-            for name in [*names, *["append"] * appends]:
-                jobs[name](store)
-            known.append(ids(store))
-    store = copied(base)
-    for _ in range(12):
-        dying = DyingStore(store, chance.randrange(40))
-        with suppress(Killed, OptionError, CorruptDataError):
-            jobs[chance.choice([*jobs])](dying)
-        assert ids(store) in known
-    for name in ("over", "other", "reshard"):
-        again, wanted = copied(store), copied(base)
-        jobs[name](again)
-        jobs[name](wanted)
-        assert content(again, "out") == content(wanted, "out")
 
 
 def _manifest(store: MemoryStore) -> Any:

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import recordsmith as rs
@@ -51,13 +50,6 @@ def append(path: Path, data: bytes) -> None:
 # ---- a file that changes while it is read --------------------------------------------------------
 
 
-def test_records_appended_while_reading_are_read(shard: Path) -> None:
-    records = rs.open(shard).records()
-    seen = [next(records)]
-    append(shard, encode_record(b"more"))
-    assert [*seen, *records] == [*PAYLOADS, b"more"]
-
-
 @pytest.mark.parametrize("size", [3, 12, 15, 19])
 def test_partial_record_appended_while_reading_is_an_error(shard: Path, size: int) -> None:
     records = rs.open(shard).records()
@@ -68,15 +60,6 @@ def test_partial_record_appended_while_reading_is_an_error(shard: Path, size: in
     assert seen == PAYLOADS
     assert caught.value.record == len(PAYLOADS)
     assert caught.value.path == str(shard)
-
-
-def test_positions_of_a_growing_file_do_not_change(shard: Path) -> None:
-    dataset = rs.open(shard)
-    assert len(dataset) == len(PAYLOADS)
-    append(shard, encode_record(b"more"))
-    assert records_of(dataset).read_record(-1) == PAYLOADS[-1]
-    assert dataset.read_records([0, 7]).tolist() == [PAYLOADS[0], PAYLOADS[7]]
-    assert len(rs.open(shard)) == len(PAYLOADS) + 1
 
 
 def test_packed_shard_that_grows_while_reading_is_an_error(tmp_path: Path, numbered: Any) -> None:
@@ -161,15 +144,6 @@ def no_room() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_no_space_for_an_index(shard: Path) -> None:
-    with no_room():
-        found = records_of(rs.open(shard)).read_record(3)  # works without
-    assert found == PAYLOADS[3]
-    own, cached = index_paths(shard)
-    for folder in (own.parent, cached.parent):
-        assert not folder.exists() or os.listdir(folder) == []
 
 
 @pytest.mark.parametrize("format_", ["recordsmith", "dali"])
@@ -277,31 +251,6 @@ def test_circular_links(tmp_path: Path) -> None:
 
 
 # ---- too many, too large, nothing ----------------------------------------------------------------
-
-
-def test_thousands_of_tiny_shards(tmp_path: Path) -> None:
-    """With fewer file descriptors than shards."""
-    resource = pytest.importorskip("resource")
-    count = 1000
-    for number in range(count):
-        payload = rs.encode_example({"id": number})
-        name = f"train-{number:05d}-of-{count:05d}.tfrecord"
-        (tmp_path / name).write_bytes(encode_record(payload))
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 400, hard))
-    try:
-        dataset = rs.open(tmp_path)
-        assert [int(example["id"][0]) for example in dataset] == list(range(count))
-        order = np.random.default_rng(0).permutation(count)
-        records = dataset.read_records(order)
-        assert [int(rs.decode_example(r)["id"][0]) for r in records] == order.tolist()
-        assert rs.inspect(tmp_path).record_count == count
-        assert rs.verify(tmp_path).is_good
-        loader = rs.Loader(dataset, {"id": rs.Scalar("id")}, batch_size=100, shuffle=True, seed=0)
-        seen = [number for batch in loader for number in batch["id"].tolist()]
-        assert sorted(seen) == list(range(count))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_record_of_more_than_two_gigabytes(tmp_path: Path, reference: Any) -> None:

@@ -115,10 +115,3 @@ def test_comments_and_spaces_are_parsed_in_linear_time(tmp_path: Path, line: str
             read_label_map(path)
     else:
         assert read_label_map(path) == (None, "a")
-
-
-def test_a_label_map_of_many_items(tmp_path: Path) -> None:
-    names = (None, *map(str, range(1, 5000)))
-    path = tmp_path / "map.pbtxt"
-    path.write_bytes(label_map_to_bytes(names))
-    assert read_label_map(path) == names

@@ -21,9 +21,8 @@ from recordsmith.cli.records import head
 from recordsmith.dataset import MANIFEST_NAME, read_manifest, records_of
 from recordsmith.dataset.manifest import PublishNote, begun_location
 from recordsmith.dataset.shard_index import ShardIndex, index_locations, index_pieces, load_index
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.stores import FolderEntry, Location, ObjectInfo
-from recordsmith.stores.cache import CachedStore
 from recordsmith.wire import encode_records
 
 from ..images import jpeg
@@ -162,13 +161,6 @@ def test_requests_of_commands(store: CountingStore, packed: Location, name: str)
     assert counted(store, lambda: command(packed)) == expected
 
 
-def test_export(store: CountingStore, packed: Location, tmp_path: Path) -> None:
-    """The first blocks are read twice: for the columns, and for their values."""
-    found = counted(store, lambda: rs.export(packed, tmp_path / "x.csv", format="csv"))
-    assert found["list"] == 1
-    assert 2 + EACH <= found["read"] <= 2 + EACH + 16
-
-
 WITHOUT_MANIFEST: dict[str, tuple[Callable[[Location], Any], int]] = {
     "inspect": (rs.inspect, EACH),
     "records": (lambda place: list(rs.open(place).records()), EACH),
@@ -212,21 +204,6 @@ def test_head_of_100_gigabytes(
 
 
 # -- rounds ----------------------------------------------------------------------------------------
-
-
-def test_first_batch_of_1000_shards(numbered: SimpleNamespace) -> None:
-    """Two pages of a listing, the manifest and the note, one after the other; then the indexes of
-    32 shards, and their records."""
-    store = CountingStore()
-    folder = numbered.packed(Location(store, "out"), {"train": [3] * 1000})
-    rs.index(folder)
-    store.reset()
-    dataset = rs.open(folder)
-    assert store.rounds == 4
-    next(iter(rs.Loader(dataset, ["id"], batch_size=32, seed=1)))
-    assert {kind for kind, _ in store.asked} == {"list", "read"}
-    for key in {key for kind, key in store.asked if key.endswith(".index")}:
-        assert store.asked.count(("read", key)) == 1
 
 
 @pytest.mark.slow
@@ -483,36 +460,6 @@ def test_sizes_and_versions_come_from_the_listing(store: CountingStore, packed: 
     assert manifest is not None
     assert [shard.size_bytes for shard in shards] == [each.size_bytes for each in manifest.shards]
     assert {shard.compression for shard in shards} == {"none"}
-
-
-def test_an_epoch_from_the_cache(
-    packed: Location, store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-
-    def epoch() -> list[Any]:
-        cached = CachedStore(store, str(tmp_path / "cache"), 1 << 30)  # as in a new process
-        loader = rs.Loader(
-            rs.open(Location(cached, packed.key)), ["id"], batch_size=64, shuffle=True, seed=1
-        )
-        batches = [batch["id"].tolist() for batch in loader]
-        assert cached.flush()
-        return batches
-
-    batches = epoch()
-    store.reset()
-    assert epoch() == batches
-    assert store.requests == 3
-
-
-def test_a_sheet_reads_its_records_together(
-    packed: Location, store: CountingStore, tmp_path: Path
-) -> None:
-    store.delay_seconds = 0.01
-    with raises(OptionError):  # there are no images
-        rs.sheet(packed, tmp_path / "sheet.png", count=SHARDS)
-    assert store.counts["read"] >= 2 * SHARDS
-    assert store.rounds < SHARDS
 
 
 def test_packing_reads_a_few_notes_for_each_shard(store: CountingStore, tmp_path: Path) -> None:

@@ -144,16 +144,6 @@ def test_features_without_image_are_unchanged(options: ImageOptions) -> None:
     assert notes == []
 
 
-@pytest.mark.parametrize("orientation", [1, 6])
-def test_images_without_objects(orientation: int) -> None:
-    features = {
-        key: [] if key.startswith("image/object") else value
-        for key, value in sample(orientation).items()
-    }
-    stored = apply_image_options(features, UPRIGHT, Notes())
-    assert all(stored[key] == [] for key in features if key.startswith("image/object"))
-
-
 def test_errors_name_the_image(images: ModuleType) -> None:
     transparent = images.encode(Image.new("RGBA", (4, 4)), "PNG")
     features = sample() | {"image/encoded": transparent}
@@ -195,10 +185,3 @@ def test_progressive_and_rotated_jpegs_are_noted(images: ModuleType) -> None:
     assert noted.pop("progressive jpeg") == [(IS_PROGRESSIVE, "x.jpg")]
     assert noted.pop("rotated jpeg") == [(HAS_ORIENTATION, "x.jpg")]
     assert all(notes == [] for notes in noted.values())
-
-
-def test_default_options_note_progressive_jpegs(images: ModuleType) -> None:
-    features = {"image/encoded": images.odd()["progressive jpeg"], "image/filename": "a/ü.jpg"}
-    notes = Notes()
-    assert apply_image_options(features, ImageOptions(), notes) == features
-    assert notes == [(IS_PROGRESSIVE, "a/ü.jpg")]

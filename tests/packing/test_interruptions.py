@@ -8,14 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 import recordsmith as rs
 
 OPTIONS = {"splits": {"train": 0.7, "validation": 0.3}, "shards": 4, "seed": 1, "threads": 2}
-KILLS = 50
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +27,6 @@ def many(tmp_path_factory: pytest.TempPathFactory, images: ModuleType) -> Path:
                 images.encode(images.noise(60, 40, seed=number), "PNG")
             )
     return root
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
-def test_killed_at_random_moments(many: Path, tmp_path: Path, killed_jobs: Any) -> None:
-    killed, wrong = killed_jobs.interruptions(
-        "pack", many, tmp_path, OPTIONS, folders=KILLS, kills=1
-    )
-    assert wrong == 0
-    assert killed > 0  # how many, and whether work was kept, depends on the machine
 
 
 @pytest.mark.slow

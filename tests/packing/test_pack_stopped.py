@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -49,21 +47,6 @@ def test_stopped_by_the_source(
         lengths = [len(rs.open(file)) for file in sorted(tmp_path.glob("*.tfrecord"))]
         complete = [sum(lengths[:count]) for count in range(5) if sum(lengths[:count]) <= at]
         assert again.read_count <= 21 - complete[-1]  # one more may have been finished
-
-
-@pytest.mark.parametrize("at", [1, 12, 21])
-def test_stopped_by_the_progress_callback(
-    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], at: int
-) -> None:
-    def stop(done: int, _total: int) -> None:
-        if done == at:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, progress=stop)
-    assert is_done_or_nothing(tmp_path)
-    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
-    assert contents(tmp_path) == undisturbed
 
 
 _KILLER = """
@@ -151,22 +134,6 @@ def test_killed_while_writing(flowers: Path, tmp_path: Path, undisturbed: dict[s
 
 
 @needs_fork
-def test_job_killed_repeatedly_resumes(
-    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
-    options = {**OPTIONS, "threads": 1}
-    lengths = []
-    for _ in range(20):
-        (killed,) = _kill(flowers, tmp_path, None, options, [("read", 9)])
-        lengths.append(len([name for name in contents(tmp_path / "read-9") if ".done" in name]))
-        if not killed:
-            break
-    assert len(lengths) > 2  # killed at least twice
-    assert lengths[:-1] == sorted(set(lengths[:-1]))  # each run completed more shards
-    assert contents(tmp_path / "read-9") == undisturbed
-
-
-@needs_fork
 @pytest.mark.parametrize("options", [OPTIONS, {**OPTIONS, "overwrite": True}])
 def test_changed_images_and_damaged_shards_are_packed_again(
     tmp_path: Path, images: ModuleType, options: dict[str, Any]
@@ -222,13 +189,6 @@ def test_overwritten_dataset_stays_until_the_job_is_done(flowers: Path, tmp_path
             data = bytearray(path.read_bytes())
             data[len(data) // 2] ^= 1
             path.write_bytes(data)
-
-
-def test_other_job_after_a_killed_one(flowers: Path, tmp_path: Path) -> None:
-    assert all(_kill(flowers, tmp_path, None, OPTIONS, [("read", 15)]))
-    rs.pack(rs.ImageFolder(flowers), tmp_path / "read-15", seed=1)
-    rs.pack(rs.ImageFolder(flowers), tmp_path / "plain", seed=1)
-    assert contents(tmp_path / "read-15") == contents(tmp_path / "plain")
 
 
 class Aftermath(NamedTuple):
@@ -316,38 +276,3 @@ def _is_whole_or_refused(folder: Path) -> bool:
     except rs.RecordsmithError:
         return True
     return len(list(dataset)) == 21
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_error_while_publishing(
-    flowers: Path,
-    tmp_path: Path,
-    undisturbed: dict[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
-    number: int,
-) -> None:
-    replace = os.replace
-    finished_otherwise = []
-    for step in range(12):
-        folder = tmp_path / str(step)
-        left = [step]
-
-        def fail(source: Any, target: Any, left: list[int] = left) -> None:
-            left[0] -= 1
-            if left[0] < 0:
-                raise OSError(number, "")
-            replace(source, target)
-
-        monkeypatch.setattr(os, "replace", fail)
-        with suppress(rs.FileAccessError):
-            rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
-        monkeypatch.undo()
-        unnamed = {name for name in contents(folder) if name.endswith(".partial")}
-        done = {name for name in contents(folder) if name.endswith(".done")}
-        assert {name.removesuffix(".partial").removesuffix(".index") for name in unnamed} <= {
-            name.removesuffix(".done") for name in done
-        }
-        rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
-        if contents(folder) != undisturbed:
-            finished_otherwise.append(step)
-    assert finished_otherwise == []

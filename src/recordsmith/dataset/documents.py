@@ -116,15 +116,6 @@ def line_in_json(value: Any) -> str:
     return str(value)
 
 
-def kind_in_json(value: Any) -> str:
-    """Describe a value of JSON: numbers and text as they are, others by their type."""
-    if isinstance(value, (dict, list)):
-        return "an object" if isinstance(value, dict) else "a list"
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return f"{value!r:.50}"
-
-
 def other_than_text(data: bytes) -> str | None:
     """The name of the format of bytes that are not text, if it is known."""
     try:

@@ -46,14 +46,6 @@ LONGEST_NAME_BYTES = 255
 
 _LEAST_FEATURE_BYTES = 140  # of one feature of a schema in the document
 
-_KEYS = {  # of version 2
-    "made_from": "provenance",
-    "plan": "fingerprint",
-    "before": "previous",
-    "complete": "is_complete",
-}
-_HISTORY = ("source", "provenance", "appended", "previous")
-
 _KEYS = {"format", "version", "records", "compression", "splits", "class_names"}
 _KEYS |= {"schema", "schemas", "provenance", "arrow_schema"}
 

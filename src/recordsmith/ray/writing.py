@@ -154,7 +154,7 @@ class RecordsmithDatasink(Datasink[PartResult]):  # type: ignore[misc]
     def _location(self) -> Location | None:
         """The folder, where the job does not have it."""
         assert self._job is not None
-        return self.out if self._job["out"] is None and isinstance(self.out, Location) else None
+        return self.out if self._job.out is None and isinstance(self.out, Location) else None
 
 
 def _tables(blocks: Iterable[Any]) -> Iterator[pa.Table]:

@@ -198,7 +198,7 @@ def test_a_repeated_begin_joins_its_job(
         write = WriteDataset(place, kinds={"tags": "bytes"}, overwrite=overwrite)
         collect(beam.Create(range(COUNT)), beam.Map(example), write)
         check(place)
-    assert len({job["token"] for job in jobs}) == len(jobs) // 2
+    assert len({job.token for job in jobs}) == len(jobs) // 2
 
 
 def test_repeated_and_failed_bundles_count_once(tmp_path: Path) -> None:

@@ -94,20 +94,11 @@ class TfdsImages:
                 if len(seen.sizes) < 2:
                     seen.sizes.add((header.height, header.width))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what was seen as plain JSON values."""
-        return {
-            key: {name: sorted(found) for name, found in vars(seen).items()}
-            for key, seen in self._seen.items()
-            if seen.formats
-        }
-
-    def merge(self, document: Mapping[str, Any]) -> None:
-        """Add what was seen of other records, from `to_json`."""
-        for key, found in document.items():
-            seen = vars(self._seen[key])
-            for name, values in found.items():
-                seen[name] |= {tuple(value) if name == "sizes" else value for value in values}
+    def merge(self, other: TfdsImages) -> None:
+        """Add what was seen of other records."""
+        for key, seen in other._seen.items():
+            for name, values in vars(seen).items():
+                vars(self._seen[key])[name].update(values)
 
     def image(self, key: str) -> _SeenImages | None:
         """What was seen of a feature; None if it had no images."""

@@ -73,7 +73,7 @@ class TfdsFiles(RecordFiles, format="tfds"):
         self._out.close(self._file)
 
     def result(self) -> tuple[Any, ...]:
-        return self._survey.counts().to_json(), self._images.to_json(), self._sizes
+        return self._survey.counts().to_json(), self._images, self._sizes
 
     def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
         counts = SchemaSurvey().counts()
