@@ -10,19 +10,19 @@ import pytest
 
 import recordsmith as rs
 
-from .jobs import checksums, pack_table, write_table
+from .jobs import checksums, reshard, write_records
 
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table to pack."""
-    return write_table(tmp_path_factory.mktemp("table") / "rows.jsonl")
+    """A dataset to rewrite."""
+    return write_records(tmp_path_factory.mktemp("records") / "in")
 
 
 @pytest.fixture(scope="session")
 def wanted(source: Path) -> dict[str, int]:
     """The checksums of its shards that threads have written."""
-    pack_table(source, source.parent / "threads")
+    reshard(source, source.parent / "threads")
     return checksums(source.parent / "threads")
 
 

@@ -14,7 +14,7 @@ import recordsmith as rs
 from recordsmith.tasks import Engine, Outcome, Task
 
 from ..raising import raises
-from .jobs import SHARDS, checksums, exported, pack_by_command, pack_table
+from .jobs import SHARDS, checksums, exported, reshard, reshard_by_command
 
 
 def tasks(count: int) -> list[Task]:
@@ -73,7 +73,7 @@ class EngineContract:
     def test_the_same_bytes(
         self, engine: Any, source: Path, wanted: dict[str, int], tmp_path: Path
     ) -> None:
-        pack_table(source, tmp_path / "out", engine=engine)
+        reshard(source, tmp_path / "out", engine=engine)
         assert checksums(tmp_path / "out") == wanted
         assert len(wanted) == SHARDS
         assert exported(tmp_path / "out", engine) == exported(tmp_path / "out")
@@ -82,7 +82,7 @@ class EngineContract:
         self, engine: Any, source: Path, wanted: dict[str, int], tmp_path: Path
     ) -> None:
         marker = tmp_path / "killed"
-        pack_table(source, tmp_path / "out", engine=self.killing(engine, marker))
+        reshard(source, tmp_path / "out", engine=self.killing(engine, marker))
         assert marker.exists()
         assert checksums(tmp_path / "out") == wanted
 
@@ -90,14 +90,14 @@ class EngineContract:
         self, in_bucket: tuple[Any, str], source: Path, wanted: dict[str, int]
     ) -> None:
         engine, url = in_bucket
-        pack_table(source, f"{url}/out", engine=engine)
+        reshard(source, f"{url}/out", engine=engine)
         assert checksums(f"{url}/out") == wanted
         assert exported(f"{url}/out", engine) == exported(f"{url}/out")
 
     def test_the_command_line(
         self, address: str, source: Path, wanted: dict[str, int], tmp_path: Path
     ) -> None:
-        pack_by_command(source, tmp_path / "out", address)
+        reshard_by_command(source, tmp_path / "out", address)
         assert checksums(tmp_path / "out") == wanted
 
     def test_a_failed_task_ends_the_job_and_is_named(self, engine: Any) -> None:

@@ -19,32 +19,33 @@ SHARDS = 12
 ROWS = 2400
 
 
-def write_table(path: Path) -> Path:
-    """Write a source of rows, some of which lack a column."""
-    with path.open("w", encoding="utf-8") as file:
-        for number in range(ROWS):
-            row: dict[str, Any] = {"id": number, "name": f"row {number}"}
-            row["values"] = [1.5] * (number % 4)
-            if number % 3:
-                row["label"] = number % 5
-            file.write(json.dumps(row) + "\n")
-    return path
+def write_records(folder: Path) -> Path:
+    """Write a dataset of rows, some of which lack a column."""
+    rows: list[dict[str, Any]] = []
+    for number in range(ROWS):
+        row: dict[str, Any] = {"id": number, "name": f"row {number}"}
+        row["values"] = [1.5] * (number % 4)
+        if number % 3:
+            row["label"] = number % 5
+        rows.append(row)
+    rs.pack(rs.Rows(rows), folder, shards=4)
+    return folder
 
 
-def pack_table(path: Path, out: Any, **options: Any) -> None:
-    """Pack it into two splits of several shards."""
+def reshard(path: Path, out: Any, **options: Any) -> None:
+    """Rewrite it to two splits of several shards."""
     splits = {"train": 0.75, "test": 0.25}
-    rs.pack(rs.Table(path), out, splits=splits, shards=SHARDS // 2, seed=3, **options)
+    rs.reshard(path, out, splits=splits, shards=SHARDS // 2, shuffle=True, seed=3, **options)
 
 
-def pack_by_command(path: Path, out: Path, engine: str | None) -> None:
-    """Pack it by a command in a process of its own; check that standard output is only JSON."""
+def reshard_by_command(path: Path, out: Path, engine: str | None) -> None:
+    """Do it by a command in a process of its own; check that standard output is only JSON."""
     program = Path(__file__).parent / "noisy.py"
     options = ["--splits", "train=0.75,test=0.25", "--shards", str(SHARDS // 2), "--seed", "3"]
-    options += ["--json", *(["--engine", engine] if engine else [])]
+    options += ["--shuffle", "--json", *(["--engine", engine] if engine else [])]
     folders = [str(program.parent), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [sys.executable, str(program), "pack", str(path), str(out), *options],
+        [sys.executable, str(program), "reshard", str(path), str(out), *options],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
         capture_output=True,
         text=True,
@@ -52,7 +53,7 @@ def pack_by_command(path: Path, out: Path, engine: str | None) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["samples"] == ROWS
+    assert json.loads(done.stdout)["records"] == ROWS
     for kind in ("Python", "C", "a process"):
         assert done.stderr.count(f"noise of {kind}\n") >= 2
 

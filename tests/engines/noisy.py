@@ -30,15 +30,15 @@ def main() -> None:
     from recordsmith import tasks
     from recordsmith.__main__ import main as run
 
-    pack: Any = importlib.import_module("recordsmith.packing.pack")
-    make_plan = pack.make_plan
+    job: Any = importlib.import_module("recordsmith.reshaping.reshard")
+    make_plan = job.make_plan
 
     def plan_noisily(*arguments: Any) -> Any:
         make_noise()
         atexit.register(make_noise)
         return make_plan(*arguments)
 
-    pack.make_plan = plan_noisily
+    job.make_plan = plan_noisily
     by_name = any(word.startswith("processes") for word in sys.argv)  # others pickle this script
     noisy = importlib.import_module("noisy") if by_name else sys.modules[__name__]
     tasks.run_task = noisy.run_noisily

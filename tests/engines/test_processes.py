@@ -22,7 +22,7 @@ from recordsmith.tasks import Outcome, Task, failed_error, run_on, run_task
 
 from ..raising import raises
 from ..repeating_engine import RepeatingEngine
-from .jobs import checksums, pack_by_command
+from .jobs import checksums, reshard_by_command
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -104,7 +104,7 @@ def test_the_bytes_are_those_of_threads(
 def test_standard_output_is_only_json(
     engine: str | None, source: Path, wanted: dict[str, int], tmp_path: Path
 ) -> None:
-    pack_by_command(source, tmp_path / "out", engine)
+    reshard_by_command(source, tmp_path / "out", engine)
     assert checksums(tmp_path / "out") == wanted
 
 

@@ -149,7 +149,7 @@ def _check_samples(
             counts.update(part.classes)
             work.advance(len(part.contents))
     if not {*DuplicateCheck}.isdisjoint(selected):
-        check_duplicates(contents, annotations, splits, samples, listing.reader, findings)
+        check_duplicates(contents, annotations, splits.tolist(), samples, listing.reader, findings)
     return counts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -156,7 +157,7 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
 
     def estimate_inmemory_data_size(self) -> int | None:
         """Return about how many bytes the columns have."""
-        return sum(map(self._estimated_bytes, self._shards))
+        return sum(map(_part_bytes, self._shards))
 
     def get_read_tasks(
         self,
@@ -180,7 +181,7 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
                 partial(read_part, parts),
                 BlockMetadata(
                     num_rows=self._row_count(parts),
-                    size_bytes=sum(map(self._estimated_bytes, parts)),
+                    size_bytes=sum(map(_part_bytes, parts)),
                     input_files=tuple(
                         dict.fromkeys(str(part.shards[0].location) for part in parts)
                     ),
@@ -194,23 +195,14 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
 
     def _tasks(self, count: int) -> Iterator[list[Dataset]]:
         """Yield the parts that each task reads: so many tasks, if shards can be cut."""
-        sizes = [_file_bytes(shard) for shard in self._shards]
-        total = max(1, sum(sizes))
+        total = max(1, sum(map(_part_bytes, self._shards)))
         most = max(1, total // count)
-        parts: list[Dataset] = []
-        start, task = 0, 0
-        for shard, size in zip(self._shards, sizes, strict=True):
-            cut = parts_of(shard, most) if size > most else [shard]
-            for number, part in enumerate(cut):
-                wanted = min(count - 1, (start + size * number // len(cut)) * count // total)
-                if parts and wanted > task:
-                    yield parts
-                    parts = []
-                task = wanted
-                parts.append(part)
-            start += size
-        if parts:
-            yield parts
+        parts = [part for shard in self._shards for part in parts_of(shard, most)]
+        sizes = [_part_bytes(part) for part in parts]
+        middles = (stop - size / 2 for stop, size in zip(accumulate(sizes), sizes, strict=True))
+        numbers = [int(middle * count / total) for middle in middles]
+        for _, group in groupby(zip(numbers, parts, strict=True), lambda pair: pair[0]):
+            yield [part for _, part in group]
 
     def _row_count(self, parts: Sequence[Dataset]) -> int | None:
         """Return the number of rows of a task, if it is known without reading records."""
@@ -219,35 +211,17 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
         is_known = all(part.shards[0].entry is not None for part in parts)
         return sum(map(len, parts)) if is_known else None
 
-    def _estimated_bytes(self, part: Dataset) -> int:
-        """Return about how many bytes the columns of a part have."""
-        shard = part.shards[0]
-        if shard.entry is None:
-            return _file_bytes(part)
-        count, columns = len(part), self._get_data_columns()
-        chosen = self.read_schema.names if columns is None else columns
-        widths = [_width(self.read_schema.field(name).type) for name in chosen]
-        numbers = sum(width for width in widths if width is not None)
-        size = _file_bytes(part) * count // max(1, shard.entry.record_count)
-        return count * numbers if None not in widths else max(size, count * numbers)
-
 
 def _file_bytes(part: Dataset) -> int:
     shard = part.shards[0]
     return shard.size_bytes * (1 if shard.compression == "none" else _INFLATED)
 
 
-def _width(arrow_type: Any) -> int | None:
-    """Return the bytes of a value; None if values differ."""
-    if pa.types.is_fixed_size_list(arrow_type):
-        width = _width(arrow_type.value_type)
-        return None if width is None else width * int(arrow_type.list_size)
-    if pa.types.is_null(arrow_type):
-        return 0
-    try:
-        return -(-int(arrow_type.bit_width) // 8)
-    except ValueError:
-        return None
+def _part_bytes(part: Dataset) -> int:
+    """Return about how many bytes the records of a part have."""
+    shard = part.shards[0]
+    size = _file_bytes(part)
+    return size if shard.entry is None else size * len(part) // max(1, shard.entry.record_count)
 
 
 def _read_parts(

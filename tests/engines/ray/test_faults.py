@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ..jobs import checksums, pack_table
+from ..jobs import checksums, reshard
 
 ray = pytest.importorskip("ray")
 
@@ -69,7 +69,7 @@ def test_a_node_is_lost(nodes: Any, source: Path, wanted: dict[str, int], tmp_pa
         # all tasks run there, and elsewhere once it is gone
         there_if_alive = NodeAffinitySchedulingStrategy(node_id, soft=True)
         engine = Wrapping(stop_there, scheduling_strategy=there_if_alive)
-        pack_table(source, tmp_path / "out", engine=engine)
+        reshard(source, tmp_path / "out", engine=engine)
     finally:
         removing.join()
     assert Path(marker).exists()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +16,8 @@ from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.boxes.annotation import AnnotatedImage, AnnotationFile, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
-from recordsmith.sources.boxes.source import AnnotatedImages, path_notes
+from recordsmith.sources.boxes.source import AnnotatedImages, ListedImages, path_notes
+from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.file_index import (
     FOUND_WITH_SUFFIX,
     FileIndex,
@@ -68,8 +70,10 @@ class AnnotationFiles(AnnotatedImages):
         if annotations is None and is_file(self.root):
             annotations, folder = self.root, self.root.absolute().parent
             self.root = folder.parent if folder.name.lower() == "annotations" else folder
-        named = annotations if isinstance(annotations, Mapping) else {"": annotations}
-        self._annotations = None if annotations is None else named
+        self._annotations: Mapping[str, PlaceLike] | None = None
+        if annotations is not None:
+            named = annotations if isinstance(annotations, Mapping) else {"": annotations}
+            self._annotations = named
         self._images = None if images is None else _path_of_images(self.root, images)
 
     def describe(self) -> Mapping[str, Any]:
@@ -83,6 +87,25 @@ class AnnotationFiles(AnnotatedImages):
             what = cls.box_format.what.format(join_names(paths))
             files = tuple(paths)
             yield LayoutCandidate(cls.box_format.name, what, Confidence.ANNOTATED, files=files)
+
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        files = self._files(index)
+        listed = self._parse(files)
+        classes, notices = self._classes(index, files.values(), listed)
+        entries, splits, left = self._find_images(index, listed, files.values())
+        notices = [*notices, *left]
+        notices += dict.fromkeys(text for file in files.values() for text in file.notices)
+        contexts = {file.name: file.context for file in files.values()}
+        return ListedImages(entries, splits, classes, notices, contexts)
+
+    @abstractmethod
+    def _classes(
+        self,
+        index: FileIndex,
+        files: Collection[AnnotationFile],
+        listed: Mapping[str, Sequence[Entry]],
+    ) -> tuple[Classes, list[str]]:
+        """The classes of all files together, and notices; may complete files and entries."""
 
     def _find(self, index: FileIndex) -> Sequence[str]:
         """The annotation files to read."""

@@ -191,7 +191,7 @@ class ImagePairs(TreeSource):
             return self._resolved().list_samples()
         tree = None if self.root is None else self._take_tree(self.root)
         folders = _expand_pairs(tree, self.root, *self._folders)
-        collected = _Pairs(*(self._base_of(f) for f in (folders[0].images, folders[0].masks)))
+        collected = _Pairs(self._base_of(folders[0].images), self._base_of(folders[0].masks))
         lists = self._lists
         if lists is None and collected.root == self.root:
             near = folders[0].images.parent / _VOC_LISTS
@@ -479,9 +479,9 @@ class _Pairs:
                 self.samples.append(Sample(sample, 0, split=split, version=0, reference=reference))
         self.notices += count_notice(repeated, "repeated name", "in lists packed once")
         unlisted = sorted(known - first_places.keys())
-        what = "missing from lists skipped"
-        self.notices += count_notice([name for name in unlisted if name in pairs], "pair", what)
-        self.notices += count_notice([name for name in unlisted if name in lone], "image", what)
+        for noun, names in (("pair", pairs.keys()), ("image", lone)):
+            listed = [name for name in unlisted if name in names]
+            self.notices += count_notice(listed, noun, "missing from lists skipped")
         entries = [lists / entry.name for entry in lists.list_entries() if entry.kind != "folder"]
         unused = [str(entry) for entry in entries if entry not in files.values()]
         self.notices += count_notice(unused, "list", "unused")

@@ -223,9 +223,9 @@ def _matches(folders: list[_Folder]) -> list[_Pair]:
         else:
             left_rest, right_rest, patterns = (), (), key
             head = _common_start(aboves)
-        tops = ("/".join((*head, *rest)) or "." for rest in (left_rest, right_rest))
-        sides = map(_Side, tops, patterns)
-        match = _Pair(*sides, distance=len(left_rest) + len(right_rest))
+        left_side = _Side("/".join((*head, *left_rest)) or ".", patterns[0])
+        right_side = _Side("/".join((*head, *right_rest)) or ".", patterns[1])
+        match = _Pair(left_side, right_side, len(left_rest) + len(right_rest))
         for _, left, right, names in group:
             match.add(left, right, names)
         matches.append(match)

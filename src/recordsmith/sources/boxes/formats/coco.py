@@ -12,7 +12,7 @@ import json
 import posixpath
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -31,14 +31,12 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import AnnotationFiles
-from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import count_notice, join_names, join_problems
-from recordsmith.stores import Location
 from recordsmith.words import count
 
 MAX_ENTRY_BYTES = 1 << 23
@@ -317,26 +315,6 @@ class Coco(
         what, files = cls.box_format.what.format(join_names(chosen)), tuple(paths)
         yield LayoutCandidate("coco", what, Confidence.ANNOTATED, left_out=left_out, files=files)
 
-    def _list_images(self, index: FileIndex) -> ListedImages:
-        files = self._files(index)
-        images = self._parse(files)
-        notices = self._check_files(files.values())
-        classes, more = _classes(files.values(), self._label_map)
-        classes.names()  # labels are checked before images are looked for
-        entries, splits, left = self._find_images(index, images, files.values())
-        notices += [*left, *more]
-        if self._annotations is None:
-            used = {file.name for file in files.values()}
-            others = [
-                path
-                for path in index.paths
-                if _is_of_other_task(path) and path not in used and self._matches(index, path)
-            ]
-            notices += count_notice(others, "annotation file", "of other tasks skipped")
-        notices += [notice for file in files.values() for notice in file.notices]
-        contexts = {file.name: file.context for file in files.values()}
-        return ListedImages(entries, splits, classes, notices, contexts)
-
     def _find(self, index: FileIndex) -> list[str]:
         documents = [path for path in index.paths if path.lower().endswith(".json")]
         groups = (
@@ -369,11 +347,18 @@ class Coco(
             path=documents[0],
         )
 
-    def _check_files(self, files: Iterable[AnnotationFile]) -> list[str]:
-        """Raise the problems outside annotations, or return them as a notice."""
+    def _classes(
+        self, index: FileIndex, files: Collection[AnnotationFile], listed: Any
+    ) -> tuple[Classes, list[str]]:
         problems = Problems()
+        names: dict[int, str] = {}
+        conflicts = []
         for file in files:
             problems.extend(file.problems)
+            for number, name in file.context:
+                if names.setdefault(number, name) != name:
+                    other = f"{names[number]!r} in another file"
+                    conflicts.append(f"category {number} is {name!r} in {file.name} and {other}")
         if problems and self._policy == "stop":
             raise SourceError(
                 "the annotation files have invalid entries",
@@ -382,40 +367,38 @@ class Coco(
                 remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them.",
                 lists_problems=True,
             )
-        number = count(problems.count, "invalid entry", "invalid entries")
-        return [f"{number} dropped: {join_problems(problems)}"] if problems else []
+        if conflicts and self._label_map is None:
+            raise SourceError(
+                f"the annotation files have different categories: {join_names(conflicts)}",
+                conflicts,
+                remedy=f"Fix them, or pass {option('label_map')} to use labels by name.",
+            )
+        notices = []
+        if problems:
+            number = count(problems.count, "invalid entry", "invalid entries")
+            notices.append(f"{number} dropped: {join_problems(problems)}")
+        if 0 in names and self._label_map is None:
+            if any("0" in file.class_names for file in files):
+                names = {number + 1: name for number, name in names.items()}
+                notices.append(
+                    "categories start at 0, the background: each label is its category id plus 1"
+                )
+            else:
+                notices.append(f"1 category without objects dropped: 0, {names.pop(0)!r}")
+        used = {file.name for file in files}
+        others = [
+            path
+            for path in index.paths
+            if _is_of_other_task(path) and path not in used and self._matches(index, path)
+        ]
+        if self._annotations is None:
+            notices += count_notice(others, "annotation file", "of other tasks skipped")
+        origin = f"the categories of {join_names(file.name for file in files)}"
+        classes = classes_by_label(names, self._label_map, origin)
+        classes.names()  # labels are checked before images are looked for
+        return classes, notices
 
 
 def _is_of_other_task(path: str) -> bool:
     """Whether a file is named like those of captions, keypoints, stuff or panoptic segmentation."""
     return posixpath.basename(path).startswith((*_BOXED_TASKS, *_BARE_TASKS))
-
-
-def _classes(
-    files: Iterable[AnnotationFile], label_map: Location | None
-) -> tuple[Classes, list[str]]:
-    """The classes of all files together, and notices about them."""
-    names: dict[int, str] = {}
-    problems = []
-    for file in files:
-        for number, name in file.context:
-            if names.setdefault(number, name) != name:
-                other = f"{names[number]!r} in another file"
-                problems.append(f"category {number} is {name!r} in {file.name} and {other}")
-    if problems and label_map is None:
-        raise SourceError(
-            f"the annotation files have different categories: {join_names(problems)}",
-            problems,
-            remedy=f"Fix them, or pass {option('label_map')} to use labels by name.",
-        )
-    notices = []
-    if 0 in names and label_map is None:
-        if any("0" in file.class_names for file in files):
-            names = {number + 1: name for number, name in names.items()}
-            notices.append(
-                "categories start at 0, the background: each label is its category id plus 1"
-            )
-        else:
-            notices.append(f"1 category without objects dropped: 0, {names.pop(0)!r}")
-    origin = f"the categories of {join_names(file.name for file in files)}"
-    return classes_by_label(names, label_map, origin), notices

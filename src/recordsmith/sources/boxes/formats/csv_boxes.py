@@ -12,9 +12,9 @@ import math
 import posixpath
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from recordsmith.errors import SourceError, accessing
 from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
@@ -23,11 +23,12 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    Entry,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import AnnotationFiles
 from recordsmith.sources.boxes.source import ListedImages
-from recordsmith.sources.classes import make_classes
+from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name
@@ -269,26 +270,26 @@ class CsvBoxes(
             is_bare = all(known and not known.has_header for known in columns)
             yield replace(candidate, confidence=Confidence.MARKED) if is_bare else candidate
 
-    def _list_images(self, index: FileIndex) -> ListedImages:
-        files = self._files(index)
-        images = self._parse(files)
+    def _classes(
+        self,
+        index: FileIndex,
+        files: Collection[AnnotationFile],
+        listed: Mapping[str, Sequence[Entry]],
+    ) -> tuple[Classes, list[str]]:
         names: Mapping[str, str] = {}
         paths: list[str] = []
-        if any(name.startswith("/") for file in files.values() for name in file.class_names):
+        if any(name.startswith("/") for file in files for name in file.class_names):
             paths = [p for p in index.paths if _CLASS_DESCRIPTIONS.match(posixpath.basename(p))]
             names = _described_classes(index, paths)
         versions = [index.version_of(path) for path in paths]
-        contexts: dict[str, Any] = {}
-        columns: set[str] = set()
-        for split, file in files.items():
-            known = tuple((key, names[key]) for key in sorted(names))
-            contexts[file.name] = file.context = (*file.context[:3], known)
-            for entry in images[split]:
-                entry.version = common_version((file.version, *versions))
-            columns.update(dict(file.context[1]))
-        labels = {names.get(name, name) for file in files.values() for name in file.class_names}
-        classes = make_classes(labels, self._label_map)
-        entries, splits, notices = self._find_images(index, images, files.values())
-        notices += dict.fromkeys(text for file in files.values() for text in file.notices)
-        features = [key for key in _FEATURES if key in columns]
-        return ListedImages(entries, splits, classes, notices, contexts, features)
+        for file in files:
+            file.context = (*file.context[:3], tuple(sorted(names.items())))
+        for entry in (entry for entries in listed.values() for entry in entries):
+            entry.version = common_version((entry.version, *versions))
+        labels = {names.get(name, name) for file in files for name in file.class_names}
+        return make_classes(labels, self._label_map), []
+
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        listed = super()._list_images(index)
+        columns = {role for context in listed.contexts.values() for role, _ in context[1]}
+        return replace(listed, features=[key for key in _FEATURES if key in columns])

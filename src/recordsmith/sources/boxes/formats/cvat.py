@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
+from typing import Any
 from xml.parsers import expat
 
 import numpy as np
@@ -21,9 +22,8 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import AnnotationFiles
-from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.boxes.xml_files import parse_xml
-from recordsmith.sources.classes import classes_by_label
+from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 
 _HEAD = re.compile(rb"<annotations>.*?<(version|meta|image)\b", re.DOTALL)
@@ -162,10 +162,8 @@ class Cvat(
         >>> rs.pack(rs.Cvat("export"), "packed")  # doctest: +SKIP
     """
 
-    def _list_images(self, index: FileIndex) -> ListedImages:
-        files = self._files(index)
-        images = self._parse(files)
-        names = dict.fromkeys(name for file in files.values() for name in file.class_names)
-        classes = classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data")
-        entries, splits, notices = self._find_images(index, images, files.values())
-        return ListedImages(entries, splits, classes, notices)
+    def _classes(
+        self, index: FileIndex, files: Collection[AnnotationFile], listed: Any
+    ) -> tuple[Classes, list[str]]:
+        names = dict.fromkeys(name for file in files for name in file.class_names)
+        return classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data"), []
