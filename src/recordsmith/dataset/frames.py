@@ -58,11 +58,7 @@ class FrameReader(Protocol):
         """Return a read-only copy of some bytes; None if the file is too short."""
 
     def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
-        """Copy the payloads of frames, or whole frames, as `wire.gather` does.
-
-        Returns:
-            The number of leading frames that were copied; fewer than all if a frame is invalid.
-        """
+        """Copy the payloads of frames, or whole frames; return how many leading ones are valid."""
 
 
 def maps_well(size_bytes: int, record_count: int) -> bool:
@@ -174,8 +170,7 @@ def gather_together(
 ) -> list[tuple[int, int]]:
     """Copy the payloads of frames of many objects, in one parallel round for each store.
 
-    Returns:
-        The frames that are invalid: the number of the request, and the row in it.
+    Returns the invalid frames: the number of the request, and the row in it.
     """
     by_store: dict[Store, tuple[list[Range], list[_Run]]] = {}
     for number, (reader, (begins, ends, _)) in enumerate(requests):

@@ -222,13 +222,7 @@ class SelectedRecords:
     # -- at any place --------------------------------------------------------------------------
 
     def read(self, index: int) -> tuple[Shard, int, memoryview]:
-        """Return the shard of a record, its number there, and its payload.
-
-        Raises:
-            IndexError: the index is out of range.
-            OptionError: the shard is compressed, so it can only be read in order.
-            CorruptDataError: the record is damaged.
-        """
+        """Return the shard of a record, its number there, and its payload."""
         return self._records.read(self._position(index))
 
     def read_record(self, index: int) -> bytes:
@@ -241,11 +235,7 @@ class SelectedRecords:
         allocate: AllocateBytes = empty_bytes,
         faults: Faults | None = None,
     ) -> BytesArray:
-        """Read the payloads at many places, as `Dataset.read_records`.
-
-        Args:
-            faults: receives the errors of damaged records; see `gather`.
-        """
+        """Read the payloads at many places, as `Dataset.read_records`; `faults` as of `gather`."""
         places: Any = positions
         if not (type(positions) is list and len(positions) == 1 and type(positions[0]) is int):
             places = integer_positions(positions, len(self))
@@ -255,10 +245,6 @@ class SelectedRecords:
             buffer[:] = payload
             return BytesArray(buffer, np.array([0, len(payload)]))
         return gather_payloads(self._records, self.positions.at(places), allocate, faults)
-
-    def read_frames(self, positions: Positions) -> BytesArray:
-        """Read whole frames at many places, with verified checksums, as `read_records`."""
-        return gather_payloads(self._records, self._at(positions), whole=True)
 
     def record_sizes(self, positions: Positions) -> Int64Array:
         """Return the payload sizes at many places from the indexes: int64, (count,)."""
@@ -284,12 +270,7 @@ class SelectedRecords:
     # -- in order ------------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[LocatedBlock]:
-        """Yield all records in order, in blocks.
-
-        Raises:
-            OptionError: a shard is compressed, and the order is not that of the files.
-            CorruptDataError: a record is damaged; after all records before it.
-        """
+        """Yield all records in order, in blocks; damage is raised after the records before it."""
         if self.is_in_file_order and not self._are_few_far_away():
             for shard, block in blocks_of(self.parts()):
                 yield LocatedBlock(block, shard)

@@ -271,12 +271,8 @@ class Shard:
     ) -> Iterator[RecordBlock]:
         """Yield the records start:stop in order; block positions count from the shard's start.
 
-        Without `stop`, reads to the end and compares the number of records with the manifest.
-
-        Raises:
-            CorruptDataError: at the first defect, with path, position and offset, after all
-                records before it; record-count-mismatch if the number of records is not as
-                requested or as in the manifest.
+        A defect is raised after all records before it. Without `stop`, reads to the end and
+        compares the number of records with the manifest.
         """
         compression = self._compression
         skip_bytes = 0
@@ -317,10 +313,6 @@ class Shard:
         """Read the payload of one record, as a read-only copy.
 
         Over a network, a record that fails verification is read again.
-
-        Raises:
-            OptionError: the shard is compressed.
-            CorruptDataError: the record is damaged, or the file has changed since it was opened.
         """
         self._check_plain()
         if self.is_remote:

@@ -181,11 +181,8 @@ def gather(
     """Copy payloads, or whole frames, to out[places[i]:].
 
     Records over a network are read in one parallel round. One that fails verification is read
-    again, alone, before it counts as damaged: a proxy may have returned other bytes.
-
-    Args:
-        faults: receives the errors of damaged records, whose bytes are undefined; None to raise
-            the first one.
+    again, alone, before it counts as damaged: a proxy may have returned other bytes. `faults`
+    receives the errors of damaged records, whose bytes are undefined; None raises the first one.
     """
     remote: list[tuple[ShardGroup, RemoteFrames, FrameRows]] = []
     failed: list[tuple[ShardGroup, FrameRows, int]] = []
