@@ -176,7 +176,7 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
                     match.content, match.colours = contents[masks], colours[masks]
                     pairs.append(match)
                     break
-    for pair in _clearest(pairs) or _named_alone(tree):
+    for pair in _clearest(pairs):
         yield _candidate(tree, pair)
 
 
@@ -401,19 +401,6 @@ def _clearest(pairs: list[_Pair]) -> list[_Pair]:
         return shares and other.score > pair.score
 
     return [pair for pair in pairs if not any(is_clearer(other, pair) for other in pairs)]
-
-
-def _named_alone(tree: FileTree) -> list[_Pair]:
-    """Folders named like those of images and masks, whose files have no names in common."""
-    pairs = []
-    for path in tree.folders:
-        below = [_inside(path, name) for name in tree.inside(path)]
-        sides = [_Side(inner, PLAIN) for inner in below if tree.image_counts[inner]]
-        images = [side for side in sides if side.is_image and not side.is_mask]
-        masks = [side for side in sides if side.is_mask and not side.is_image]
-        if len(images) == len(masks) == 1:
-            pairs.append(_Pair(images[0], masks[0]))
-    return pairs if len(pairs) == 1 else []
 
 
 # -- candidates ------------------------------------------------------------------------------------
