@@ -104,14 +104,6 @@ def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path, f
     assert not (tmp_path / "out").exists()
 
 
-def test_sequences_are_exported(tmp_path: Path, parquet: Any) -> None:
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        writer.write(rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2, 3]]}))
-    rs.export(tmp_path / "a.tfrecord", tmp_path / "out", "parquet")
-    (file,) = (tmp_path / "out").glob("*.parquet")
-    assert parquet.read_table(file).to_pylist() == [{"id": 1, "steps": [[1], [2, 3]]}]
-
-
 def _readers() -> dict[str, Any]:
     """Functions that read a Parquet file as a list of rows, by the name of their package."""
 
@@ -149,16 +141,6 @@ def test_every_library_reads_lists_that_are_all_empty(
     found = _readers()[reader](tmp_path / "out" / "train.parquet")
     assert [row["empty"] for row in found] == [[], [], None]
     assert [row["n"] for row in found] == [1, 2, 3]
-
-
-def test_streams_of_lists_that_are_all_empty(write: Any) -> None:
-    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
-    pytest.importorskip("pandas")
-    dataset = rs.open(write({"empty": "float"}, train=[{"empty": []}, {}]))
-    assert pl.DataFrame(dataset).rows() == [([],), (None,)]
-    assert dataset.to_pandas()["empty"].isna().tolist() == [False, True]
-    rs.pack(rs.Table(pa.table({"x": pa.array([[], None], pa.list_(pa.int8(), 0))})), "memory://e/o")
-    assert pl.DataFrame(rs.open("memory://e/o")).rows() == [([],), (None,)]
 
 
 @pytest.mark.parametrize("format", ["parquet", "feather", "csv"])
