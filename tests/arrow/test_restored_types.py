@@ -169,8 +169,6 @@ def test_dictionaries_of_views(tmp_path: Path, value_type: Any) -> None:
     assert found["x"].to_pylist() == table["x"].to_pylist()
 
 
-
-
 def test_batches_have_more_values_than_the_indices_of_a_batch(tmp_path: Path) -> None:
     chunks = [
         pa.array(list(map(str, range(start, start + 100)))).dictionary_encode()
