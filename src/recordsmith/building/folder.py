@@ -124,12 +124,12 @@ def existing_dataset(
             remedy="Rerun the append to finish the dataset, or pass "
             f"{option('overwrite', True)} to replace it.",
         )
-    wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(note.removed if note else ())}
+    own_names = {*files, LABELS_NAME, LABEL_MAP_NAME, *(note.removed if note else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}
     in_the_way = [
         name
         for name in names
-        if name in wanted or ((number := parse_shard_name(name)) and number.split in splits)
+        if name in own_names or ((number := parse_shard_name(name)) and number.split in splits)
     ]
     if in_the_way:
         raise OptionError(

@@ -160,8 +160,8 @@ class ShardSequence:
 
     def find(self, position: int) -> tuple[Shard, int]:
         """Return the shard of a position, and the number in it."""
-        at = bisect.bisect_right(self.starts, position) - 1
-        return self.shards[at], position - self.starts[at]
+        number = bisect.bisect_right(self.starts, position) - 1
+        return self.shards[number], position - self.starts[number]
 
     def read(self, position: int) -> tuple[Shard, int, memoryview]:
         """Return the shard of a position, the number in it, and the payload."""
