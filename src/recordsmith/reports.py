@@ -6,13 +6,9 @@ A job describes its report once, as a `ReportContent`. `cli.report_text` prints 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
-
-from recordsmith.words import count as format_count
-from recordsmith.words import first_of
 
 Level: TypeAlias = Literal["good", "note", "bad", "quiet"]
 
@@ -26,24 +22,6 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.path}, record {self.record}"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A likely problem.
-
-    kind: a stable name for the problem, which the documentation of the job lists.
-    feature: the feature with the problem; None for the dataset.
-    text: what was found.
-    cure: what to do about it.
-    places: records that show the problem, if they are known.
-    """
-
-    kind: str
-    feature: str | None
-    text: str
-    cure: str = ""
-    places: tuple[Place, ...] = ()
 
 
 class Example(NamedTuple):
@@ -146,25 +124,3 @@ class ReportContent:
     tables: Sequence[ReportTable]
     findings: Sequence[ShownFinding]
     notes: Sequence[str] = ()
-
-
-def group_findings(
-    findings: Iterable[Finding], max_features: int = 5, max_of_kind: int = 10
-) -> Iterator[ShownFinding]:
-    """Group findings that differ only in their feature; a last group counts those of a kind."""
-    groups: dict[tuple[str, str, str, tuple[Place, ...]], list[str]] = {}
-    for finding in findings:
-        group = groups.setdefault((finding.kind, finding.text, finding.cure, finding.places), [])
-        group += [finding.feature] if finding.feature is not None else []
-    shown: Counter[str] = Counter()
-    hidden: Counter[str] = Counter()
-    for (kind, text, cure, places), features in groups.items():
-        if shown[kind] == max_of_kind:
-            hidden[kind] += max(1, len(features))
-            continue
-        shown[kind] += 1
-        names = [name if len(name) <= 80 else f"{name[:79]}…" for name in features]
-        yield ShownFinding(kind, text, cure, first_of(names, max_features), places=places)
-    for kind, number in hidden.items():
-        more = f"and {format_count(number, 'more such finding')}; the JSON report lists all."
-        yield ShownFinding(kind, more)

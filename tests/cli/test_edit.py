@@ -50,28 +50,6 @@ def test_where_and_json(run, packed: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "edited" / "dataset.json").read_text())["records"] < 9
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((), "--drop"),
-        (("--drop", "nothing"), "'nothing'"),
-        (("--rename", "a"), "OLD=NEW, got 'a'"),
-        (("--rename", "a=b", "--rename", "a=c"), "'a' twice"),
-        (("--add", "=3"), "KEY=VALUE"),
-        (("--add", 'z={"a":1}'), "--add z "),
-        (("--recode", "image/class/label=none.csv"), "no such file"),
-        (("--drop", "image/height", "--where", "image/height = 3"), "did you mean ==?"),
-    ],
-)
-def test_invalid_commands(
-    run, packed: Path, tmp_path: Path, options: tuple[str, ...], message: str
-) -> None:
-    outcome = run("edit", packed, tmp_path / "edited", *options)
-    assert outcome.code == 2
-    assert message in outcome.err
-    assert not (tmp_path / "edited").exists()
-
-
 def test_values_missing_in_the_table_are_defects(run, packed: Path, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("old,new\n0,1\n")
     recode = f"image/class/label={tmp_path}/table.csv"

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import recordsmith as rs
 
 
@@ -35,19 +33,3 @@ def test_changes_and_problems_are_printed(run, tmp_path: Path, images: Path) -> 
     assert "more of 1 record" in outcome.out
     assert "skipped 1:" in outcome.out
     assert "record 1: " in outcome.out
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (["--format", "zip"], "'zip'"),
-        (["--split", "test"], "'test'"),
-        (["--shard-size", "1MB"], "webdataset"),
-        (["--format", "webdataset", "--shard-size", "large"], "256MB"),
-    ],
-)
-def test_invalid_options(run, packed: Path, tmp_path: Path, options: list[str], text: str) -> None:
-    outcome = run("export", packed, tmp_path / "new", *options)
-    assert outcome.code == 2
-    assert text in outcome.err
-    assert not (tmp_path / "new").exists()

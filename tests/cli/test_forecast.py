@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import recordsmith as rs
 from recordsmith.image import ImageOptions
 
@@ -53,15 +51,6 @@ def test_a_page_is_written(run, images: Path, tmp_path: Path) -> None:
     refused = run(*arguments)
     assert (refused.code, refused.out) == (2, "")
     assert run(*arguments, "--overwrite").code == 0
-
-
-@pytest.mark.parametrize(
-    "options", [("--qualities", "x"), ("--qualities", "0"), ("--html", "a.gif"), ("--sample", "9")]
-)
-def test_invalid_options_end_with_2(run, images: Path, options: tuple[str, str]) -> None:
-    outcome = run("forecast", images, *options)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert options[0] in outcome.err or options[0] == "--html"
 
 
 def test_unreadable_images_are_listed(run, images: Path) -> None:

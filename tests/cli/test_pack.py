@@ -142,32 +142,6 @@ def test_the_output_cannot_be_the_source(run, images: Path) -> None:
     assert sorted(file.name for file in images.iterdir()) == ["cat", "dog"]
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (["--splits", "train=0.7"], "0.7"),
-        (["--splits", "train"], "train=0.7,validation=0.3"),
-        (["--splits", "train=x"], "train=0.7,validation=0.3"),
-        (["--splits", "a=0.5,a=0.5"], "'a' twice"),
-        (["--splits", "../x=1"], "file name"),
-        (["--shards", "two"], "--shards must be "),
-        (["--shards", "0"], "shards"),
-        (["--shards", "100"], "9"),
-        (["--shard-size", "large"], "256MB"),
-        (["--shard-size", "1MB", "--shards", "2"], "and --shard-size exclude"),
-        (["--compression", "zip"], "gzip"),
-        (["--threads", "0"], "--threads"),
-    ],
-)
-def test_invalid_options_of_splits(
-    run, images: Path, tmp_path: Path, options: list[str], text: str
-) -> None:
-    outcome = run("pack", images, tmp_path / "out", *options)
-    assert outcome.code == 2
-    assert text in outcome.err
-    assert not (tmp_path / "out").exists()
-
-
 # -- sources, images, keys --------------------------------------------------------------
 
 
@@ -251,27 +225,6 @@ def test_plan_on_many_machines(run, images: Path, tmp_path: Path) -> None:
     assert "resumed" not in outcome.out
     for path in (tmp_path / "plain").glob("[!.]*"):
         assert path.read_bytes() == (out / path.name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (["--format", "folders"], "mean folder"),
-        (["--boxes", "clip"], "boxes"),
-        (["--store", "gif"], "'gif'"),
-        (["--background", "red"], "#rrggbb"),
-        (["--keys", "a=b,c"], "--keys must be "),
-        (["--keys", "none"], "slim"),
-        (["--engine", "abacus"], "--engine must be "),
-        (["--engine", "processes:many"], "--engine must be "),
-        (["--shard-names", "x"], "'x'"),
-    ],
-)
-def test_invalid_options(run, images: Path, tmp_path: Path, options: list[str], text: str) -> None:
-    outcome = run("pack", images, tmp_path / "out", "--shards", "2", *options)
-    assert outcome.code == 2
-    assert text in outcome.err
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("bad_count", [MAX_PROBLEMS, MAX_PROBLEMS + 10])

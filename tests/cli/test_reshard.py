@@ -18,20 +18,10 @@ def test_several_inputs(run, tmp_path: Path, numbered) -> None:
     assert again.out.startswith("nothing to do: 18 ")
 
 
-def test_shares_as_split(run, tmp_path: Path, numbered) -> None:
-    numbered.packed(tmp_path / "in", {"train": range(4)})
-    wrong = run("reshard", tmp_path / "in", tmp_path / "out", "--split", "a=0.5,b=0.5")
-    assert wrong.code == 2
-    assert "--splits a=0.5,b=0.5" in wrong.err
-
-
 def test_exit_codes(run, tmp_path: Path, numbered) -> None:
     path = numbered.write_shard(tmp_path / "a.tfrecord", range(9))
     for arguments, word in (
         ([path], "missing argument"),
-        ([path, tmp_path / "out", "--shards", "x"], "--shards must be"),
-        ([path, tmp_path / "out", "--sample", "some"], "--sample must be a share"),
-        ([path, tmp_path / "out", "--take", "0"], "--take must be"),
         ([path, tmp_path], str(tmp_path)),
         ([path, tmp_path / "nothing.tfrecord", tmp_path / "out"], "no such file"),
     ):

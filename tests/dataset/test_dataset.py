@@ -333,9 +333,6 @@ def test_positions_are_integers_or_a_mask(dataset: rs.Dataset, data: Any) -> Non
     assert records_of(dataset).record_sizes(positions).tolist() == [
         len(payload) for payload in expected
     ]
-    assert records_of(dataset).read_frames(positions).tolist() == [
-        encode_record(p) for p in expected
-    ]
 
 
 @pytest.mark.parametrize("positions", [
@@ -345,7 +342,7 @@ def test_positions_are_integers_or_a_mask(dataset: rs.Dataset, data: Any) -> Non
 def test_positions_that_are_not_integers(dataset: rs.Dataset, positions: Any) -> None:
     examples = rs.Examples(dataset)
     records = records_of(dataset)
-    for read in (dataset.read_records, records.read_frames, records.record_sizes, records.by_shard,
+    for read in (dataset.read_records, records.record_sizes, records.by_shard,
                  examples.batch):  # fmt: skip
         with pytest.raises(rs.OptionError):
             read(positions)
@@ -370,11 +367,6 @@ def test_damage_among_many_records_is_located(tmp_path: Path, place: str) -> Non
     with path.open("r+b") as file:  # in place: the map sees it
         file.write(data)
     assert dataset.read_records([8, 4, 0]).tolist() == [payloads[n] for n in (8, 4, 0)]
-    assert records_of(dataset).read_frames([8, 0]).tolist() == [
-        encode_record(payloads[n]) for n in (8, 0)
-    ]
-    with pytest.raises(rs.CorruptDataError):
-        records_of(dataset).read_frames([8, 5, 0])
     with pytest.raises(rs.CorruptDataError) as caught:
         dataset.read_records([8, 5, 0])
     assert caught.value.path == str(path)

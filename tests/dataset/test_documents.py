@@ -50,7 +50,7 @@ def test_errors_name_the_format_of_binary_files(
 def test_errors_of_other_json_have_no_python_types(tmp_path: Path, name: str, value: Any) -> None:
     path = tmp_path / name
     path.write_text(json.dumps(value))
-    with pytest.raises(ValueError, match=r"expected|no rows") as caught:
+    with pytest.raises(ValueError, match=r"[Ee]xpected|no rows") as caught:
         READERS[name](path)
     message = str(caught.value)
     assert not any(word in message for word in ("'list'", "'dict'", "'int'", "indices", "None"))

@@ -17,18 +17,17 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.cli import report_text
 from recordsmith.drawing import report_page
+from recordsmith.examining.stats.findings import Finding, group_findings
 from recordsmith.example.keys import BOX, HEIGHT, MASK, WIDTH
 from recordsmith.reports import (
     Bar,
     Example,
-    Finding,
     Histogram,
     Place,
     ReportContent,
     ReportTable,
     ShownFinding,
     Strip,
-    group_findings,
 )
 from recordsmith.stores import Location
 
@@ -160,9 +159,9 @@ def test_a_terminal_has_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_findings_are_grouped() -> None:
-    findings = [Finding("constant", f"f{n}", "same") for n in range(7)]
-    findings[3:3] = [Finding("nan", "x", "one"), Finding("constant", "g", "other")]
-    findings += [Finding("sparse", f"f{n}", f"in {n}") for n in range(9)]
+    findings = [Finding("constant", f"f{n}", "same", "") for n in range(7)]
+    findings[3:3] = [Finding("nan", "x", "one", ""), Finding("constant", "g", "other", "")]
+    findings += [Finding("sparse", f"f{n}", f"in {n}", "") for n in range(9)]
     groups = [(found.kind, found.about, found.text) for found in group_findings(findings, 3, 2)]
     assert groups[:5] == [
         ("constant", "f0, f1, f2 and 4 more", "same"),

@@ -8,7 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 from PIL import Image
+
+import recordsmith as rs
 
 Box = tuple[str, float, float, float, float]
 """Class, xmin, ymin, xmax, ymax."""
@@ -114,3 +118,32 @@ def coco(
         "categories": [{"id": key, "name": name} for key, name in categories.items()],
     }
     return write(path, json.dumps(document, indent=1))
+
+
+# -- what is read ----------------------------------------------------------------------------------
+
+
+def read(source: Any, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The features of a sample of a source or a listing, and what was noted."""
+    listing = source.list_samples() if hasattr(source, "list_samples") else source
+    notes: list[tuple[str, str]] = []
+    content = listing.reader.read(listing.samples[number], lambda *note: notes.append(note))
+    return dict(content), notes
+
+
+def problems_of(source: Any, number: int = 0) -> tuple[str, ...]:
+    """The problems of a sample that cannot be read."""
+    with pytest.raises(rs.SourceError) as caught:
+        read(source, number)
+    return caught.value.problems
+
+
+def boxes_of(features: Mapping[str, Any]) -> list[tuple[float, ...]]:
+    """ymin, xmin, ymax, xmax of each object."""
+    sides = [features[f"image/object/bbox/{side}"] for side in ("ymin", "xmin", "ymax", "xmax")]
+    return [tuple(round(value, 6) for value in box) for box in zip(*sides, strict=True)]
+
+
+def mask_of(data: bytes) -> Any:
+    with Image.open(io.BytesIO(data)) as found:
+        return np.array(found)

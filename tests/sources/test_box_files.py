@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import re
@@ -20,7 +19,6 @@ from recordsmith.sources import (
     CsvBoxes,
     Cvat,
     LabelMe,
-    Listing,
     Sample,
     Source,
     Voc,
@@ -32,7 +30,7 @@ from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder
 
 from ..raising import places, raises
-from .annotated import coco, image, voc, write
+from .annotated import boxes_of, coco, image, mask_of, problems_of, read, voc, write
 from .source_contract import SourceContract
 
 HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax\n"
@@ -86,24 +84,6 @@ class TestContractOfCvat(SourceContract):
     def make_source(self, folder: Path, _: ModuleType) -> Source:
         box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4"/>'
         return Cvat(_cvat(folder, box), object_masks="instance")
-
-
-def _read(listing: Listing, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    notes: list[tuple[str, str]] = []
-    sample = listing.samples[number]
-    content: Any = listing.reader.read(sample, lambda *note: notes.append(note))
-    return dict(content), notes
-
-
-def _boxes(features: dict[str, Any]) -> list[tuple[float, ...]]:
-    sides = [features[f"image/object/bbox/{side}"] for side in ("ymin", "xmin", "ymax", "xmax")]
-    return [tuple(round(value, 6) for value in box) for box in zip(*sides, strict=True)]
-
-
-def _problems(listing: Listing, number: int = 0) -> tuple[str, ...]:
-    with pytest.raises(rs.SourceError) as caught:
-        listing.reader.read(listing.samples[number])
-    return caught.value.problems
 
 
 # -- references ----------------------------------------------------------------------------------
@@ -229,9 +209,9 @@ def test_limits_of_annotations(tmp_path: Path, make: Any, words: str) -> None:
 )
 def test_columns_of_a_csv(tmp_path: Path, header: str, row: str) -> None:
     listing = CsvBoxes(_csv(tmp_path, f"{row}\n", header, "a")).list_samples()
-    features, _ = _read(listing)
+    features, _ = read(listing)
     assert [sample.name for sample in listing.samples] == ["images/a.jpg"]
-    assert _boxes(features) == [BOX]
+    assert boxes_of(features) == [BOX]
     assert features["image/object/class/text"] == [b"cat"]
     left_out = [notice for notice in listing.notices if "not packed" in notice]
     assert len(left_out) == ("score" in header)
@@ -249,11 +229,11 @@ def test_images_without_rows_and_rows_without_images(tmp_path: Path) -> None:
     ]
     (notice,) = listing.notices
     assert notice.startswith("2 images missing from annotation files skipped: images/c.jpg and")
-    assert places(_problems(listing)) == ["boxes.csv"]
+    assert places(problems_of(listing)) == ["boxes.csv"]
     restored = Sample.from_json(json.loads(json.dumps(listing.samples[0].to_json())))
     with raises(rs.SourceError, path="boxes.csv", match="x.jpg"):
         open_reader(json.loads(json.dumps(listing.reader.to_json()))).read(restored)
-    assert _boxes(_read(listing, 2)[0]) == []
+    assert boxes_of(read(listing, 2)[0]) == []
 
 
 def test_wrong_rows_are_listed_with_their_lines(tmp_path: Path) -> None:
@@ -264,12 +244,12 @@ def test_wrong_rows_are_listed_with_their_lines(tmp_path: Path) -> None:
     root = _csv(tmp_path, f"{text}\n")
     lines = (root / "boxes.csv").read_text().split("\n")
     listing = CsvBoxes(root).list_samples()
-    found = [place.partition(" (")[0] for place in places(_problems(listing))]
+    found = [place.partition(" (")[0] for place in places(problems_of(listing))]
     wrong = ("cat,4,5,50,15", "cat,x", ",,1,2", "cat,9,5")
     numbers = [n for n, line in enumerate(lines, 1) if any(each in line for each in wrong)]
     assert found == [f"boxes.csv, line {number}" for number in numbers]
-    features, notes = _read(CsvBoxes(root, boxes="clip").list_samples())
-    assert BOX in _boxes(features)
+    features, notes = read(CsvBoxes(root, boxes="clip").list_samples())
+    assert BOX in boxes_of(features)
     assert len(notes) == len(wrong)
 
 
@@ -288,7 +268,7 @@ def test_the_csv_of_one_split_may_be_outside(tmp_path: Path) -> None:
     outside = (root / "boxes.csv").rename(tmp_path / "boxes.csv")
     outside.write_text(HEADER + f"a.jpg,40,20,{CAT}\n" * 3000)
     listing = CsvBoxes(root, annotations=outside).list_samples()
-    assert len(_boxes(_read(listing)[0])) == 3000
+    assert len(boxes_of(read(listing)[0])) == 3000
 
 
 def test_features_of_open_images(tmp_path: Path) -> None:
@@ -296,20 +276,15 @@ def test_features_of_open_images(tmp_path: Path) -> None:
     rows = "a,/m/1,0.1,0.35,0.25,0.75,-1,1\na,/m/9,0,1,0,1,1,0\na,/m/2,0,1,0,1,1,0\n"
     listing = CsvBoxes(_csv(tmp_path, rows, OPEN_IMAGES)).list_samples()
     assert listing.class_names == (None, "/m/9", "Dog", "cat")
-    features, notes = _read(listing)
+    features, notes = read(listing)
     assert notes == []
-    assert _boxes(features)[0] == BOX
+    assert boxes_of(features)[0] == BOX
     assert features["image/object/class/text"] == [b"cat", b"/m/9", b"Dog"]
     assert features["image/object/is_crowd"] == [1, 0, 0]
     assert features["image/object/truncated"] == [0, 1, 1]
 
 
 # -- LabelMe -------------------------------------------------------------------------------------
-
-
-def _mask(data: bytes) -> Any:
-    with Image.open(io.BytesIO(data)) as found:
-        return np.array(found)
 
 
 def test_shapes_of_labelme(tmp_path: Path) -> None:
@@ -322,10 +297,10 @@ def test_shapes_of_labelme(tmp_path: Path) -> None:
     )
     listing = LabelMe(_labelme(tmp_path, *shapes), object_masks="instance").list_samples()
     assert listing.class_names == (None, "Dog", "cat")
-    features, notes = _read(listing)
-    assert _boxes(features) == [BOX, (0.1, 0.5, 0.9, 0.75), (0.25, 0.625, 0.75, 0.875)]
+    features, notes = read(listing)
+    assert boxes_of(features) == [BOX, (0.1, 0.5, 0.9, 0.75), (0.25, 0.625, 0.75, 0.875)]
     assert [where for _, where in notes] == ["a.json, shape 4: point", "a.json, shape 5: line"]
-    polygon, rectangle, circle = map(_mask, features["image/object/mask"])
+    polygon, rectangle, circle = map(mask_of, features["image/object/mask"])
     assert np.argwhere(polygon)[[0, -1]].tolist() == [[5, 4], [14, 13]]
     assert polygon.sum() == 100
     assert rectangle[2:18, 20:30].all()
@@ -338,13 +313,13 @@ def test_shapes_of_labelme(tmp_path: Path) -> None:
 def test_classes_of_labelme_in_a_file(tmp_path: Path) -> None:
     write(tmp_path / "class_names.txt", "__ignore__\n_background_\nDog\ncat\nfox\n")
     root = _labelme(tmp_path, _shape((1, 1), (9, 1), (9, 9)))
-    ((what, where),) = _read(LabelMe(root).list_samples())[1]
+    ((what, where),) = read(LabelMe(root).list_samples())[1]
     assert (what.startswith("polygons"), where) == (True, "a.json, shape 1 (cat)")
     listing = LabelMe(root).list_samples()
     assert listing.class_names == (None, "Dog", "cat", "fox")
-    assert _read(listing)[0]["image/object/class/label"] == [2]
+    assert read(listing)[0]["image/object/class/label"] == [2]
     _labelme(tmp_path, _shape((1, 1), (9, 1), (9, 9), label="Cat"))
-    (problem,) = _problems(LabelMe(root).list_samples())
+    (problem,) = problems_of(LabelMe(root).list_samples())
     assert "class_names.txt" in problem
     assert "known classes: Dog, cat and fox" in problem
 
@@ -356,7 +331,7 @@ def test_files_may_have_other_columns(tmp_path: Path) -> None:
     write(root / "test.csv", "filename;class;xmin;ymin;xmax;ymax\nb.jpg;cat;4;5;14;15\n")
     listing = CsvBoxes(root).list_samples()
     assert [sample.split for sample in listing.samples] == ["train", "test"]
-    assert _boxes(_read(listing, 0)[0]) == _boxes(_read(listing, 1)[0]) == [BOX]
+    assert boxes_of(read(listing, 0)[0]) == boxes_of(read(listing, 1)[0]) == [BOX]
 
 
 @pytest.mark.parametrize(
@@ -376,10 +351,10 @@ def test_files_may_have_other_columns(tmp_path: Path) -> None:
 def test_wrong_shapes(tmp_path: Path, shape: Any) -> None:
     good = _shape((4, 5), (14, 15), kind="rectangle")
     root = _labelme(tmp_path, good, shape)
-    (problem,) = _problems(LabelMe(root).list_samples())
+    (problem,) = problems_of(LabelMe(root).list_samples())
     assert problem.startswith("a.json, shape 2")
-    features, notes = _read(LabelMe(root, boxes="drop").list_samples())
-    assert _boxes(features) == [BOX]
+    features, notes = read(LabelMe(root, boxes="drop").list_samples())
+    assert boxes_of(features) == [BOX]
     dropped = [where for what, where in notes if "dropped" in what]
     assert places(dropped)[0].startswith("a.json, shape 2")
 
@@ -409,14 +384,14 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
     listing = Cvat(_cvat(tmp_path, shapes, values=values), object_masks="class").list_samples()
     assert listing.class_names == (None, "cat", "Dog")
     for number in range(4):
-        features, notes = _read(listing, number)
-        assert _boxes(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
+        features, notes = read(listing, number)
+        assert boxes_of(features) == [BOX, (0.1, 0.5, 0.9, 0.75)]
         assert [where for _, where in notes] == [
             f"annotations.xml, line {number + 2}",  # the attribute
             f"annotations.xml, line {number + 3}: points",
             f"annotations.xml, line {number + 3}: tag",
         ]
-    mask = _mask(features["image/segmentation/class/encoded"])
+    mask = mask_of(features["image/segmentation/class/encoded"])
     assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 100, 160]
 
 
@@ -432,7 +407,7 @@ def test_labels_of_cvat_have_the_order_of_the_file(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("<version/>", f"<version/>{meta}"))
     listing = Cvat(root).list_samples()
     assert listing.class_names == (None, "zebra", "Dog")
-    assert _read(listing)[0]["image/object/class/label"] == [2]
+    assert read(listing)[0]["image/object/class/label"] == [2]
 
 
 def test_subsets_of_cvat_are_splits(tmp_path: Path) -> None:
@@ -467,10 +442,10 @@ def test_subsets_of_cvat_are_splits(tmp_path: Path) -> None:
 )
 def test_wrong_shapes_of_cvat(tmp_path: Path, shape: str) -> None:
     root = _cvat(tmp_path, f'{shape}\n<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"/>')
-    (problem,) = _problems(Cvat(root).list_samples())
+    (problem,) = problems_of(Cvat(root).list_samples())
     assert problem.startswith("annotations.xml, line 2")
-    features, _ = _read(Cvat(root, boxes="drop").list_samples())
-    assert _boxes(features) == [BOX]
+    features, _ = read(Cvat(root, boxes="drop").list_samples())
+    assert boxes_of(features) == [BOX]
 
 
 @pytest.mark.parametrize("masks", [None, "instance"])
@@ -487,8 +462,8 @@ def test_a_polygon_of_two_points_keeps_its_box(tmp_path: Path, masks: Any) -> No
     write(tmp_path / "coco/instances.json", json.dumps(document))
     for source in (LabelMe(labelme, object_masks=masks), Cvat(cvat, object_masks=masks),
                    rs.Coco(tmp_path / "coco", object_masks=masks)):  # fmt: skip
-        features, notes = _read(source.list_samples())
-        assert _boxes(features) == [BOX]
+        features, notes = read(source.list_samples())
+        assert boxes_of(features) == [BOX]
         empty = [what for what, _ in notes if "empty mask" in what]
         assert len(empty) == (masks is not None)
 
@@ -523,10 +498,10 @@ def test_masks_of_yolo_on_a_rotated_image(tmp_path: Path) -> None:
     """6: the stored top is on the right; the upright image is 20 wide and 40 high."""
     root = _yolo(tmp_path, "1 0 0 0.25 0 0.25 0.25 0 0.25 0 0.1\n")
     image(root / "images/0.jpg", (40, 20), orientation=6)
-    features, _ = _read(Yolo(root, object_masks="class").list_samples())
+    features, _ = read(Yolo(root, object_masks="class").list_samples())
     expected = np.zeros((20, 40), np.uint8)
     expected[15:, :10] = 2
-    assert np.array_equal(_mask(features["image/segmentation/class/encoded"]), expected)
+    assert np.array_equal(mask_of(features["image/segmentation/class/encoded"]), expected)
 
 
 def test_files_of_other_tasks_are_used_if_they_have_boxes(tmp_path: Path) -> None:
@@ -620,5 +595,5 @@ def test_changed_bytes_are_read_or_reported(tmp_path: Path, kind: str, policy: s
                 features: Any = reader.read(restored)
             except rs.RecordsmithError:
                 continue
-            values = [v for box in _boxes(features) for v in box]
+            values = [v for box in boxes_of(features) for v in box]
             assert all(0 <= value <= 1 for value in values)

@@ -123,12 +123,6 @@ def _coco_of_label_studio(root: Path) -> None:
     _coco_json(root / "result.json", "abcd", lambda s: rf"..\..\media\upload\1\1f3e-{s}.jpg")
 
 
-def _coco_of_cvat(root: Path) -> None:
-    for stem in TRUTH:
-        image(root / f"images/default/{stem}.jpg")
-    _coco_json(root / "annotations/instances_default.json", "abcd", lambda s: f"{s}.jpg")
-
-
 # -- YOLO ----------------------------------------------------------------------------------------
 
 
@@ -197,14 +191,6 @@ def _yolo_of_cvat(root: Path) -> None:
     for stem in TRUTH:
         image(root / f"obj_train_data/{stem}.jpg")
         write(root / f"obj_train_data/{stem}.txt", _yolo_rows(stem))
-
-
-def _yolo_of_label_studio(root: Path) -> None:
-    write(root / "classes.txt", "cat\nDog\n")
-    write(root / "notes.json", '{"categories": [{"id": 0, "name": "cat"}], "info": {}}')
-    for stem in TRUTH:
-        image(root / f"images/{stem}.jpg")
-        write(root / f"labels/{stem}.txt", _yolo_rows(stem))
 
 
 def _darknet_of_roboflow(root: Path) -> None:
@@ -450,14 +436,12 @@ LAYOUTS: Mapping[str, Layout] = {
         _coco_of_roboflow, _by_pycocotools, "coco", ("train", "valid", "test")
     ),
     "COCO of Label Studio": Layout(_coco_of_label_studio, _by_pycocotools, "coco"),
-    "COCO of CVAT": Layout(_coco_of_cvat, _by_pycocotools, "coco"),
     "YOLO of Ultralytics": Layout(
         _yolo_of_ultralytics, _by_splitting_rows, "yolo", ("train", "val")
     ),
     "YOLO segments": Layout(_yolo_segments, _by_splitting_rows, "yolo", ("train", "val")),
     "YOLO of Roboflow": Layout(_yolo_of_roboflow, _by_splitting_rows, "yolo", ("train", "val")),
     "YOLO of CVAT": Layout(_yolo_of_cvat, _by_splitting_rows, "yolo"),
-    "YOLO of Label Studio": Layout(_yolo_of_label_studio, _by_splitting_rows, "yolo"),
     "darknet of Roboflow": Layout(
         _darknet_of_roboflow, _by_splitting_rows, "yolo", ("train", "valid")
     ),
@@ -465,7 +449,6 @@ LAYOUTS: Mapping[str, Layout] = {
         _voc_in("JPEGImages", "Annotations", "ImageSets/Main/trainval.txt"), _by_elementtree, "voc"
     ),
     "VOC of Roboflow": Layout(_voc_in("{}", "{}"), _by_elementtree, "voc", ("train", "valid")),
-    "VOC of Label Studio": Layout(_voc_in("images", "Annotations"), _by_elementtree, "voc"),
     "VOC of CVAT": Layout(
         _voc_in("JPEGImages", "Annotations", "ImageSets/Main/default.txt", "labelmap.txt"),
         _by_elementtree,

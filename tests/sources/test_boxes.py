@@ -209,17 +209,6 @@ def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     assert reader.boxes((0, 0, 21, 10), frame=frame) == []  # 21 is outside of its width, 20
 
 
-def test_relative_boxes_are_upright_or_stored_as_their_layout_has_them(tmp_path: Path) -> None:
-    reader = _Reader("stop", tmp_path, 6)
-    frame = reader.relative_frame("a.txt", is_upright=True)
-    assert reader.boxes((0, 0, 0.25, 0.25), frame=frame) == [(0.75, 0, 1, 0.25)]
-    assert "rotated" in reader.notes[0][0]
-    reader = _Reader("stop", tmp_path, 6)
-    frame = reader.relative_frame("a.txt", is_upright=False)
-    assert reader.boxes((0, 0, 0.25, 0.25), frame=frame) == [(0, 0, 0.25, 0.25)]
-    assert "drawn on" in reader.notes[0][0]
-
-
 # -- classes and options -------------------------------------------------------------------------
 
 
@@ -227,15 +216,6 @@ def test_classes_of_the_data_are_sorted_as_text() -> None:
     classes = make_classes(["b", "a", "B", "10", "9", "a"], None)
     assert classes.names() == (None, "10", "9", "B", "a", "b")
     assert classes.label_of("B") == 3
-
-
-def test_label_map_is_used_unchanged(tmp_path: Path) -> None:
-    path = tmp_path / "label_map.pbtxt"
-    path.write_text("item { id: 7 name: 'a' } item { id: 2 name: 'b' }")
-    for classes in (make_classes(["x"], path), classes_by_label({1: "x"}, path, "data")):
-        assert classes.names() == (None, None, "b", None, None, None, None, "a")
-        assert classes.label_of("x") is None
-        assert "label_map.pbtxt" in classes.unknown("x")
 
 
 def test_class_with_two_numbers_is_a_problem() -> None:

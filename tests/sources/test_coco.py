@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
@@ -12,15 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import MAX_PROBLEMS
 from recordsmith.sources import Coco, Listing, Source
 
 from ..raising import places, raises
-from ..reading import read_sample
-from .annotated import coco, image, write
+from .annotated import coco, image, mask_of, problems_of, read, write
 from .source_contract import SourceContract
 
 CATEGORIES = {3: "cat", 90: "Dog"}
@@ -61,28 +58,9 @@ class TestContractWithInstanceMasksInSplits(SourceContract):
         return Coco(folder, object_masks="instance")
 
 
-def _read(source: Source, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    notes: list[tuple[str, str]] = []
-    sample = source.list_samples().samples[number]
-    content: Any = read_sample(source, sample, lambda *note: notes.append(note))
-    return dict(content), notes
-
-
-def _problems(source: Source, number: int = 0) -> tuple[str, ...]:
-    sample = source.list_samples().samples[number]
-    with pytest.raises(rs.SourceError) as caught:
-        read_sample(source, sample)
-    return caught.value.problems
-
-
 def _notices(listing: Listing) -> tuple[str, ...]:
     """The notices but for that on segmentations, which most annotations here have."""
     return tuple(each for each in listing.notices if not each.startswith("segmentation of "))
-
-
-def _mask(data: bytes) -> Any:
-    with Image.open(io.BytesIO(data)) as image:
-        return np.array(image)
 
 
 def test_features(tmp_path: Path) -> None:
@@ -93,7 +71,7 @@ def test_features(tmp_path: Path) -> None:
     assert names is not None
     assert {n: name for n, name in enumerate(names) if name is not None} == CATEGORIES
     assert (_notices(listing), listing.splits, listing.has_label_map) == ((), (), True)
-    features, notes = _read(source)
+    features, notes = read(source)
     assert notes == []
     assert features == {
         "image/encoded": (tmp_path / "images/a.jpg").read_bytes(),
@@ -111,33 +89,10 @@ def test_features(tmp_path: Path) -> None:
         "image/object/is_crowd": [0, 1],
         "image/object/area": [100.5, 800],
     }
-    assert _read(source, 1)[0]["image/object/bbox/ymin"] == []
+    assert read(source, 1)[0]["image/object/bbox/ymin"] == []
 
 
 # -- layouts -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("annotations", "images"),
-    [
-        ("annotations.json", "images"),
-        ("annotations.json", ""),
-        ("data/labels.json", "data/data"),
-        ("images/_annotations.coco.json", "images"),
-        ("annotations/instances_train2017.json", "images/train2017"),
-        ("annotations/instances_train2017.json", "train"),
-        ("annotations/x.json", "images"),
-    ],
-)
-def test_layouts_of_one_file(tmp_path: Path, annotations: str, images: str) -> None:
-    _coco(tmp_path, {"a.jpg": [CAT], "sub/b.jpg": [DOG]}, annotations, images)
-    write(tmp_path / "settings.json", '{"a": 1}')
-    source = Coco(tmp_path)
-    listing = source.list_samples()
-    prefix = f"{images}/" if images else ""
-    assert [sample.name for sample in listing.samples] == [f"{prefix}a.jpg", f"{prefix}sub/b.jpg"]
-    assert (listing.splits, _notices(listing)) == ((), ())
-    assert _read(source) [1] == []  # fmt: skip
 
 
 def test_two_years_are_splits_of_their_own(tmp_path: Path) -> None:
@@ -184,10 +139,10 @@ def test_missing_and_repeated_images_fail_alone(tmp_path: Path) -> None:
     (notice,) = _notices(listing)
     assert notice.endswith(" skipped: images/left.jpg")
     for number, (image_id, words) in enumerate(((101, "'gone.jpg' not found"), (102, "already"))):
-        (problem,) = _problems(source, number)
+        (problem,) = problems_of(source, number)
         assert problem.startswith(f"annotations/instances.json: image {image_id}: ")
         assert words in problem
-    assert _read(source, 2)[0]["image/object/class/label"] == [3]
+    assert read(source, 2)[0]["image/object/class/label"] == [3]
 
 
 # -- what is wrong -------------------------------------------------------------------------------
@@ -204,7 +159,7 @@ def test_wrong_annotations_are_listed_with_their_ids(tmp_path: Path) -> None:
         CAT,
     ]
     root = _coco(tmp_path, {"a.jpg": wrong})
-    problems = _problems(Coco(root))
+    problems = problems_of(Coco(root))
     place = "annotations/instances.json, annotation"
     expected = [
         (f"{place} 1 (cat)", "xmin 4"),
@@ -218,13 +173,13 @@ def test_wrong_annotations_are_listed_with_their_ids(tmp_path: Path) -> None:
     assert sorted(places(problems)) == [where for where, _ in expected]
     for where, words in expected:
         assert any(p.startswith(f"{where}: ") and words in p for p in problems), words
-    features, notes = _read(Coco(root, boxes="drop"))
+    features, notes = read(Coco(root, boxes="drop"))
     assert features["image/object/class/label"] == [3]
     whats = Counter(what for what, _ in notes)
     assert sorted(whats.values()) == [1, 5]
     (unknown,) = (what for what, count in whats.items() if count == 1)
     assert "class" in unknown
-    assert len(_read(Coco(root, boxes="clip"))[0]["image/object/area"]) == 2
+    assert len(read(Coco(root, boxes="clip"))[0]["image/object/area"]) == 2
 
 
 def test_annotations_of_unknown_images_are_noticed(tmp_path: Path) -> None:
@@ -308,7 +263,7 @@ def test_very_many_problems_are_shortened(tmp_path: Path) -> None:
 def test_unusual_values_of_area_and_iscrowd(tmp_path: Path) -> None:
     odd = CAT | {"area": 1e300, "iscrowd": "0"}
     root = _coco(tmp_path / "d", {"a.jpg": [odd, CAT | {"area": -1, "iscrowd": 1}]})
-    sample = _read(Coco(root))[0]
+    sample = read(Coco(root))[0]
     width, height = CAT["bbox"][2:]
     assert sample["image/object/area"] == pytest.approx([width * height] * 2)
     assert sample["image/object/is_crowd"] == [0, 1]
@@ -332,9 +287,9 @@ def test_category_0(tmp_path: Path) -> None:
     listing = source.list_samples()
     assert listing.class_names == (None, "x", None, None, "cat")
     assert "plus 1" in _notices(listing)[0]
-    features, _ = _read(source)
+    features, _ = read(source)
     assert features["image/object/class/label"] == [4, 1]
-    assert set(np.unique(_mask(features["image/segmentation/class/encoded"]))) == {0, 1}
+    assert set(np.unique(mask_of(features["image/segmentation/class/encoded"]))) == {0, 1}
 
 
 def test_files_that_disagree(tmp_path: Path) -> None:
@@ -346,8 +301,8 @@ def test_files_that_disagree(tmp_path: Path) -> None:
     label_map = write(tmp_path / "map.pbtxt", "item{id:1 name:'cat'} item{id:2 name:'Dog'}")
     source = Coco(tmp_path, label_map=label_map)
     assert source.list_samples().class_names == (None, "cat", "Dog")
-    assert _read(source, 0)[0]["image/object/class/label"] == [1]
-    assert _read(source, 1)[0]["image/object/class/label"] == [2]
+    assert read(source, 0)[0]["image/object/class/label"] == [1]
+    assert read(source, 1)[0]["image/object/class/label"] == [2]
 
 
 def test_segmentations_that_are_not_packed_are_counted(tmp_path: Path) -> None:
@@ -363,15 +318,15 @@ def test_segmentations_that_are_not_packed_are_counted(tmp_path: Path) -> None:
 def test_instance_masks(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT, DOG], "b.jpg": []})
     source = Coco(root, object_masks="instance")
-    features, notes = _read(source)
-    cat, dog = map(_mask, features["image/object/mask"])
+    features, notes = read(source)
+    cat, dog = map(mask_of, features["image/object/mask"])
     assert (cat.shape, cat.dtype) == ((20, 40), np.uint8)
     expected = np.zeros((20, 40), np.uint8)
     expected[5:15, 4:14] = 1
     assert np.array_equal(cat, expected)
     assert np.array_equal(dog, np.ones((20, 40), np.uint8))
     assert notes == []
-    assert _read(source, 1)[0]["image/object/mask"] == []
+    assert read(source, 1)[0]["image/object/mask"] == []
 
 
 @pytest.mark.parametrize("number", [90, 300])
@@ -380,13 +335,13 @@ def test_class_mask(tmp_path: Path, number: int) -> None:
     items = [CAT, DOG | {"category_id": number}]
     root = _coco(tmp_path, {"a.jpg": items, "b.jpg": []}, categories=categories)
     source = Coco(root, object_masks="class")
-    features, _ = _read(source)
+    features, _ = read(source)
     expected = np.full((20, 40), number)
     expected[5:15, 4:14] = 3
-    found = _mask(features["image/segmentation/class/encoded"])
+    found = mask_of(features["image/segmentation/class/encoded"])
     assert np.array_equal(found, expected)
     assert features["image/segmentation/class/format"] == "png"
-    empty = _mask(_read(source, 1)[0]["image/segmentation/class/encoded"])
+    empty = mask_of(read(source, 1)[0]["image/segmentation/class/encoded"])
     assert empty.shape == (20, 40)
     assert not empty.any()
     assert found.dtype == empty.dtype == (np.uint8 if number == 90 else np.uint16)
@@ -397,10 +352,10 @@ def test_masks_of_a_rotated_image(tmp_path: Path) -> None:
     item = CAT | {"bbox": [0, 0, 5, 10], "segmentation": [[0, 0, 5, 0, 5, 10, 0, 10]]}
     root = _coco(tmp_path, {"a.jpg": [item]}, size=(20, 40))
     image(root / "images" / "a.jpg", (40, 20), orientation=6)
-    features, notes = _read(Coco(root, object_masks="instance"))
+    features, notes = read(Coco(root, object_masks="instance"))
     expected = np.zeros((20, 40), np.uint8)
     expected[15:, :10] = 1
-    assert np.array_equal(_mask(features["image/object/mask"][0]), expected)
+    assert np.array_equal(mask_of(features["image/object/mask"][0]), expected)
     assert features["image/object/bbox/ymin"] == [0.75]
     assert features["image/object/bbox/xmax"] == [0.25]
     assert "rotated" in notes[0][0]
@@ -409,13 +364,13 @@ def test_masks_of_a_rotated_image(tmp_path: Path) -> None:
 def test_wrong_regions_are_listed_only_where_masks_are_asked_for(tmp_path: Path) -> None:
     wrong = [CAT | {"segmentation": []}, CAT | {"segmentation": [[1, 2, 3]]}, CAT]
     root = _coco(tmp_path, {"a.jpg": wrong})
-    assert len(_read(Coco(root))[0]["image/object/class/label"]) == 3
-    first, second = _problems(Coco(root, object_masks="class"))
+    assert len(read(Coco(root))[0]["image/object/class/label"]) == 3
+    first, second = problems_of(Coco(root, object_masks="class"))
     place = "annotations/instances.json, annotation"
     assert places([first, second]) == [f"{place} {n} (cat)" for n in (1, 2)]
     assert "segmentation []" in first
     assert "two points" in second
-    features, notes = _read(Coco(root, object_masks="instance", boxes="drop"))
+    features, notes = read(Coco(root, object_masks="instance", boxes="drop"))
     assert len(features["image/object/mask"]) == len(features["image/object/class/label"]) == 1
     assert len(notes) == 2
 
@@ -426,10 +381,10 @@ def test_good_boxes_without_an_outline(tmp_path: Path, segmentation: Any, masks:
     """`clip` keeps them, with empty masks; `drop` leaves them out. Neither blames the box."""
     bare = DOG | {"segmentation": segmentation}
     root = _coco(tmp_path, {"a.jpg": [bare, CAT]})
-    features, notes = _read(Coco(root, object_masks=masks, boxes="clip"))
+    features, notes = read(Coco(root, object_masks=masks, boxes="clip"))
     assert features["image/object/class/label"] == [90, 3]
     assert features["image/object/bbox/xmax"] == [1, 0.35]
-    dropped, other_notes = _read(Coco(root, object_masks=masks, boxes="drop"))
+    dropped, other_notes = read(Coco(root, object_masks=masks, boxes="drop"))
     assert dropped["image/object/class/label"] == [3]
     for (what, where), verb in zip(notes + other_notes, ("empty mask", "dropped"), strict=True):
         assert "segmentation" in what
@@ -439,10 +394,10 @@ def test_good_boxes_without_an_outline(tmp_path: Path, segmentation: Any, masks:
     cat = np.zeros((20, 40), bool)
     cat[5:15, 4:14] = True
     if masks == "instance":
-        drawn = [_mask(data) for data in features["image/object/mask"]]
+        drawn = [mask_of(data) for data in features["image/object/mask"]]
         assert np.array_equal(drawn, [np.zeros_like(cat), cat])
     else:
-        assert np.array_equal(_mask(features["image/segmentation/class/encoded"]), cat * 3)
+        assert np.array_equal(mask_of(features["image/segmentation/class/encoded"]), cat * 3)
 
 
 def test_the_json_file_may_be_named(tmp_path: Path) -> None:
@@ -453,7 +408,7 @@ def test_the_json_file_may_be_named(tmp_path: Path) -> None:
     for name, count in (("one", 1), ("two", 2)):
         source = Coco(root / "annotations" / f"{name}.json")
         assert str(source.root) == str(root)
-        assert len(_read(source)[0]["image/object/area"]) == count
+        assert len(read(source)[0]["image/object/area"]) == count
         assert source.describe()["annotations"] == f"annotations/{name}.json"
     beside = _coco(tmp_path / "e", {"a.jpg": [CAT]}, "x.json", ".")
     assert len(Coco(beside / "x.json").list_samples().samples) == 1

@@ -156,35 +156,6 @@ def test_an_option_solves_the_problem(tmp_path: Path) -> None:
     assert len(made.source.list_samples().samples) == 6
 
 
-def test_names_without_a_partner_are_refused(tmp_path: Path) -> None:
-    root = write(tmp_path, {"image/i{0-5}.jpg": "photo", "label/{10-15}.png": "numbers"})
-    with pytest.raises(rs.SourceError, match="no common names"):
-        rs.detect(root).source.list_samples()
-
-
-def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
-    files = {
-        "images/{0-5}.jpg": "photo",
-        "masks/{0-3}.png": "numbers",
-        "masks/{7-8}.png": "numbers",
-        "extra/deep/{0-2}.jpg": "photo",
-        "README.md": "x",
-    }
-    notices = rs.detect(write(tmp_path, files)).to_json()["notices"]
-    assert [notice.partition(" skipped")[0] for notice in notices] == [
-        "2 images without a mask",
-        "2 masks without an image",
-        "3 images outside the folders of images and masks",
-        "1 other file",
-    ]
-    files = {"cat/{0-9}.jpg": "photo", "dog/{0-9}.jpg": "photo", "dog/more/1.jpg": "photo"}
-    notices = rs.detect(write(tmp_path / "x", {**files, "1.jpg": "photo"})).to_json()["notices"]
-    assert [notice.partition(" skipped")[0] for notice in notices] == [
-        "1 image outside class folders",
-        "1 image in folders inside class folders",
-    ]
-
-
 # -- formats and options ---------------------------------------------------------------------------
 
 

@@ -288,20 +288,17 @@ def test_paths_that_leave_the_folder_are_refused_and_others_fixed(
         _write(root / "t.csv", "file,n", *(f"{name},1" for name in names)), image_column="file"
     )
     samples = source.list_samples().samples
-    notes: list[tuple[str, str]] = []
 
     def read(number: int) -> Any:
-        return read_sample(source, samples[number], lambda what, where: notes.append((what, where)))
+        return read_sample(source, samples[number])
 
     for number in (0, 1, 8):
         with raises(rs.SourceError, sample=f"{root}/t.csv, line {number + 2}", match="outside"):
             read(number)
     found = [read(number)["image/filename"] for number in (2, 3, 4, 5)]
     assert found == [b"a.png", b"a.png", b"deep/b.png", b"a.png"]
-    assert [where for _, where in notes] == [
-        rf"{root}/t.csv, line 4: C:\x\a.png",
-        f"{root}/t.csv, line 5: /tmp/a.png",
-    ]
+    notices = source.list_samples().notices
+    assert r"2 images found by the last part of an absolute path, such as C:\x\a.png" in notices
     with raises(rs.SourceError, sample=f"{root}/t.csv, line 8", match="'file' is empty"):
         read(6)
     with raises(rs.SourceError, sample=f"{root}/t.csv, line 9", match=r"gone\.png"):

@@ -15,7 +15,7 @@ from recordsmith.sources import Listing, Source, Voc
 
 from ..raising import places, raises
 from ..reading import read_sample
-from .annotated import image, voc, voc_xml, write
+from .annotated import image, problems_of, read, voc, voc_xml, write
 from .source_contract import SourceContract
 
 CAT = ("cat", 4, 5, 10, 10)
@@ -45,20 +45,6 @@ def _splits(listing: Listing) -> dict[str, str | None]:
     return {sample.name: sample.split for sample in listing.samples}
 
 
-def _read(source: Voc, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The features of a sample, and what was noted."""
-    notes: list[tuple[str, str]] = []
-    sample = source.list_samples().samples[number]
-    return dict(read_sample(source, sample, lambda *note: notes.append(note))), notes
-
-
-def _problems(source: Voc, number: int = 0) -> tuple[str, ...]:
-    sample = source.list_samples().samples[number]
-    with pytest.raises(rs.SourceError) as caught:
-        read_sample(source, sample)
-    return caught.value.problems
-
-
 # -- what a sample holds -------------------------------------------------------------------------
 
 
@@ -79,7 +65,7 @@ def test_features(tmp_path: Path) -> None:
     assert listing.class_names == (None, "Dog", "cat")
     assert listing.has_label_map
     assert listing.notices == ()
-    features, notes = _read(source)
+    features, notes = read(source)
     assert notes == []
     assert features == {
         "image/encoded": (tmp_path / "JPEGImages/a.jpg").read_bytes(),
@@ -119,7 +105,7 @@ def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
           cat </name><difficult>1</difficult><truncated>Unspecified</truncated>
         </object></annotation>""",
     )
-    features, notes = _read(Voc(tmp_path))
+    features, notes = read(Voc(tmp_path))
     assert notes == []
     assert features["image/object/bbox/ymax"] == [0.525]
     assert features["image/object/bbox/xmin"] == [0.1]
@@ -168,7 +154,7 @@ def test_mirrored_folders_are_splits(tmp_path: Path) -> None:
         "images/train/b.jpg": "train",
         "images/val/a.jpg": "val",
     }
-    assert _read(source, 2)[0]["image/object/class/text"] == [b"cat"]
+    assert read(source, 2)[0]["image/object/class/text"] == [b"cat"]
 
 
 def test_lists_are_splits(tmp_path: Path) -> None:
@@ -243,7 +229,7 @@ def test_filename_may_be_wrong(tmp_path: Path, filename: str | None, noted: list
     write(tmp_path / "Annotations" / "a.xml", voc_xml([CAT], filename))
     source = Voc(tmp_path)
     assert _names(source.list_samples()) == ["JPEGImages/a.jpg", "JPEGImages/other.jpg"]
-    features, notes = _read(source)
+    features, notes = read(source)
     assert features["image/object/class/text"] == [b"cat"]
     assert len(notes) == len(noted)
     for (what, where), words in zip(notes, noted, strict=True):
@@ -262,11 +248,11 @@ def test_annotations_without_an_image_and_two_for_one(tmp_path: Path) -> None:
         "Annotations/gone.xml",
         "JPEGImages/a.jpg",
     ]
-    (twice,), (missing,) = _problems(source, 0), _problems(source, 1)
+    (twice,), (missing,) = problems_of(source, 0), problems_of(source, 1)
     assert places([twice, missing]) == ["Annotations/A 2.xml", "Annotations/gone.xml"]
     assert "JPEGImages/a.jpg already" in twice
     assert "'gone.jpg'" in missing
-    assert _read(source, 2)[0]["image/object/class/text"] == [b"cat"]
+    assert read(source, 2)[0]["image/object/class/text"] == [b"cat"]
 
 
 def test_images_without_annotation_are_skipped_with_a_notice(tmp_path: Path) -> None:
@@ -289,7 +275,7 @@ def test_images_without_annotation_are_skipped_with_a_notice(tmp_path: Path) -> 
 def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
     boxes = [CAT, ("cat", 4, 5, 50, 10), ("Dog", 9, 5, 3, 5), ("", 1, 1, 2, 2)]
     source = Voc(voc(tmp_path, {"a": boxes}))
-    problems = _problems(source)
+    problems = problems_of(source)
     assert places(problems) == [
         "Annotations/a.xml, line 19 (cat)",
         "Annotations/a.xml, line 26 (Dog)",
@@ -302,10 +288,10 @@ def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
         assert words in problem
     lines = (tmp_path / "Annotations/a.xml").read_text().split("\n")
     assert [lines[n - 1].strip() for n in (19, 26, 33)] == ["<object>"] * 3
-    features, notes = _read(Voc(tmp_path, boxes="clip"))
+    features, notes = read(Voc(tmp_path, boxes="clip"))
     assert features["image/object/bbox/xmax"] == [0.25, 1]
     assert len(notes) == 3
-    features, notes = _read(Voc(tmp_path, boxes="drop"))
+    features, notes = read(Voc(tmp_path, boxes="drop"))
     assert features["image/object/bbox/xmax"] == [0.25]
     assert features["image/object/difficult"] == [0]
     assert len(notes) == 3
@@ -316,10 +302,10 @@ def test_label_map(tmp_path: Path) -> None:
     path = write(tmp_path / "map.pbtxt", "item { id: 5 name: 'cat' } item { id: 9 name: 'dog' }")
     source = Voc(tmp_path / "data", label_map=path)
     assert source.list_samples().class_names == (*[None] * 5, "cat", *[None] * 3, "dog")
-    (problem,) = _problems(source)
+    (problem,) = problems_of(source)
     assert problem.startswith("Annotations/a.xml, line 19 (Dog): ")
     assert problem.endswith(": cat and dog")
-    features, _ = _read(Voc(tmp_path / "data", label_map=path, boxes="drop"))
+    features, _ = read(Voc(tmp_path / "data", label_map=path, boxes="drop"))
     assert features["image/object/class/label"] == [5]
     assert source.describe()["label_map"] == "map.pbtxt"
 
@@ -349,18 +335,18 @@ def test_broken_xml_fails_only_its_sample(tmp_path: Path, name: str) -> None:
     listing = source.list_samples()
     assert _names(listing) == ["Annotations/a.xml", "JPEGImages/b.jpg"]
     assert listing.class_names == (None, "Dog")
-    (problem,) = _problems(source)
+    (problem,) = problems_of(source)
     assert problem.startswith("Annotations/a.xml")
     assert problem.count("a.xml") == 1
     assert words in problem
-    assert _read(source, 1)[0]["image/object/class/label"] == [1]
+    assert read(source, 1)[0]["image/object/class/label"] == [1]
 
 
 def test_deep_xml_is_read(tmp_path: Path) -> None:
     voc(tmp_path, {"a": [CAT]})
     deep = "<x>" * 100_000 + "</x>" * 100_000
     write(tmp_path / "Annotations" / "a.xml", voc_xml([CAT], "a.jpg", inside=deep))
-    assert _read(Voc(tmp_path))[0]["image/object/class/label"] == [1]
+    assert read(Voc(tmp_path))[0]["image/object/class/label"] == [1]
 
 
 # -- together ------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +20,7 @@ from recordsmith.stores import as_location
 
 from ..raising import places, raises
 from ..reading import read_sample
-from .annotated import image, write
+from .annotated import boxes_of, image, problems_of, read, write
 from .source_contract import SourceContract
 
 ONE = "0 0.5 0.5 0.5 0.25"
@@ -67,26 +66,6 @@ def _names(source: Source) -> dict[str, str | None]:
     return {sample.name: sample.split for sample in source.list_samples().samples}
 
 
-def _read(source: Source, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    notes: list[tuple[str, str]] = []
-    sample = source.list_samples().samples[number]
-    content: Any = read_sample(source, sample, lambda *note: notes.append(note))
-    return dict(content), notes
-
-
-def _boxes(features: dict[str, Any]) -> list[tuple[float, ...]]:
-    keys = ("ymin", "xmin", "ymax", "xmax")
-    sides = [features[f"image/object/bbox/{key}"] for key in keys]
-    return [tuple(round(value, 9) for value in box) for box in zip(*sides, strict=True)]
-
-
-def _problems(source: Source, number: int = 0) -> tuple[str, ...]:
-    sample = source.list_samples().samples[number]
-    with pytest.raises(rs.SourceError) as caught:
-        read_sample(source, sample)
-    return caught.value.problems
-
-
 def test_features(tmp_path: Path) -> None:
     source = Yolo(_ultralytics(tmp_path))
     listing = source.list_samples()
@@ -100,9 +79,9 @@ def test_features(tmp_path: Path) -> None:
         "images/val/bare.png": "val",
         "images/val/c.jpg": "val",
     }
-    features, notes = _read(source, 3)
+    features, notes = read(source, 3)
     assert notes == []
-    assert _boxes(features) == [BOX, (0, 0, 1, 1)]
+    assert boxes_of(features) == [BOX, (0, 0, 1, 1)]
     del features["image/encoded"]
     assert {key: value for key, value in features.items() if "bbox" not in key} == {
         "image/format": "jpeg",
@@ -113,7 +92,7 @@ def test_features(tmp_path: Path) -> None:
         "image/object/class/label": [1, 2],
         "image/object/class/text": [b"cat", b"Dog"],
     }
-    assert _boxes(_read(source, 1)[0]) == _boxes(_read(source, 2)[0]) == []
+    assert boxes_of(read(source, 1)[0]) == boxes_of(read(source, 2)[0]) == []
 
 
 # -- layouts -------------------------------------------------------------------------------------
@@ -150,7 +129,7 @@ def test_folders_and_lists_of_data_yaml(tmp_path: Path, yaml: str, noted: int) -
         assert names.pop("images/train/a.jpg") == names.pop("images/train/b.jpg") == "train"
     assert names == {"images/val/c.jpg": "val", "images/val/bare.png": "val"}
     is_foreign = "val.txt" in yaml and listing.samples[2].name.endswith("c.jpg")
-    assert ["last part" in what for what, _ in _read(source, 2)[1]] == [True] * is_foreign
+    assert ["last part" in what for what, _ in read(source, 2)[1]] == [True] * is_foreign
 
 
 @pytest.mark.parametrize("folder", ["data", "x64/Release/data"])
@@ -170,8 +149,8 @@ def test_darknet(tmp_path: Path, folder: str) -> None:
         f"{folder}/img/{name}.jpg": split for name, split in zip("abcd", splits, strict=True)
     }
     for number in range(4):
-        features, notes = _read(source, number)
-        assert (_boxes(features), notes) == ([BOX], [])
+        features, notes = read(source, number)
+        assert (boxes_of(features), notes) == ([BOX], [])
 
 
 def test_a_repeated_list_is_not_a_split(tmp_path: Path) -> None:
@@ -215,7 +194,7 @@ def test_without_a_description(tmp_path: Path, names: str, images: str, labels: 
     source = Yolo(tmp_path)
     assert source.list_samples().class_names == (None, "cat", "Dog")
     assert source.list_samples().notices == ()
-    assert [_boxes(_read(source, number)[0]) for number in range(2)] == [[BOX], [BOX]]
+    assert [boxes_of(read(source, number)[0]) for number in range(2)] == [[BOX], [BOX]]
 
 
 def test_split_folders_without_a_description(tmp_path: Path) -> None:
@@ -282,21 +261,21 @@ def test_wrong_labels_are_listed_with_their_lines(tmp_path: Path) -> None:
         ("8 (cat)", "xmin and xmax"),
         ("9 (cat)", "ymin, ymax"),
     ]
-    problems = _problems(Yolo(root))
+    problems = problems_of(Yolo(root))
     assert places(problems) == [f"{place} {line}" for line, _ in expected]
     for problem, (_, words) in zip(problems, expected, strict=True):
         assert words in problem
-    features, notes = _read(Yolo(root, boxes="drop"))
-    assert (_boxes(features), len(notes)) == ([BOX], 8)
-    features, notes = _read(Yolo(root, boxes="clip"))
-    assert (_boxes(features), len(notes)) == ([(0.25, 0.65, 0.75, 1), BOX], 8)
+    features, notes = read(Yolo(root, boxes="drop"))
+    assert (boxes_of(features), len(notes)) == ([BOX], 8)
+    features, notes = read(Yolo(root, boxes="clip"))
+    assert (boxes_of(features), len(notes)) == ([(0.25, 0.65, 0.75, 1), BOX], 8)
 
 
 def test_polygons_become_boxes(tmp_path: Path) -> None:
     root = _darknet(tmp_path)
     write(root / "data" / "img" / "a.txt", f"1 0.5 0.1 0.9 0.5 0.5 0.9 0.2 0.4\n{ONE}")
-    features, notes = _read(Yolo(root))
-    assert _boxes(features) == [(0.1, 0.2, 0.9, 0.9), BOX]
+    features, notes = read(Yolo(root))
+    assert boxes_of(features) == [(0.1, 0.2, 0.9, 0.9), BOX]
     assert features["image/object/class/label"] == [2, 1]
     ((what, where),) = notes
     assert what.startswith("polygons")
@@ -306,8 +285,8 @@ def test_polygons_become_boxes(tmp_path: Path) -> None:
 def test_keypoints_are_left_out(tmp_path: Path) -> None:
     root = _ultralytics(tmp_path, f"{YAML}kpt_shape: [2, 3]\n")
     write(root / "labels" / "train" / "a.txt", f"{ONE} 0.1 0.1 2 0.2 0.2 2\n")
-    features, notes = _read(Yolo(root))
-    assert _boxes(features) == [BOX]
+    features, notes = read(Yolo(root))
+    assert boxes_of(features) == [BOX]
     assert "keypoints" in notes[0][0]
 
 
@@ -317,14 +296,14 @@ def test_orientation(tmp_path: Path) -> None:
     root = _ultralytics(tmp_path / "u")
     image(root / "images/train/a.jpg", orientation=6)
     write(root / "labels/train/a.txt", corner)
-    features, notes = _read(Yolo(root))
-    assert _boxes(features) == [(0.75, 0, 1, 0.25)]
+    features, notes = read(Yolo(root))
+    assert boxes_of(features) == [(0.75, 0, 1, 0.25)]
     assert "rotated" in notes[0][0]
     root = _darknet(tmp_path / "d")
     image(root / "data/img/a.jpg", orientation=6)
     write(root / "data/img/a.txt", corner)
-    features, notes = _read(Yolo(root))
-    assert _boxes(features) == [(0, 0, 0.25, 0.25)]
+    features, notes = read(Yolo(root))
+    assert boxes_of(features) == [(0, 0, 0.25, 0.25)]
     assert "drawn on" in notes[0][0]
 
 

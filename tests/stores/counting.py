@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from recordsmith.stores import FolderEntry, ObjectInfo, check_key
-from recordsmith.stores.checks import check_range, check_version, missing_error
+from recordsmith.stores import FolderEntry, MemoryStore, ObjectInfo
 
 from .delayed import DelayedStore
 
@@ -65,60 +64,37 @@ class CountingStore(DelayedStore):
             with self.lock:
                 self.rounds = max(self.rounds, number)
 
-    def _stored(self, key: str) -> tuple[bytes, str]:
-        found = self.objects.get(check_key(key))
-        if found is None:
-            raise missing_error(self.name_of(key))
-        return found
-
     def info(self, key: str) -> ObjectInfo:
         with self._request("info", key):
-            data, version = self._stored(key)
-            return ObjectInfo(key, len(data), version)
+            return super().info(key)
 
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
     ) -> bytes:
-        check_range(start, stop)
         with self._request("read", key):
-            data, found = self._stored(key)
-            check_version(self.name_of(key), found, version)
-            sent = data[start:stop]
+            data = MemoryStore.read(self, key, start, stop, version)
         with self.lock:
-            self.bytes_read += len(sent)
-        return sent
+            self.bytes_read += len(data)
+        return data
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        found = sorted(key for key in self.objects if key.startswith(prefix))
-        yield from self._pages(
-            prefix,
-            [
-                ObjectInfo(key, len(data), version)
-                for key in found
-                for data, version in [self.objects[key]]
-            ],
-        )
+        yield from self._pages(prefix, sorted(super().list(prefix)))
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         prefix = f"{key}/" if key else ""
-        found = set()
-        for path, (data, version) in self.objects.items():
-            name, slash, _ = path.removeprefix(prefix).partition("/")
-            if path.startswith(prefix):
-                number = self.version_number(version)
-                entry = FolderEntry(name, "object", len(data), number, version=version)
-                found.add(FolderEntry(name, "folder") if slash else entry)
-        yield from self._pages(prefix, sorted(found))
+        listed = MemoryStore()
+        listed._objects = self.objects
+        yield from self._pages(prefix, [*listed.list_entries(key)])
 
-    def _pages(self, prefix: str, found: list) -> Iterator:
-        for start in range(0, max(1, len(found)), PAGE_KEYS):
+    def _pages(self, prefix: str, listed: list) -> Iterator:
+        for start in range(0, max(1, len(listed)), PAGE_KEYS):
             with self._request("list", prefix):
-                page = found[start : start + PAGE_KEYS]
+                page = listed[start : start + PAGE_KEYS]
             yield from page
 
-    def set(self, key: str, data: bytes) -> None:
+    def _set(self, key: str, data: bytes) -> None:
         self.written.append(key)
-        super().set(key, data)
+        super()._set(key, data)
 
     def delete(self, key: str) -> None:
         self.written.append(key)

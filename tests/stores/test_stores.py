@@ -61,12 +61,6 @@ class TestCountingStore(StoreContract):
         return CountingStore()
 
 
-class TestDelayedStore(StoreContract):
-    @pytest.fixture
-    def store(self) -> Store:
-        return DelayedStore()
-
-
 def test_many_ranges_are_read_at_the_same_time() -> None:
     store = RoundStore(0.02)
     store.put("x", b"abc")

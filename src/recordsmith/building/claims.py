@@ -36,19 +36,11 @@ def claim(
     earlier: Manifest | None = None,
     base: str = "",
 ) -> Location:
-    """Note that a job writes to a folder in which its shards appear under their final names.
+    """Note that a job writes to a folder without renaming, and return the folder for writing.
 
     Jobs of the same plan may write at the same time: they write equal bytes. With `overwrite`, the
-    manifest of an earlier dataset is removed, and a job of another plan cannot end.
-
-    Args:
-        fingerprint: of the job.
-        files: names of its shards.
-        earlier: the manifest in the folder.
-        base: identifies it, if its shards stay.
-
-    Returns:
-        The folder for writing; the same one if its store can rename.
+    manifest of an earlier dataset is removed, and a job of another plan cannot end. `base`
+    identifies the earlier dataset if its shards stay.
     """
     if folder.store.can_rename:
         return folder
@@ -147,9 +139,8 @@ class ClaimedStore(WrappedStore):
     def check(self) -> bool:
         """Check that no job of another plan has taken over.
 
-        Returns:
-            Whether an object with the right bytes may stay: not if another plan was there, because
-            one of its jobs may still replace the version that it knows.
+        Returns whether an object with the right bytes may stay: not if another plan was there,
+        because one of its jobs may still replace the version that it knows.
         """
         note = read_publish_note(self._folder, BEGUN_NAME)
         if note is None:  # perhaps another job of this plan was faster

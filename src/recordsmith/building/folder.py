@@ -57,11 +57,7 @@ def check_folder(folder: Location) -> None:
 def locked_folder(folder: Location, *, needs_lock: bool = False) -> Iterator[tuple[str, ...]]:
     """Lock the folder for this job, and remove it at the end if it is new and empty.
 
-    Args:
-        needs_lock: fail if the file system does not support locks.
-
-    Yields:
-        Notices about the folder, for the report.
+    With `needs_lock`, fails if the file system does not support locks. Yields notices.
     """
     is_new = not folder.is_folder()
     is_safe = not folder.store.can_rename  # a note that the job has begun keeps others out
@@ -88,12 +84,7 @@ def existing_dataset(
     has_label_map: bool,
     overwrite: bool,
 ) -> Manifest | None:
-    """The manifest of an existing dataset: of the same plan, or of any with `overwrite`.
-
-    Args:
-        fingerprint: the fingerprint of the job.
-        files: the names of its shards.
-    """
+    """The manifest of an existing dataset: of the same plan, or of any with `overwrite`."""
     # a job that ends meanwhile removes its note after it has written the manifest
     names = names_in(folder)
     begun = None if folder.store.can_rename else read_publish_note(folder, BEGUN_NAME)
@@ -133,12 +124,12 @@ def existing_dataset(
             remedy="Rerun the append to finish the dataset, or pass "
             f"{option('overwrite', True)} to replace it.",
         )
-    wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(note.removed if note else ())}
+    own_names = {*files, LABELS_NAME, LABEL_MAP_NAME, *(note.removed if note else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}
     in_the_way = [
         name
         for name in names
-        if name in wanted or ((number := parse_shard_name(name)) and number.split in splits)
+        if name in own_names or ((number := parse_shard_name(name)) and number.split in splits)
     ]
     if in_the_way:
         raise OptionError(

@@ -71,14 +71,9 @@ def make_manifest(
     arrow_schema: str | None = None,
     formats: Mapping[str, Any] | None = None,
 ) -> Manifest:
-    """Make the manifest of written shards.
+    """Make the manifest of written shards, from the split and the result of each.
 
-    Args:
-        splits: the splits in order.
-        results: the split and the result of each shard.
-        schemas: known schemas by split; others are merged from the shards.
-        arrow_schema: of the table that was packed.
-        formats: how other formats describe the records; see `Manifest`.
+    `schemas` are the known ones by split; others are merged from the shards.
     """
     of_splits: dict[str, list[ShardResult]] = {split: [] for split in splits}
     for split, result in results:
@@ -112,13 +107,9 @@ def publish_dataset(
     renamed: Mapping[str, str] | None = None,
     base: str = "",
 ) -> None:
-    """Give all files their final names.
+    """Give all files their final names, and remove the files in `replaced`.
 
-    Args:
-        fingerprint: the fingerprint of the job, which identifies it if it is killed now.
-        replaced: files of an earlier dataset to remove.
-        renamed: new names of shards of an earlier dataset that stay, by old name.
-        base: identifies that earlier dataset.
+    `renamed` has new names of shards that stay, by old name; `base` identifies their dataset.
     """
     small_files = make_small_files(manifest, has_label_map=has_label_map)
     entries = folder.without_links().list_entries()
@@ -325,20 +316,10 @@ def writing(
     base: str = "",
     keeps_shards: bool = False,
 ) -> Iterator[Location]:
-    """Remove unfinished files when the block ends, but keep what a rerun needs if it fails.
+    """Yield the folder for writing; remove unfinished files when the block ends.
 
-    If a rerun would fail as well, the completed shards are removed too, unless they are to be kept.
-
-    Args:
-        fingerprint: of the job.
-        files: the names of the job's shards; may change during the block.
-        overwrite: whether the job may replace what is there.
-        earlier: the manifest that is there.
-        base: identifies it, if the job adds to its shards.
-        keeps_shards: whether to keep completed shards in any case, as many machines wrote them.
-
-    Yields:
-        The folder for writing.
+    If it fails, what a rerun needs is kept: `files`, which may change during the block. If a rerun
+    would fail as well, they are removed, except with `keeps_shards`: many machines wrote them.
     """
     claimed = claim(folder, fingerprint, files, overwrite=overwrite, earlier=earlier, base=base)
     try:

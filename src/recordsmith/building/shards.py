@@ -200,12 +200,8 @@ def load_result(
 ) -> ShardResult | None:
     """The result of a complete and verified shard; None if it must be written.
 
-    Removes a note that does not match the shard.
-
-    Args:
-        versions: returns the hash of the samples' versions; called only if a note exists.
-        trusting: whether to assume that a source without version information is unchanged.
-        keeps_skipped: whether a shard may lack samples that could not be read.
+    Removes a note that does not match the shard. With `trusting`, a source without version
+    information counts as unchanged; `keeps_skipped`: a shard may lack samples that were unreadable.
     """
     note = done_location(folder, file)
     result = None
@@ -299,11 +295,7 @@ def complete_shard(
 ) -> tuple[ShardResult, bool]:
     """Write one shard under its temporary name and note it, unless it is already complete.
 
-    Args:
-        fingerprint, versions, trusting, keeps_skipped: as in `load_result`.
-
-    Returns:
-        The result, and whether the shard was written now.
+    Returns the result, and whether the shard was written now.
     """
     result = load_result(
         folder, fingerprint, versions, file, trusting=trusting, keeps_skipped=keeps_skipped
@@ -357,11 +349,7 @@ def _survey(writer: ShardWriter) -> Schema:
 def check_written(
     folder: Location, results: Sequence[ShardResult], earlier: Manifest | None
 ) -> None:
-    """Check shards by their notes and sizes, without reading them.
-
-    Args:
-        earlier: the manifest in the folder, which may be that of the same plan.
-    """
+    """Check shards by their notes and sizes, without reading them."""
     internal = folder / INTERNAL_FOLDER
     final, waiting = (
         {name: size for name, _, size, *_ in place.list_entries()} if place.is_folder() else {}

@@ -45,13 +45,7 @@ def shard_counts(
     *,
     noun: str = "record",
 ) -> dict[str, int]:
-    """Compute the number of shards of each split.
-
-    Args:
-        records, sizes: number of records and bytes of each split.
-        shards, shard_size_bytes: the options of the caller.
-        noun: what messages call a record.
-    """
+    """Compute the number of shards of each split from its records and their size in bytes."""
     numbers = shards if isinstance(shards, Mapping) else dict.fromkeys(records, shards)
     for split, number in numbers.items():
         if split not in records:
@@ -96,11 +90,7 @@ def shard_bounds(count: int, shard_count: int) -> list[int]:
 def shard_files_by_split(
     counts: Mapping[str, int], compression: Compression, template: str = DEFAULT_TEMPLATE
 ) -> dict[str, list[str]]:
-    """The names of the shards of each split.
-
-    Args:
-        counts: the number of shards of each split.
-    """
+    """The names of the shards of each split, from their numbers."""
     for split in counts:
         if not is_valid_file_name(split):
             raise OptionError(

@@ -222,13 +222,7 @@ class SelectedRecords:
     # -- at any place --------------------------------------------------------------------------
 
     def read(self, index: int) -> tuple[Shard, int, memoryview]:
-        """Return the shard of a record, its number there, and its payload.
-
-        Raises:
-            IndexError: the index is out of range.
-            OptionError: the shard is compressed, so it can only be read in order.
-            CorruptDataError: the record is damaged.
-        """
+        """Return the shard of a record, its number there, and its payload."""
         return self._records.read(self._position(index))
 
     def read_record(self, index: int) -> bytes:
@@ -241,11 +235,7 @@ class SelectedRecords:
         allocate: AllocateBytes = empty_bytes,
         faults: Faults | None = None,
     ) -> BytesArray:
-        """Read the payloads at many places, as `Dataset.read_records`.
-
-        Args:
-            faults: receives the errors of damaged records; see `gather`.
-        """
+        """Read the payloads at many places, as `Dataset.read_records`; `faults` as of `gather`."""
         places: Any = positions
         if not (type(positions) is list and len(positions) == 1 and type(positions[0]) is int):
             places = integer_positions(positions, len(self))
@@ -256,14 +246,10 @@ class SelectedRecords:
             return BytesArray(buffer, np.array([0, len(payload)]))
         return gather_payloads(self._records, self.positions.at(places), allocate, faults)
 
-    def read_frames(self, positions: Positions) -> BytesArray:
-        """Read whole frames at many places, with verified checksums, as `read_records`."""
-        return gather_payloads(self._records, self._at(positions), whole=True)
-
     def record_sizes(self, positions: Positions) -> Int64Array:
         """Return the payload sizes at many places from the indexes: int64, (count,)."""
-        at = self._at(positions)
-        return payload_sizes(len(at), self._records.group(at))
+        chosen = self._at(positions)
+        return payload_sizes(len(chosen), self._records.group(chosen))
 
     def by_shard(self, positions: Positions) -> list[ShardGroup]:
         """Group places by shard; shards without any are left out."""
@@ -284,12 +270,7 @@ class SelectedRecords:
     # -- in order ------------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[LocatedBlock]:
-        """Yield all records in order, in blocks.
-
-        Raises:
-            OptionError: a shard is compressed, and the order is not that of the files.
-            CorruptDataError: a record is damaged; after all records before it.
-        """
+        """Yield all records in order, in blocks; damage is raised after the records before it."""
         if self.is_in_file_order and not self._are_few_far_away():
             for shard, block in blocks_of(self.parts()):
                 yield LocatedBlock(block, shard)
@@ -347,15 +328,17 @@ class SelectedRecords:
         parts: list[AnyShard] = []
         starts = records.starts
         first = bisect.bisect_right(starts, numbers[0]) - 1
-        for at in range(first, bisect.bisect_right(starts, numbers[-1])):
-            shard, begin, end = records.shards[at], starts[at], starts[at + 1]
+        for number in range(first, bisect.bisect_right(starts, numbers[-1])):
+            shard, begin, end = records.shards[number], starts[number], starts[number + 1]
             low, high = bisect.bisect_left(numbers, begin), bisect.bisect_left(numbers, end)
             if low == high:
                 continue
-            own: Any = numbers[low:high]
-            own = range(own.start - begin, own.stop - begin, own.step) if run else own - begin
-            is_whole = isinstance(own, range) and own == range(end - begin)
-            parts.append(shard if is_whole else ShardPart(shard, own, records, begin))
+            inner: Any = numbers[low:high]
+            inner = (
+                range(inner.start - begin, inner.stop - begin, inner.step) if run else inner - begin
+            )
+            is_whole = isinstance(inner, range) and inner == range(end - begin)
+            parts.append(shard if is_whole else ShardPart(shard, inner, records, begin))
         return parts
 
     def in_file_order(self) -> SelectedRecords:
@@ -378,7 +361,7 @@ class SelectedRecords:
             numbers = range(first, last + 1)
         else:
             numbers = []
-        return [shard for at in numbers if (shard := self.all_shards[at]).record_count]
+        return [shard for number in numbers if (shard := self.all_shards[number]).record_count]
 
     def shard_numbers(self, start: int, stop: int) -> Int64Array:
         """Return the index in `all_shards` of the shards of the records start:stop: int64, (n,)."""

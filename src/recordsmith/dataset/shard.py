@@ -271,12 +271,8 @@ class Shard:
     ) -> Iterator[RecordBlock]:
         """Yield the records start:stop in order; block positions count from the shard's start.
 
-        Without `stop`, reads to the end and compares the number of records with the manifest.
-
-        Raises:
-            CorruptDataError: at the first defect, with path, position and offset, after all
-                records before it; record-count-mismatch if the number of records is not as
-                requested or as in the manifest.
+        A defect is raised after all records before it. Without `stop`, reads to the end and
+        compares the number of records with the manifest.
         """
         compression = self._compression
         skip_bytes = 0
@@ -317,10 +313,6 @@ class Shard:
         """Read the payload of one record, as a read-only copy.
 
         Over a network, a record that fails verification is read again.
-
-        Raises:
-            OptionError: the shard is compressed.
-            CorruptDataError: the record is damaged, or the file has changed since it was opened.
         """
         self._check_plain()
         if self.is_remote:
@@ -330,16 +322,21 @@ class Shard:
 
     def sizes(self, numbers: Int64Array) -> Int64Array:
         """The payload sizes of some records according to the index: int64, (count,)."""
-        begins, ends, _ = self.frame_rows(numbers, numbers)
-        return ends - begins - FRAME_BYTES
+        offsets = self._offsets_of(numbers)
+        return offsets[numbers + 1] - offsets[numbers] - FRAME_BYTES
+
+    def _offsets_of(self, numbers: Int64Array) -> Int64Array:
+        """The offsets of all records, after a check that these numbers exist."""
+        index = self.index
+        if len(numbers) and int(numbers.max()) >= index.record_count:
+            raise self._changed_error(int(numbers.max()))
+        return index.offsets
 
     def frame_rows(self, numbers: Int64Array, places: Int64Array) -> FrameRows:
         """Return where records are according to the index, and their places in an output."""
         self._check_plain()
-        index = self.index
-        if len(numbers) and int(numbers.max()) >= index.record_count:
-            raise self._changed_error(int(numbers.max()))
-        return FrameRows(index.offsets[numbers], index.offsets[numbers + 1], places)
+        offsets = self._offsets_of(numbers)
+        return FrameRows(offsets[numbers], offsets[numbers + 1], places)
 
     def copy_again(
         self, number: int, size: int, place: int, out: npt.NDArray[np.uint8], *, whole: bool

@@ -160,8 +160,8 @@ class ShardSequence:
 
     def find(self, position: int) -> tuple[Shard, int]:
         """Return the shard of a position, and the number in it."""
-        at = bisect.bisect_right(self.starts, position) - 1
-        return self.shards[at], position - self.starts[at]
+        number = bisect.bisect_right(self.starts, position) - 1
+        return self.shards[number], position - self.starts[number]
 
     def read(self, position: int) -> tuple[Shard, int, memoryview]:
         """Return the shard of a position, the number in it, and the payload."""
@@ -181,11 +181,8 @@ def gather(
     """Copy payloads, or whole frames, to out[places[i]:].
 
     Records over a network are read in one parallel round. One that fails verification is read
-    again, alone, before it counts as damaged: a proxy may have returned other bytes.
-
-    Args:
-        faults: receives the errors of damaged records, whose bytes are undefined; None to raise
-            the first one.
+    again, alone, before it counts as damaged: a proxy may have returned other bytes. `faults`
+    receives the errors of damaged records, whose bytes are undefined; None raises the first one.
     """
     remote: list[tuple[ShardGroup, RemoteFrames, FrameRows]] = []
     failed: list[tuple[ShardGroup, FrameRows, int]] = []

@@ -157,19 +157,14 @@ class View:
         """Return the known schema, or that of the first undamaged records; and if it covers all."""
         if self.schema is not None and self.schema.is_complete:
             return self.schema, True
-        is_all = record_count >= len(self.records)
-        try:
-            first = self if is_all else self.of(self.records.cut(slice(record_count)))
-            schema = first.read_schema()
-        except DataError:
-            survey = SchemaSurvey()
-            for record in self._readable(record_count):
-                with suppress(DataError):
-                    start, length = np.zeros(1, np.int64), np.array([len(record)])
-                    SchemaSurvey().update(record, start, length)  # raises before damage is counted
-                    survey.update(record, start, length)
-            return survey.finish(), False
-        return schema, is_all and schema.is_complete
+        survey = SchemaSurvey()
+        for record in self._readable(record_count):
+            with suppress(DataError):
+                start, length = np.zeros(1, np.int64), np.array([len(record)])
+                SchemaSurvey().update(record, start, length)  # raises before damage is counted
+                survey.update(record, start, length)
+        schema = survey.finish()
+        return schema, schema.is_complete and schema.record_count == len(self.records)
 
     def _readable(self, record_count: int) -> Iterator[bytes]:
         """Yield the first records, without damaged ones."""
@@ -210,8 +205,7 @@ class View:
     ) -> dict[str, FeatureSpec]:
         """Complete the FeatureSpecs of features with kinds and shapes from the schema.
 
-        Args:
-            fills_missing: whether a feature that some records lack can have a fixed shape.
+        With `fills_missing`, a feature that some records lack can have a fixed shape.
         """
         given: Mapping[str, FeatureSpec | None]
         if isinstance(keys, Mapping):

@@ -15,26 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, DataError, Defect
-from recordsmith.example import Features, FeatureSchema
-from recordsmith.example.keys import (
-    BOX,
-    CLASS_LABEL,
-    CLASS_TEXT,
-    DEPTH,
-    DTYPE,
-    FILENAME,
-    FORMAT,
-    HEIGHT,
-    IMAGE,
-    MASK,
-    MASK_DTYPE,
-    MASK_FORMAT,
-    OBJECT_LABEL,
-    OBJECT_MASK,
-    OBJECT_TEXT,
-    SOURCE_ID,
-    WIDTH,
-)
+from recordsmith.example import Features, FeatureSchema, keys
 from recordsmith.image import (
     MAX_PIXELS,
     Box,
@@ -45,16 +26,16 @@ from recordsmith.image import (
     probe_image,
 )
 
-_IMAGES = (IMAGE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
-_MASKS = (MASK, "mask_raw", "mask", "segmentation", "label/encoded")
+_IMAGES = (keys.IMAGE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
+_MASKS = (keys.MASK, "mask_raw", "mask", "segmentation", "label/encoded")
 _MASK_WORDS = ("mask", "segment", "label", "depth")
-_HEIGHTS = (HEIGHT, "height", "rows", "image_height")
-_WIDTHS = (WIDTH, "width", "cols", "columns", "image_width")
-_DEPTHS = (DEPTH, "image/channels", "depth", "channels")
-_DTYPES = (DTYPE, "dtype")
-_LABELS = (CLASS_LABEL, "label", "class", "image/label", "class_label", "label/value")
-_TEXTS = (CLASS_TEXT, "class_text", "label/text", "label_text", "class_name", "text")
-_NAMES = (FILENAME, "filename", SOURCE_ID, "image/path", "path", "name")
+_HEIGHTS = (keys.HEIGHT, "height", "rows", "image_height")
+_WIDTHS = (keys.WIDTH, "width", "cols", "columns", "image_width")
+_DEPTHS = (keys.DEPTH, "image/channels", "depth", "channels")
+_DTYPES = (keys.DTYPE, "dtype")
+_LABELS = (keys.CLASS_LABEL, "label", "class", "image/label", "class_label", "label/value")
+_TEXTS = (keys.CLASS_TEXT, "class_text", "label/text", "label_text", "class_name", "text")
+_NAMES = (keys.FILENAME, "filename", keys.SOURCE_ID, "image/path", "path", "name")
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes per value
 _IN_PIXELS = 2.0  # boxes with larger edges are in pixels
 
@@ -92,7 +73,10 @@ class SceneReader:
         self._features = features
         self._class_names = class_names or ()
         self.image_key = self._find_image()
-        masks = [*_MASKS, *(key for key in features if _is_mask_key(key) and key != OBJECT_MASK)]
+        masks = [
+            *_MASKS,
+            *(key for key in features if _is_mask_key(key) and key != keys.OBJECT_MASK),
+        ]
         self.mask_key = self._first(masks, ("image", "raw"), but=self.image_key)
         self._label_key = self._first(_LABELS, ())
         self._text_key = self._first(_TEXTS, ("text",))
@@ -112,8 +96,6 @@ class SceneReader:
         """The name of the example, such as its file name."""
         return _text(example, self._name_key)
 
-    # -- keys ----------------------------------------------------------------------------------
-
     def _find_image(self) -> str | None:
         features = self._features
         named = [key for key in _IMAGES if key in features and features[key].kind == "bytes"]
@@ -122,7 +104,7 @@ class SceneReader:
             for key, feature in sorted(features.items(), key=lambda item: -item[1].value_bytes)
             if feature.content == "image" and not _is_mask_key(key)
         ]
-        has_size = all(any(key in features for key in keys) for keys in (_HEIGHTS, _WIDTHS))
+        has_size = all(not features.keys().isdisjoint(names) for names in (_HEIGHTS, _WIDTHS))
         for key in named:
             content = features[key].content
             if key == _IMAGES[0] or content == "image" or (has_size and content == "raw"):
@@ -130,24 +112,22 @@ class SceneReader:
         return images[0] if images else None
 
     def _first(
-        self, keys: Iterable[str], contents: tuple[str, ...], but: str | None = None
+        self, names: Iterable[str], contents: tuple[str, ...], but: str | None = None
     ) -> str | None:
         """The first existing key with these contents, or with int64 values if none are given."""
-        for key in keys:
-            feature = self._features.get(key)
-            if feature is None or key == but:
+        for key in names:
+            known = self._features.get(key)
+            if known is None or key == but:
                 continue
-            if (feature.content in contents) if contents else feature.kind == "int64":
+            if known.content in contents or (not contents and known.kind == "int64"):
                 return key
         return None
-
-    # -- values --------------------------------------------------------------------------------
 
     def _pixels(self, example: Features) -> Pixels:
         data = _bytes(example, self.image_key)
         if data is None:
             raise _unreadable(f"the example has no {self.image_key}", feature=self.image_key)
-        if not _is_raw(data, example, FORMAT):
+        if not _is_raw(data, example, keys.FORMAT):
             return _decoded(data)
         return _as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS)))
 
@@ -155,8 +135,8 @@ class SceneReader:
         data = _bytes(example, self.mask_key)
         if data is None:
             return self._instances(example, scene)
-        if _is_raw(data, example, MASK_FORMAT):
-            dtype = _text(example, MASK_DTYPE)
+        if _is_raw(data, example, keys.MASK_FORMAT):
+            dtype = _text(example, keys.MASK_DTYPE)
             return _raw_array(data, example, dtype=dtype)[:, :, 0]
         try:
             return decode_mask(data)
@@ -167,7 +147,7 @@ class SceneReader:
 
     def _instances(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
         """Merge the masks of all objects into one mask of class numbers."""
-        masks = example.get(OBJECT_MASK)
+        masks = example.get(keys.OBJECT_MASK)
         if not isinstance(masks, list) or not masks or len(masks) != len(scene.boxes):
             return None
         together = np.zeros(scene.pixels.shape[:2], np.int64)
@@ -178,7 +158,7 @@ class SceneReader:
         return together
 
     def _add_boxes(self, scene: Scene, example: Features) -> None:
-        sides = [_numbers(example, key) for key in BOX]
+        sides = [_numbers(example, key) for key in keys.BOX]
         count = min(map(len, sides))
         if not count:
             return
@@ -186,8 +166,8 @@ class SceneReader:
         in_pixels = max(side.max() for side in sides) > _IN_PIXELS
         scale = (height, width, height, width) if in_pixels else (1, 1, 1, 1)
         columns = [side[:count] / by for side, by in zip(sides, scale, strict=True)]
-        labels = _numbers(example, OBJECT_LABEL).astype(np.int64)
-        texts = example.get(OBJECT_TEXT, ())
+        labels = _numbers(example, keys.OBJECT_LABEL).astype(np.int64)
+        texts = example.get(keys.OBJECT_TEXT, ())
         for number in range(count):
             ymin, xmin, ymax, xmax = (float(column[number]) for column in columns)
             if not np.isfinite((ymin, xmin, ymax, xmax)).all():
@@ -233,9 +213,9 @@ def _printable(value: Any) -> str:
     return "".join(char if char.isprintable() else "·" for char in text)
 
 
-def _number(example: Features, keys: Iterable[str | None]) -> int | None:
+def _number(example: Features, names: Iterable[str | None]) -> int | None:
     """The value of the first of these features with exactly one integer."""
-    for key in keys:
+    for key in names:
         value = None if key is None else example.get(key)
         if isinstance(value, np.ndarray) and value.dtype == np.int64 and len(value) == 1:
             return int(value[0])

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, r
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import DataError, NotAnExampleError, OptionError
-from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
+from recordsmith.example import SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import (
     blend_mask,
     draw_boxes,
@@ -31,6 +32,7 @@ from recordsmith.image.drawing.overlay import (
 )
 from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
 from recordsmith.summaries import Report
+from recordsmith.words import first_of
 
 TILE = 288
 """The side of a tile in pixels."""
@@ -155,20 +157,12 @@ def _reader(dataset: Dataset, records: Sequence[bytes]) -> SceneReader:
     if reader.image_key is None and records:
         if schema.payload not in ("Example", "mixed"):
             raise NotAnExampleError(schema.payload, "Examples with images")
-        raise OptionError(_no_images(schema))
+        names = first_of(sorted(schema.features), 8) or "no features"
+        raise OptionError(
+            "the examples have no images: expected image/encoded, another bytes feature with "
+            f"images, or raw pixels with height and width; found {names}"
+        )
     return reader
-
-
-def _no_images(schema: Schema) -> str:
-    names = ", ".join(sorted(schema.features)[:8]) or "no features"
-    return (
-        "the examples have no images: expected image/encoded, another bytes feature with images, "
-        f"or raw pixels with height and width; found {names}"
-        + ("" if schema.omission is None else f"; {schema.omission}")
-    )
-
-
-# -- drawing -------------------------------------------------------------------------------------
 
 
 def _draw(
@@ -191,7 +185,7 @@ def _draw(
             example = decode_payload(record)
             if isinstance(example, SequenceExample):
                 raise NotAnExampleError("SequenceExample")
-            name = _tail(reader.name(example))
+            name = PurePosixPath(reader.name(example).replace("\\", "/")).name
             scene = reader.read(example)
         except DataError as error:
             report.problems.append(f"position {position}: {error}")
@@ -252,9 +246,6 @@ def _classes(scene: Scene, class_names: Sequence[str | None] | None) -> set[tupl
     return found
 
 
-# -- texts ---------------------------------------------------------------------------------------
-
-
 def _title(dataset: Dataset) -> str:
     """The name of the file, or of the folder with the shards."""
     location = dataset.shards[0].location
@@ -268,14 +259,6 @@ def _order(total: int, positions: Sequence[int], split: str | None, seed: int | 
         return f"all {of}" if total > 1 else of
     how = "evenly spread" if seed is None else f"at random, seed {seed}"
     return f"{len(positions):,} of {of}, {how}"
-
-
-def _tail(name: str) -> str:
-    """The last part of a path."""
-    return name.replace("\\", "/").rpartition("/")[2]
-
-
-# -- files ---------------------------------------------------------------------------------------
 
 
 def check_page(path: Location, count: int, columns: int, *, overwrite: bool) -> None:

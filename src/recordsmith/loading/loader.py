@@ -19,7 +19,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import DataError, OptionError, option
-from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedRecords, FetchedSteps
+from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import batch_maker
 from recordsmith.loading.batches.engine import BatchEngine
@@ -227,7 +227,7 @@ class Loader:
             thread_count=self._thread_count,
             processor_count=processor_count(),
             has_pixels=self._maker.has_pixels,
-            is_remote=isinstance(self._reader, AheadReader),
+            is_remote=self._reader is not None,
         )
         return self._tally.stats(known)
 
@@ -384,15 +384,13 @@ class Loader:
         number = self._begun_count
         undo = partial(self._undo, number, before)
         steps = self._schedule.steps(progress, skipped_count)
-        held: HeldSteps = ((step, None) for step in steps)
-        if self._reader is not None:
-            held = self._reader.read(steps)
+        ahead = None if self._reader is None else self._reader(steps)
         self._tally = Tally()
         engine = BatchEngine(
-            self._jobs(held),
+            self._jobs(((step, None) for step in steps) if ahead is None else ahead),
             threads=self._thread_count,
             prefetch=self._prefetch,
-            upstream=held if isinstance(held, FetchedSteps) else None,
+            upstream=ahead,
         )
         deliver = partial(self._deliver, number)
         end = partial(self._end, number, self._schedule.end(progress))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from recordsmith.loading.batches.ahead_reader import AheadReader
 from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
 from recordsmith.loading.order.mix import Mix
 from recordsmith.loading.order.rank_share import RankShare
-from recordsmith.loading.order.schedule import Schedule
+from recordsmith.loading.order.schedule import Schedule, Step
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 
 
@@ -24,7 +26,7 @@ def plan_reading(
     buckets: BucketBySize | None,
     epochs: int | None,
     **share: Any,
-) -> tuple[Schedule, AheadReader | None]:
+) -> tuple[Schedule, Callable[[Iterable[Step]], AheadReader] | None]:
     """Return the steps in which a loader reads, and what reads their records in advance, if any."""
     if not isinstance(dataset, (Dataset, Mix)):
         raise OptionError(
@@ -43,7 +45,7 @@ def plan_reading(
     schedule = Schedule(order, rank_share, epochs, _selection_of(dataset))
     if any(shard.is_remote for one in _datasets(dataset) for shard in records_of(one).all_shards):
         records = dataset if isinstance(dataset, Mix) else records_of(dataset)
-        return schedule, AheadReader(records, order.runs)
+        return schedule, partial(AheadReader, records, order.runs)
     return schedule, None
 
 

@@ -23,7 +23,7 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         self._objects: dict[str, tuple[bytes, str]] = {}
         self._versions = count()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         _stores[id(self)] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -72,26 +72,31 @@ class MemoryStore(Store):
             self._objects[key] = data, str(next(self._versions))
 
     def put_if_absent(self, key: str, data: Data) -> bool:
-        new = b"".join(pieces_of(data)), str(next(self._versions))
+        whole = b"".join(pieces_of(data))
         with self._lock:
-            return self._objects.setdefault(check_key(key), new) is new
+            is_new = check_key(key) not in self._objects
+            if is_new:
+                self._set(key, whole)
+        return is_new
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
         whole = b"".join(pieces_of(data))
         with self._lock:
-            stored = self._objects.get(check_key(key))
-            matches = stored is not None and stored[1] == version
+            matches = self._has_version(key, version)
             if matches:
-                self._objects[key] = whole, str(next(self._versions))
+                self._set(key, whole)
         return matches
 
     def delete_if_match(self, key: str, version: str) -> bool:
         with self._lock:
-            stored = self._objects.get(check_key(key))
-            matches = stored is not None and stored[1] == version
+            matches = self._has_version(key, version)
             if matches:
-                del self._objects[key]
+                self.delete(key)
         return matches
+
+    def _has_version(self, key: str, version: str) -> bool:
+        stored = self._objects.get(check_key(key))
+        return stored is not None and stored[1] == version
 
     def delete(self, key: str) -> None:
         with self._lock:

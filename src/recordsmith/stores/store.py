@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores.checks import check_writable, exists_error
@@ -351,6 +351,15 @@ class Store(ABC):
         """
 
 
+def _of_store(name: str) -> Any:
+    """Return a method that calls the one of the wrapped store."""
+
+    def method(self: WrappedStore, *arguments: Any, **options: Any) -> Any:
+        return getattr(self.store, name)(*arguments, **options)
+
+    return method
+
+
 class WrappedStore(Store):
     """A store with the objects of another one. `put` goes through `open_write`."""
 
@@ -364,12 +373,6 @@ class WrappedStore(Store):
         """Wrap another store in the same way."""
         raise NotImplementedError
 
-    def name_of(self, key: str) -> str:
-        return self.store.name_of(key)
-
-    def identity(self, key: str) -> str:
-        return self.store.identity(key)
-
     def absolute(self, key: str) -> tuple[Store, str]:
         store, absolute = self.store.absolute(key)
         return self if store is self.store else self.around(store), absolute
@@ -378,31 +381,8 @@ class WrappedStore(Store):
         store = self.store.without_links()
         return self if store is self.store else self.around(store)
 
-    def info(self, key: str) -> ObjectInfo:
-        return self.store.info(key)
-
-    def has_identity(self, version: str) -> bool:
-        return self.store.has_identity(version)
-
-    def version_number(self, version: str) -> int:
-        return self.store.version_number(version)
-
-    def read(
-        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
-    ) -> bytes:
-        return self.store.read(key, start, stop, version)
-
     def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
         return self.store.read_many(ranges)
-
-    def open_read(self, key: str, info: ObjectInfo | None = None) -> ObjectReader:
-        return self.store.open_read(key, info)
-
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        return self.store.list(prefix)
-
-    def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
-        return self.store.list_entries(key)
 
     def glob(self, pattern: str) -> Sequence[tuple[Store, str]]:
         return [
@@ -410,49 +390,29 @@ class WrappedStore(Store):
             for store, key in self.store.glob(pattern)
         ]
 
-    def is_folder(self, key: str) -> bool:
-        return self.store.is_folder(key)
-
-    def open_write(
-        self, key: str, *, overwrite: bool = True, is_durable: bool = True
-    ) -> ObjectWriter:
-        return self.store.open_write(key, overwrite=overwrite, is_durable=is_durable)
-
-    def put_if_absent(self, key: str, data: Data) -> bool:
-        return self.store.put_if_absent(key, data)
-
-    def put_if_match(self, key: str, data: Data, version: str) -> bool:
-        return self.store.put_if_match(key, data, version)
-
-    def delete(self, key: str) -> None:
-        self.store.delete(key)
-
-    def delete_if_match(self, key: str, version: str) -> bool:
-        return self.store.delete_if_match(key, version)
-
-    def copy(self, old: str, new: str, check: Callable[[], bool] | None = None) -> None:
-        self.store.copy(old, new, check)
-
-    def move(self, old: str, new: str) -> None:
-        self.store.move(old, new)
-
-    def check_target(self, key: str, *, overwrite: bool) -> None:
-        self.store.check_target(key, overwrite=overwrite)
-
-    def make_folder(self, key: str = "") -> None:
-        self.store.make_folder(key)
-
-    def remove_empty_folder(self, key: str = "") -> None:
-        self.store.remove_empty_folder(key)
-
-    def sync(self, key: str = "") -> None:
-        self.store.sync(key)
-
-    def locked(self, key: str, *, is_shared: bool = False) -> AbstractContextManager[bool]:
-        return self.store.locked(key, is_shared=is_shared)
-
-    def remove_leftovers(self, key: str, names: Collection[str] | None = None) -> None:
-        self.store.remove_leftovers(key, names)
+    name_of = _of_store("name_of")
+    identity = _of_store("identity")
+    info = _of_store("info")
+    has_identity = _of_store("has_identity")
+    version_number = _of_store("version_number")
+    read = _of_store("read")
+    open_read = _of_store("open_read")
+    list = _of_store("list")
+    list_entries = _of_store("list_entries")
+    is_folder = _of_store("is_folder")
+    open_write = _of_store("open_write")
+    put_if_absent = _of_store("put_if_absent")
+    put_if_match = _of_store("put_if_match")
+    delete = _of_store("delete")
+    delete_if_match = _of_store("delete_if_match")
+    copy = _of_store("copy")
+    move = _of_store("move")
+    check_target = _of_store("check_target")
+    make_folder = _of_store("make_folder")
+    remove_empty_folder = _of_store("remove_empty_folder")
+    sync = _of_store("sync")
+    locked = _of_store("locked")
+    remove_leftovers = _of_store("remove_leftovers")
 
 
 def _matches(names: list[str], patterns: list[str]) -> bool:

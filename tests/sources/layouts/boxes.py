@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-import pytest
-
 from .files import COLOURS, SIZE, Folder
 from .layout import Box, Reading, Record, layout, one
 
@@ -141,43 +138,6 @@ def voc_lower_case(root: Folder) -> list[Reading]:
 
 
 # ---- COCO --------------------------------------------------------------------------------------
-
-
-@layout(loud_is_fine=True)
-def coco_stuff_run_lengths(root: Folder) -> list[Reading]:
-    """stuff_train2017.json: a mask for each category, as compressed run lengths."""
-    run_lengths = pytest.importorskip("pycocotools.mask")
-    boxes, masks, images, annotations = [], [], [], []
-    for number in range(1, 5):
-        image = root.photo(f"train2017/{number:012d}.jpg")
-        pixels = root.regions((0, 1, 2))
-        images.append(
-            {"id": number, "file_name": f"{number:012d}.jpg", "width": WIDTH, "height": HEIGHT}
-        )
-        objects = []
-        for value, name in enumerate(_NAMES, 1):
-            packed = run_lengths.encode(np.asfortranarray(pixels == value, np.uint8))
-            left, top, width, height = map(float, run_lengths.toBbox(packed))
-            objects.append((name, left, top, left + width, top + height))
-            annotations.append(
-                {
-                    "id": len(annotations) + 1,
-                    "image_id": number,
-                    "category_id": 91 + value,
-                    "segmentation": {"size": [HEIGHT, WIDTH], "counts": packed["counts"].decode()},
-                    "bbox": [left, top, width, height],
-                    "area": float(run_lengths.area(packed)),
-                    "iscrowd": 0,
-                }
-            )
-        boxes.append(Record(image, boxes=tuple(objects)))
-        masks.append(Record(image, mask=pixels))
-    categories = [{"id": 91 + n, "name": name} for n, name in enumerate(_NAMES, 1)]
-    root.json(
-        "annotations/stuff_train2017.json",
-        {"images": images, "annotations": annotations, "categories": categories},
-    )
-    return [one(boxes).mentioning("mask", "segmentation"), one(masks, renamed_values=True)]
 
 
 # ---- YOLO --------------------------------------------------------------------------------------

@@ -84,12 +84,6 @@ class TestAroundDelayedStore(CachedContract):
         return CachedStore(DelayedStore(0.0001), str(tmp_path), LIMIT)
 
 
-class TestAroundMemoryStore(CachedContract):
-    @pytest.fixture
-    def store(self, tmp_path: Path) -> Store:
-        return CachedStore(MemoryStore(), str(tmp_path), LIMIT)
-
-
 @pytest.fixture
 def inner() -> CountingStore:
     return CountingStore()

@@ -6,7 +6,9 @@ readers who see many false alarms ignore the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.stats.box_stats import BoxStats
@@ -24,7 +26,7 @@ from recordsmith.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
-from recordsmith.reports import Finding
+from recordsmith.reports import ShownFinding
 from recordsmith.words import count as format_count
 from recordsmith.words import first_of
 
@@ -34,6 +36,22 @@ _USUALLY_CONSTANT = {FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, MASK_FORMAT, MASK_DTYP
     "image/colorspace",
     "image/channels",
 }
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A likely problem.
+
+    kind: a stable name for the problem, which `docs/stats.md` lists.
+    feature: the feature with the problem.
+    text: what was found.
+    cure: what to do about it.
+    """
+
+    kind: str
+    feature: str
+    text: str
+    cure: str
 
 
 def make_findings(
@@ -200,3 +218,24 @@ def _wrong_boxes(boxes: BoxStats) -> Iterator[Finding]:
             "NaN or wrong on such boxes.",
             "Fix or drop them.",
         )
+
+
+def group_findings(
+    findings: Iterable[Finding], max_features: int = 5, max_of_kind: int = 10
+) -> Iterator[ShownFinding]:
+    """Group findings that differ only in their feature; a last group counts those of a kind."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for finding in findings:
+        groups.setdefault((finding.kind, finding.text, finding.cure), []).append(finding.feature)
+    shown: Counter[str] = Counter()
+    hidden: Counter[str] = Counter()
+    for (kind, text, cure), features in groups.items():
+        if shown[kind] == max_of_kind:
+            hidden[kind] += len(features)
+            continue
+        shown[kind] += 1
+        names = [name if len(name) <= 80 else f"{name[:79]}…" for name in features]
+        yield ShownFinding(kind, text, cure, first_of(names, max_features))
+    for kind, number in hidden.items():
+        more = f"and {format_count(number, 'more such finding')}; the JSON report lists all."
+        yield ShownFinding(kind, more)

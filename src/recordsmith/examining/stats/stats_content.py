@@ -9,6 +9,7 @@ from recordsmith.examining.shard_summaries import PAYLOADS, SECTIONS, span
 from recordsmith.examining.stats.box_stats import COCO_SIDES, BoxStats
 from recordsmith.examining.stats.class_counts import TEXT_OF_LABEL, ClassStats
 from recordsmith.examining.stats.feature_stats import BytesSample, BytesStats, FeatureStats
+from recordsmith.examining.stats.findings import group_findings
 from recordsmith.examining.stats.image_stats import ImageStats
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
@@ -19,7 +20,6 @@ from recordsmith.reports import (
     Histogram,
     ReportContent,
     ReportTable,
-    group_findings,
 )
 from recordsmith.words import count as format_count
 from recordsmith.words import size as format_size

@@ -20,14 +20,14 @@ from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, ClassStats, class_stats
 from recordsmith.examining.stats.feature_stats import FeatureBuilder, FeatureStats
-from recordsmith.examining.stats.findings import make_findings
+from recordsmith.examining.stats.findings import Finding, make_findings
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.record_builder import RecordBuilder
 from recordsmith.examining.stats.sampling import place_numbers
 from recordsmith.examining.stats.stats_content import stats_content
 from recordsmith.example.keys import MASK
-from recordsmith.reports import Finding, ReportContent
+from recordsmith.reports import ReportContent
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine, Task, completed, in_order

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import Faults
 from recordsmith.errors import DataError, FileAccessError
 from recordsmith.example import BytesArray
-from recordsmith.loading.batches.engine import BatchEngine
+from recordsmith.loading.batches.engine import BatchEngine, Call
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.schedule import Step
 
@@ -34,6 +35,8 @@ _ROUND_PIECES = 48  # or so many pieces of the shards, which are requests
 _RUN_BYTES = AHEAD_BYTES  # longer runs are not read in one round
 _SIZED_AT_ONCE = 8
 _SIZED_AHEAD = 64
+_ROUNDS_AT_ONCE = 8
+_ROUNDS_AHEAD = 32  # of tiny records
 
 
 class PlannedRecords(Protocol):
@@ -100,88 +103,54 @@ class Round:
 
 
 class Rounds:
-    """An iterator over rounds, which can be closed from any thread.
+    """The rounds of an iteration, each when there is room for its records.
 
-    A round is returned when there is room for its records.
+    One thread iterates, another one makes room, and any can close.
     """
 
     def __init__(self, records: PlannedRecords, parts: Iterable[StepPart]) -> None:
-        self._room = _Room(AHEAD_BYTES)
-        jobs = (_SizeJob(records, part) for part in parts)
+        jobs = (Call(partial(_sized, records, part)) for part in parts)
         self._sized = BatchEngine(jobs, threads=_SIZED_AT_ONCE, prefetch=_SIZED_AHEAD)
-        self._rounds = (one for one in _joined(self._sized) if self._room.take(one.byte_count))
+        self._returned: SimpleQueue[int] = SimpleQueue()
+        self._is_closed = False
 
     def __iter__(self) -> Iterator[Round]:
-        return self
+        taken = 0
+        for planned in _joined(self._sized):
+            room = AHEAD_BYTES if planned.byte_count <= AHEAD_BYTES else 1  # a large one is alone
+            while taken >= room and not self._is_closed:
+                taken -= self._returned.get()
+            if self._is_closed:
+                return
+            taken += planned.byte_count
+            yield planned
 
-    def __next__(self) -> Round:
-        return next(self._rounds)
-
-    def finish(self, one: Round) -> None:
+    def finish(self, planned: Round) -> None:
         """Make room for other rounds, when the records of a round are no longer ahead."""
-        self._room.give_back(one.byte_count)
+        self._returned.put(planned.byte_count)
 
     def close(self) -> None:
         """Stop planning, also while it waits for room."""
-        self._room.close()
+        self._is_closed = True
+        self._returned.put(0)
         self._sized.close()
 
     def abandon(self) -> None:
         """Let the threads end, without waiting for them and without a lock."""
-        self._room.close()
+        self._is_closed = True
+        self._returned.put(0)
         self._sized.abandon()
 
 
-class _Room:
-    """Counts the bytes that are read ahead; one thread takes, and another gives back."""
-
-    def __init__(self, byte_count: int) -> None:
-        self._limit = byte_count
-        self._taken = 0
-        self._returned: SimpleQueue[int | None] = SimpleQueue()  # None: closed
-        self._is_closed = False
-
-    def take(self, byte_count: int) -> bool:
-        """Wait until not all room is taken; what is larger is alone. Return False if closed."""
-        room = self._limit if byte_count <= self._limit else 1
-        while self._taken >= room and not self._is_closed:
-            returned = self._returned.get()
-            if returned is not None:
-                self._taken -= returned
-        self._taken += byte_count
-        return not self._is_closed
-
-    def give_back(self, byte_count: int) -> None:
-        """Return bytes that are no longer ahead."""
-        self._returned.put(byte_count)
-
-    def close(self) -> None:
-        """End all waiting."""
-        self._is_closed = True
-        self._returned.put(None)
-
-
-class _SizeJob:
-    """Counts the bytes and pieces of the records of a part, as a job of an engine."""
-
-    def __init__(self, records: PlannedRecords, part: StepPart) -> None:
-        self._records = records
-        self._round = Round([part])
-
-    def begin(self) -> int:
-        positions = self._round.parts[0].positions
-        # a CorruptDataError: an index cannot be built; reading reports which records are lost
-        with suppress(DataError):
-            self._round.byte_count = int(self._records.record_sizes(positions).sum())
-        ascending = np.sort(positions)
-        self._round.piece_count = 1 + int(np.count_nonzero(np.diff(ascending) > 1))
-        return 0
-
-    def fill(self, start: int, stop: int) -> None:
-        """Do nothing: there are no rows."""
-
-    def finish(self) -> Round:
-        return self._round
+def _sized(records: PlannedRecords, part: StepPart) -> Round:
+    """Count the bytes and pieces of the records of a part."""
+    sized = Round([part])
+    # a CorruptDataError: an index cannot be built; reading reports which records are lost
+    with suppress(DataError):
+        sized.byte_count = int(records.record_sizes(part.positions).sum())
+    ascending = np.sort(part.positions)
+    sized.piece_count = 1 + int(np.count_nonzero(np.diff(ascending) > 1))
+    return sized
 
 
 def _joined(sized: Iterable[Round]) -> Iterator[Round]:
@@ -192,37 +161,20 @@ def _joined(sized: Iterable[Round]) -> Iterator[Round]:
     """
     joined = Round()
     is_first, has_long_runs = True, False
-    for one in sized:
+    for planned in sized:
         if joined.parts:
-            is_in_run = not has_long_runs and one.parts[0].run == joined.parts[-1].run
+            is_in_run = not has_long_runs and planned.parts[0].run == joined.parts[-1].run
             if is_in_run and joined.byte_count >= _RUN_BYTES:
                 is_in_run, has_long_runs = False, True
             is_full = joined.byte_count >= _ROUND_BYTES or joined.piece_count >= _ROUND_PIECES
             if is_first or (is_full and not is_in_run):
                 yield joined
                 joined, is_first = Round(), False
-        joined.parts += one.parts
-        joined.byte_count += one.byte_count
-        joined.piece_count += one.piece_count
+        joined.parts += planned.parts
+        joined.byte_count += planned.byte_count
+        joined.piece_count += planned.piece_count
     if joined.parts:
         yield joined
-
-
-_ROUNDS_AT_ONCE = 8
-_ROUNDS_AHEAD = 32  # of tiny records
-
-
-class AheadReader:
-    """Reads the records of the steps of an iteration, before they are requested."""
-
-    def __init__(self, records: PlannedRecords, runs: Runs) -> None:
-        """`runs`: which records are best read in one round."""
-        self._records = records
-        self._runs = runs
-
-    def read(self, steps: Iterable[Step]) -> FetchedSteps:
-        """Return the steps with their records, in order."""
-        return FetchedSteps(self._records, step_parts(steps, self._runs))
 
 
 class FetchedRecords:
@@ -248,11 +200,11 @@ class FetchedRecords:
             if not fetched.faults:
                 return fetched.payloads
         place = dict(zip(self._positions.tolist(), self._rows(), strict=True))
-        found = [place[position] for position in positions.tolist()]
-        for fetched, row in found:
+        rows = [place[position] for position in positions.tolist()]
+        for fetched, row in rows:
             if row in fetched.faults:
                 raise copy(fetched.faults[row])  # a raised error keeps its frames alive
-        return BytesArray.from_values([fetched.payloads[row] for fetched, row in found])
+        return BytesArray.from_values([fetched.payloads[row] for fetched, row in rows])
 
     def _rows(self) -> Iterator[tuple[_Fetched, int]]:
         for fetched in self._parts:
@@ -260,23 +212,25 @@ class FetchedRecords:
                 yield fetched, row
 
 
-class FetchedSteps:
+class AheadReader:
     """An iterator over steps and their records, which can be closed from any thread."""
 
-    def __init__(self, records: PlannedRecords, parts: Iterable[StepPart]) -> None:
-        self._rounds = Rounds(records, parts)
+    def __init__(self, records: PlannedRecords, runs: Runs, steps: Iterable[Step]) -> None:
+        """`runs`: which records are best read in one round."""
+        rounds = Rounds(records, step_parts(steps, runs))
+        self._finish = rounds.finish
         memory = RecycledMemory(2)
-        self._engine: BatchEngine[tuple[Round, list[_FetchedPart]]] = BatchEngine(
-            (_RoundJob(records, one, memory) for one in self._rounds),
+        self._engine: BatchEngine[tuple[Round, list[_Fetched | FileAccessError]]] = BatchEngine(
+            (Call(partial(_read_round, records, planned, memory)) for planned in rounds),
             threads=_ROUNDS_AT_ONCE,
             prefetch=_ROUNDS_AHEAD,
-            upstream=self._rounds,
+            upstream=rounds,
         )
-        self._ready: deque[_FetchedPart] = deque()
+        self._ready: deque[tuple[StepPart, _Fetched | FileAccessError]] = deque()
         self._begun: list[_Fetched] = []  # parts of the next step
         self._round: Round | None = None
 
-    def __iter__(self) -> FetchedSteps:
+    def __iter__(self) -> AheadReader:
         return self
 
     def __next__(self) -> tuple[Step, FetchedRecords]:
@@ -285,9 +239,9 @@ class FetchedSteps:
         while True:
             if not self._ready:
                 if self._round is not None:
-                    self._rounds.finish(self._round)
+                    self._finish(self._round)
                 self._round, fetched = next(self._engine)
-                self._ready.extend(fetched)
+                self._ready.extend(zip(self._round.parts, fetched, strict=True))
             part, records = self._ready.popleft()
             if isinstance(records, Exception):
                 raise records
@@ -313,69 +267,51 @@ class _Fetched(NamedTuple):
     faults: Faults
 
 
-class _FetchedPart(NamedTuple):
-    """A part of a step with its records, or why they cannot be read."""
+def _read_round(
+    records: PlannedRecords, planned: Round, memory: RecycledMemory
+) -> tuple[Round, list[_Fetched | FileAccessError]]:
+    """Read the records of a round: of each of its parts, or why that cannot be read."""
+    try:
+        return planned, list(_read(records, planned.parts, memory))
+    except (DataError, FileAccessError):
+        return planned, [_read_alone(records, part, memory) for part in planned.parts]
 
-    part: StepPart
-    records: _Fetched | FileAccessError
+
+def _read(
+    records: PlannedRecords, parts: list[StepPart], memory: RecycledMemory
+) -> Iterator[_Fetched]:
+    """Read parts together; their payloads share the memory."""
+    positions = np.concatenate([part.positions for part in parts])
+    faults: Faults = {}
+    payloads = records.read_records(
+        positions, lambda byte_count: memory.empty("", (byte_count,), np.uint8), faults
+    )
+    begin = 0
+    for part in parts:
+        end = begin + len(part.positions)
+        offsets = payloads.offsets[begin : end + 1]
+        own = BytesArray(payloads.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
+        yield _Fetched(own, {row - begin: faults[row] for row in faults if begin <= row < end})
+        begin = end
 
 
-class _RoundJob:
-    """Reads the records of a round, as a job of an engine."""
-
-    def __init__(self, records: PlannedRecords, planned: Round, memory: RecycledMemory) -> None:
-        self._records = records
-        self._round = planned
-        self._memory = memory
-        self._fetched: list[_FetchedPart] = []
-
-    def begin(self) -> int:
-        parts = self._round.parts
+def _read_alone(
+    records: PlannedRecords, part: StepPart, memory: RecycledMemory
+) -> _Fetched | FileAccessError:
+    """Read a part of a round that failed: record by record if an index cannot be built."""
+    try:
+        return next(_read(records, [part], memory))
+    except FileAccessError as error:
+        return error.with_traceback(None)
+    except DataError:
+        pass
+    values: list[bytes] = []
+    faults: Faults = {}
+    for row, position in enumerate(part.positions):
         try:
-            self._fetched += map(_FetchedPart, parts, self._read(parts))
-        except (DataError, FileAccessError):
-            self._fetched = [_FetchedPart(part, self._read_alone(part)) for part in parts]
-        return 0
-
-    def fill(self, start: int, stop: int) -> None:
-        """Do nothing: a round has no rows."""
-
-    def finish(self) -> tuple[Round, list[_FetchedPart]]:
-        return self._round, self._fetched
-
-    def _read(self, parts: list[StepPart]) -> Iterator[_Fetched]:
-        """Read parts together; their payloads share the memory."""
-        positions = np.concatenate([part.positions for part in parts])
-        faults: Faults = {}
-        payloads = self._records.read_records(positions, self._allocate, faults)
-        begin = 0
-        for part in parts:
-            end = begin + len(part.positions)
-            offsets = payloads.offsets[begin : end + 1]
-            own = BytesArray(payloads.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
-            yield _Fetched(own, {row - begin: faults[row] for row in faults if begin <= row < end})
-            begin = end
-
-    def _read_alone(self, part: StepPart) -> _Fetched | FileAccessError:
-        """Read a part of a round that failed, or return why it cannot be read."""
-        try:
-            return next(self._read([part]))
-        except FileAccessError as error:
-            return error.with_traceback(None)
-        except DataError:  # an index cannot be built
-            return self._read_singly(part.positions)
-
-    def _read_singly(self, positions: Int64Array) -> _Fetched:
-        values: list[bytes] = []
-        faults: Faults = {}
-        for row, position in enumerate(positions):
-            try:
-                one = self._records.read_records(position[np.newaxis], empty_bytes, None)
-                values.append(one.buffer.tobytes())
-            except DataError as error:
-                values.append(b"")
-                faults[row] = error.with_traceback(None)
-        return _Fetched(BytesArray.from_values(values), faults)
-
-    def _allocate(self, byte_count: int) -> Any:
-        return self._memory.empty("", (byte_count,), np.uint8)
+            single = records.read_records(position[np.newaxis], empty_bytes, None)
+            values.append(single.buffer.tobytes())
+        except DataError as error:
+            values.append(b"")
+            faults[row] = error.with_traceback(None)
+    return _Fetched(BytesArray.from_values(values), faults)

@@ -4,10 +4,9 @@ A job has three parts: begin, fill its rows, finish. All threads work on the old
 begin the next one when it has no more rows to take. A limit on jobs begun ahead bounds the memory.
 
 The threads hold no reference to the `BatchEngine`, so that an unused engine is collected and its
-threads
-end. They also end when the engine is closed, when a job fails, and when the program ends. Callers
-wait in a `SimpleQueue`: Ctrl-C can interrupt it safely, and a garbage collection can fill it
-whatever it has interrupted.
+threads end. They also end when the engine is closed, when a job fails, and when the program ends.
+Callers wait in a `SimpleQueue`: Ctrl-C can interrupt it safely, and a garbage collection can fill
+it whatever it has interrupted.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from recordsmith.errors import OptionError, option
 
+Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
 _ROWS_AT_ONCE = 8
 _PATIENCE_SECONDS = 3.0
@@ -43,6 +43,23 @@ class Job(Protocol[Made_co]):
 
     def finish(self) -> Made_co:
         """Return the result, when all rows are filled."""
+
+
+class Call(Generic[Made]):
+    """A job without rows: one call of a function."""
+
+    def __init__(self, function: Callable[[], Made]) -> None:
+        self._function = function
+
+    def begin(self) -> int:
+        self._made = self._function()
+        return 0
+
+    def fill(self, start: int, stop: int) -> None:
+        """Do nothing: there are no rows."""
+
+    def finish(self) -> Made:
+        return self._made
 
 
 class Upstream(Protocol):

@@ -152,29 +152,24 @@ def mapped_batch(
     which: str,
 ) -> dict[str, Any]:
     """Call a batch map and check its result; `which` describes the batch for errors."""
-    what = "map_batches"
+
+    def error(problem: str) -> FunctionError:
+        return FunctionError(f"{which}: map_batches {problem}", function="map_batches")
+
     try:
         result = function(batch, generator)
-    except Exception as error:
-        problem = f"{which}: {what} raised {type(error).__name__}: {error}"
-        raise FunctionError(problem, function=what) from error
+    except Exception as raised:
+        raise error(_raising(raised)) from raised
     if not isinstance(result, Mapping):
-        problem = f"{which}: {what} returned {_kind(result)}; expected a dict"
-        raise FunctionError(problem, function=what)
+        raise error(f"returned {_kind(result)}; expected a dict")
     lengths = {name: _length(entry) for name, entry in result.items()}
     expected = "expected an array whose first axis counts the examples"
     for name, length in lengths.items():
         if length is None:
-            found = _kind(result[name])
-            raise FunctionError(
-                f"{which}: {what} returned {found} for {name!r}; {expected}", function=what
-            )
+            raise error(f"returned {_kind(result[name])} for {name!r}; {expected}")
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
-        raise FunctionError(
-            f"{which}: {what} returned entries of different lengths: {found}; {expected}",
-            function=what,
-        )
+        listed = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+        raise error(f"returned entries of different lengths: {listed}; {expected}")
     return dict(result)
 
 
@@ -294,7 +289,11 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
                 f"shape {value.shape}, but {first.shape} for the first example",
                 "Crop, resize or pad the examples of a batch to one shape.",
             )
-        if isinstance(first, np.ndarray) and value.dtype != first.dtype:
+        if (
+            isinstance(value, np.ndarray)
+            and isinstance(first, np.ndarray)
+            and value.dtype != first.dtype
+        ):
             raise _MismatchError(
                 row,
                 f"{value.dtype}, but {first.dtype} for the first example",

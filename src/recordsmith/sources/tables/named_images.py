@@ -24,12 +24,14 @@ from recordsmith.sources.files.images import has_image_name, without_suffix
 from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.numbered import Coding, References, RowNames
 from recordsmith.sources.problems import count_notice, join_names
-from recordsmith.sources.source import Note, ignore_note
 from recordsmith.sources.splits import find_split, sort_splits
+from recordsmith.sources.tables.encoded_rows import MAX_FAULTS
 from recordsmith.stores import Location
 from recordsmith.words import count
 
-_LAST_PART = "images were found by the last part of an absolute path"
+_LAST_PART = "found by the last part of an absolute path"
+_OTHER_NAME = "found under another suffix or spelling"
+_ONE_OF_MANY = "the row has no image, like many rows before it"
 _MAX_SHOWN = 20
 
 
@@ -99,17 +101,19 @@ class NamedImages:
         table_folder = self._table_folders[table]
         for value in values:
             file = folder = None
-            if value is not None:
-                with suppress(SourceError):  # reading the row raises it
-                    path = image_path(
-                        value, self._column, self.folder, table_folder, "", ignore_note
-                    )
-                    folder = path.rpartition("/")[0]
-                    file = self._find(path)
-                if file is None and len(self._missing) < _MAX_SHOWN:
+            try:
+                path = self._path(value, table_folder)
+                folder = path.rpartition("/")[0]
+                file = self._find(path)
+                problem = f"no image file {value!r}, or several that fit"
+            except SourceError as error:
+                problem = error.problem
+            if file is None:
+                is_one_of_many = len(self._problems) >= MAX_FAULTS
+                self._problems[len(self._sizes)] = _ONE_OF_MANY if is_one_of_many else problem
+                if value is not None and len(self._missing) < _MAX_SHOWN:
                     self._missing.append(value)
             image, size, version = file or ("", 0, 0)
-            self._missing_count += file is None
             self._paths += image.encode("utf-8", "surrogateescape")
             self._path_ends.append(len(self._paths))
             self._sizes.append(size)
@@ -123,14 +127,15 @@ class NamedImages:
         self._folders: dict[str | None, int] = {None: -1}
         self._row_folders = array("i")
         self._missing: list[str] = []
-        self._missing_count = 0
+        self._problems: dict[int, str] = {}  # of rows without an image
+        self._changed: dict[str, tuple[int, str]] = {}  # how images were found by another name
         for names in self._names.values():
             names.named.clear()
 
     @property
     def are_missing(self) -> bool:
         """Whether no row has an image that is there."""
-        return self._missing_count == len(self._sizes)
+        return len(self._problems) == len(self._sizes)
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """int64, (rows,): the size of each row's image in bytes; 0 without one."""
@@ -154,17 +159,20 @@ class NamedImages:
         """The references of rows, with the `image` of each that has one, relative to the folder."""
 
         def reference(row: int) -> Mapping[str, Any]:
+            if row in self._problems:
+                return {**names.reference(row), "problem": self._problems[row]}
             path = self._paths[self._path_ends[row] : self._path_ends[row + 1]]
-            image = {"image": path.decode("utf-8", "surrogateescape")} if path else {}
-            return {**names.reference(row), **image}
+            return {**names.reference(row), "image": path.decode("utf-8", "surrogateescape")}
 
         return reference
 
     def notices(self) -> list[str]:
         """Rows without an image, and images without a row."""
-        notices = []
-        if self._missing_count:
-            rows = count(self._missing_count, "row")
+        notices: list[str] = []
+        for how, (number, first) in self._changed.items():
+            notices.append(f"{count(number, 'image')} {how}, such as {first}")
+        if self._problems:
+            rows = count(len(self._problems), "row")
             shown = f": {join_names(self._missing)}" if self._missing else ""
             notices.append(f"{rows} without an image file in {self.folder}{shown}")
         unnamed = [
@@ -175,6 +183,26 @@ class NamedImages:
         ]
         return notices + count_notice(unnamed, "image", "without a row skipped")
 
+    def _path(self, value: str | None, table_folder: str) -> str:
+        """The path of the image that a row names, relative to the folder of all images."""
+        if value is None:
+            raise SourceError(f"column {self._column!r} is empty; expected an image file")
+        name = with_slashes(value)
+        head = f"{self.folder.identity}/"
+        if name.startswith(head):
+            name = name.removeprefix(head)
+        elif is_absolute(name):
+            name = name.rpartition("/")[2]
+            self._note(_LAST_PART, value)
+        name = posixpath.normpath(posixpath.join(table_folder, name))
+        if leaves_folder(name) or name == "." or "\0" in name:
+            raise SourceError(f"the image {value!r} is outside the folder of the images")
+        return name
+
+    def _note(self, how: str, name: str) -> None:
+        number, first = self._changed.get(how, (0, name))
+        self._changed[how] = number + 1, first
+
     def _find(self, path: str) -> tuple[str, int, int] | None:
         """The path, size and version of an image; a bare name is also searched below."""
         file = self._find_in_folder(path)
@@ -183,6 +211,9 @@ class NamedImages:
             match = self._index.find_image(path, [""])
             if isinstance(match, Found):
                 file = self._find_in_folder(match.path)
+        last = posixpath.basename(path)
+        if file is not None and posixpath.basename(file[0]) != last and has_image_name(last):
+            self._note(_OTHER_NAME, path)
         return file
 
     def _find_in_folder(self, path: str) -> tuple[str, int, int] | None:
@@ -195,37 +226,3 @@ class NamedImages:
     @cached_property
     def _index(self) -> FileIndex:
         return FileIndex(FileTree(self.folder))
-
-
-def image_path(
-    value: Any, column: str, folder: Location, table_folder: str, place: str, note: Note
-) -> str:
-    """The path of the image that a row names, relative to the folder of all images."""
-    text = text_of(value)
-    if not text:
-        raise SourceError(f"column {column!r} is empty; expected an image file", sample=place)
-    name = with_slashes(text)
-    if is_absolute(name):
-        head = f"{folder.identity}/"
-        if name.startswith(head):
-            name = name.removeprefix(head)
-        else:
-            name = name.rpartition("/")[2]
-            note(_LAST_PART, f"{place}: {text}")
-    name = posixpath.normpath(posixpath.join(table_folder, name))
-    if leaves_folder(name) or name == "." or "\0" in name:
-        raise SourceError(
-            f"the image {text!r} is outside the folder {folder}",
-            sample=place,
-            remedy="Move the image into the folder.",
-        )
-    return name
-
-
-def text_of(value: Any) -> str:
-    """A feature's value as text; empty for a missing one."""
-    if isinstance(value, (list, np.ndarray)):
-        value = value[0] if len(value) else b""
-    if value is None:
-        return ""
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)

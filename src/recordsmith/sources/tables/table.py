@@ -242,7 +242,7 @@ class Table:
             self._split,
             self._label,
             self._image_column,
-            rows.image,
+            rows.image if images is None else None,
             self._image_folder,
             class_names if has_images else None,
         )
@@ -362,7 +362,7 @@ class Table:
         """The images that rows name; None if they name none."""
         if self._image_folder is not None and (self._image_column or rows.image) is not None:
             check_folder(self._image_folder, "the folder of the images")
-        if self._image_column is None or rows.image is not None:
+        if self._image_column is None or (rows.image and self._image_folder is None):
             return None
         if self._image_folder is not None:
             folders = [""] * len(names)

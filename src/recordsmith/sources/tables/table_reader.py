@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,13 +11,8 @@ from recordsmith.arrow import ArrowStream
 from recordsmith.errors import FileAccessError, SourceError, located
 from recordsmith.example import Kind, decode_example
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
-from recordsmith.sources.files.file_index import (
-    FOUND_BY_OTHER_SPELLING,
-    FOUND_WITH_SUFFIX,
-    name_key,
-)
 from recordsmith.sources.files.files_reader import FilesReader
-from recordsmith.sources.files.images import has_image_name, image_features, read_image
+from recordsmith.sources.files.images import image_features, read_image
 from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.source import Content, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
@@ -26,7 +20,6 @@ from recordsmith.sources.tables.categories import CategoryColumn
 from recordsmith.sources.tables.csv_rows import CsvRows
 from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
 from recordsmith.sources.tables.json_rows import JsonRows
-from recordsmith.sources.tables.named_images import image_path, text_of
 from recordsmith.sources.tables.table_rows import EncodedTable, TableRows, encode_table
 from recordsmith.stores import Location
 
@@ -126,20 +119,14 @@ class TableReader(FilesReader[TableFile]):
             if sample.label is not None and self.class_names is not None:
                 features[CLASS_LABEL] = sample.label
                 features[CLASS_TEXT] = os.fsencode(self.class_names[sample.label] or "")
+        if self.embedded is not None:
+            return features | _embedded_image(features, self.embedded, place)
+        if "image" not in reference:
+            raise SourceError(reference.get("problem", "the row has no image"), sample=place)
+        features.pop(self.image_column or "", None)
         try:
-            if self.embedded is not None and (IMAGE in features or self.images is None):
-                return features | _embedded_image(features, self.embedded, place)
-            column = FILENAME if self.embedded is not None else self.image_column or ""
+            image = reference["image"]
             folder = self.root if self.images is None else self.images
-            table_folder = "" if self.images is not None else posixpath.dirname(reference["file"])
-            value = features.pop(column, None)
-            name = image_path(value, column, folder, table_folder, place, note)
-            image = reference.get("image", name)
-            last = posixpath.basename(name)
-            if posixpath.basename(image) != last and has_image_name(last):
-                is_spelling = name_key(posixpath.basename(image)) == name_key(last)
-                how = FOUND_BY_OTHER_SPELLING if is_spelling else FOUND_WITH_SUFFIX
-                note(how, f"{place}: {text_of(value)}")
             return features | read_image(folder / image, image)
         except FileAccessError as error:
             raise SourceError(str(error), sample=place) from None
@@ -202,7 +189,8 @@ def _embedded_image(features: dict[str, Any], column: str, place: str) -> dict[s
             sample=place,
             remedy="If it has paths, choose the column and the folder of the files.",
         )
-    name = last_part(text_of(features.get(FILENAME)))
+    path = features.get(FILENAME) or [b""]
+    name = last_part(path[0].decode("utf-8", "surrogateescape"))
     with located(place):
         image = image_features(data[0], name)
     if not name:

@@ -129,14 +129,6 @@ class FsspecStore(Store):
             raise forked_error()
         return self._filesystem
 
-    def _forget_listings(self) -> None:
-        """Drop what the file system has listed.
-
-        All of it: given a path, some file systems keep the listings of its folder, and most those
-        of the folders below it.
-        """
-        self._files.invalidate_cache()
-
     @property
     def _is_serial(self) -> bool:
         """Whether calls from several threads mix up their responses, as with SFTP."""
@@ -164,10 +156,13 @@ class FsspecStore(Store):
 
     # -- reading -----------------------------------------------------------------------------------
 
+    # what was listed is dropped as a whole: given a path, some file systems keep the listings of
+    # its folder, and most those of the folders below it
+
     def info(self, key: str) -> ObjectInfo:
         path = self._path(check_key(key))
         with self._translating(key):
-            self._forget_listings()
+            self._files.invalidate_cache()
             details = self._files.info(path)
         if details["type"] != "file":
             raise FileAccessError(errno.EISDIR, "it is a folder", self.name_of(key))
@@ -209,7 +204,7 @@ class FsspecStore(Store):
         folder = prefix.rpartition("/")[0]
         path = self._path(folder)
         with self._translating(folder):
-            self._forget_listings()
+            self._files.invalidate_cache()
             try:
                 files = self._files.find(path, detail=True)
             except FileNotFoundError:
@@ -223,7 +218,7 @@ class FsspecStore(Store):
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         path = self._path(key)
         with self._translating(key):
-            self._forget_listings()
+            self._files.invalidate_cache()
             try:
                 listed = self._files.ls(path, detail=True)
             except (FileNotFoundError, NotADirectoryError):
@@ -244,27 +239,17 @@ class FsspecStore(Store):
     def is_folder(self, key: str) -> bool:
         path = self._path(key)
         with self._translating(key):  # folders without files are none
-            self._forget_listings()
+            self._files.invalidate_cache()
             is_folder = not key or self._files.isdir(path)
             return is_folder and (not key or any(files for *_, files in self._files.walk(path)))
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def open_write(self, key: str, **_: Any) -> NoReturn:
-        self._refuse(key)
-
-    def put_if_absent(self, key: str, _: object) -> NoReturn:
-        self._refuse(key)
-
-    def put_if_match(self, key: str, *_: object) -> NoReturn:
-        self._refuse(key)
-
-    def delete(self, key: str) -> None:
-        self._refuse(key)
-
-    def _refuse(self, key: str) -> NoReturn:
+    def open_write(self, key: str, *_: object, **__: object) -> NoReturn:
         check_writable(self, self.name_of(check_key(key)))
         raise AssertionError
+
+    put_if_absent = put_if_match = delete = open_write
 
     @contextmanager
     def _translating(self, key: str) -> Iterator[None]:
