@@ -127,14 +127,14 @@ def parse_colour_table(text: str) -> list[tuple[Colour, str]]:
 
     Lines without three numbers from 0 to 255, such as a heading, are left out.
     """
-    found = []
+    table = []
     for line in text.splitlines():
         parts = [part for part in re.split(r"[\s,;]+", line.strip()) if part]
         numbers = [int(part) for part in parts if _is_level(part)]
         names = [part for part in parts if not _is_level(part)]
         if len(numbers) == 3 and max(numbers) <= 255 and not line.lstrip().startswith("#"):
-            found.append(((numbers[0], numbers[1], numbers[2]), " ".join(names)))
-    return found
+            table.append(((numbers[0], numbers[1], numbers[2]), " ".join(names)))
+    return table
 
 
 def _is_level(text: str) -> bool:

@@ -131,7 +131,7 @@ def _read_rows(file: AnnotationFile) -> AnnotatedImage:
         before = 0
         for row in reader:
             line, before = first + before, reader.line_num
-            cells = {role: row[at].strip() for role, at in columns if at < len(row)}
+            cells = {role: row[column].strip() for role, column in columns if column < len(row)}
             if row and size is not None:
                 size = to_float(cells.get("width") or 0), to_float(cells.get("height") or 0)
             if any(cells.get(role) for role in (*_CORNERS, "name")):  # otherwise without a box
@@ -203,7 +203,9 @@ def _from_header(cells: list[str], delimiter: str) -> _Columns | None:
             numbers[role] = column
     if not all(role in numbers for role in _NEEDED):
         return None
-    others = tuple(cell for at, cell in enumerate(cells) if cell and at not in numbers.values())
+    others = tuple(
+        cell for column, cell in enumerate(cells) if cell and column not in numbers.values()
+    )
     return _Columns(delimiter, True, numbers, others, set(cells) >= _OPEN_IMAGES)
 
 
