@@ -167,7 +167,7 @@ def numbered() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def killed_jobs() -> ModuleType:
-    """tests/killed_jobs.py: jobs that are killed at random moments and run again."""
+    """tests/killed_jobs.py: jobs that are killed before a change and run again."""
     return _load("killed_jobs")
 
 

@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.cli.options import title_of
 
 
 def test_a_good_dataset(run, packed: Path) -> None:
@@ -127,12 +126,6 @@ def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:
     outcome = run("verify", tmp_path / "no data", "--html", tmp_path / "no folder" / "x.html")
     assert outcome.code == 2
     assert "cannot write" in outcome.err  # before anything is read
-
-
-def test_titles_of_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert title_of(["."]) == tmp_path.name
-    assert title_of(["./a", "b"]) == "./a and 1 more"
 
 
 def test_other_libraries_print_nothing(run_process, tmp_path: Path) -> None:

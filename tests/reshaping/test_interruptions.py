@@ -1,17 +1,19 @@
-"""Jobs that are killed at any moment, or run out of disk, and are run again."""
+"""Jobs that are killed before any change, or run out of disk, and are run again."""
 
 from __future__ import annotations
 
 import errno
 import importlib
 import os
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 import recordsmith as rs
 
-FOLDERS = 12
+from ..killed_jobs import killed_before
+from ..places import visible
 
 
 @pytest.mark.slow
@@ -19,19 +21,29 @@ FOLDERS = 12
 @pytest.mark.parametrize(
     ("compression", "options"),
     [
-        ("none", {"shards": 5, "threads": 2}),
-        ("gzip", {"shards": 3, "threads": 2, "shuffle": True, "splits": {"a": 0.5, "b": 0.5}}),
+        ("none", {"shards": 2}),
+        ("gzip", {"shards": 1, "shuffle": True, "splits": {"a": 0.5, "b": 0.5}}),
     ],
 )
-def test_killed_at_random_moments(
-    tmp_path: Path, numbered, killed_jobs, compression: str, options
-) -> None:
-    numbered.packed(tmp_path / "in", {"train": [3000, 2000], "test": [500]}, compression)
-    killed, wrong = killed_jobs.interruptions(
-        "reshard", tmp_path / "in", tmp_path, options, folders=FOLDERS, kills=2
-    )
-    assert wrong == 0
-    assert killed > 0  # how many, and whether work was kept, hangs on the machine
+def test_killed_before_any_change(tmp_path: Path, numbered, compression: str, options) -> None:
+    numbered.packed(tmp_path / "in", {"train": [30, 20], "test": [5]}, compression)
+    rs.reshard(tmp_path / "in", tmp_path / "plain", **options)
+    expected = visible(tmp_path / "plain")
+    for step in count(1):
+        out = tmp_path / str(step)
+
+        def reshard() -> None:
+            rs.reshard(tmp_path / "in", out, threads=1, **options)  # noqa: B023 - in this round
+
+        killed = killed_before(step, reshard)
+        if out.exists():
+            shown = visible(out)  # what has its final name is whole
+            assert all(shown[name] == expected[name] for name in shown)
+        reshard()
+        assert visible(out) == expected, step
+        if not killed:
+            break
+    assert step > 20
 
 
 def test_a_full_disk_keeps_what_is_done(

@@ -131,22 +131,22 @@ def test_given_folders(tmp_path: Path, image: bytes) -> None:
 
 def test_files_without_a_partner_are_noticed(tmp_path: Path, image: bytes) -> None:
     files = {f"images/{number}.jpg": image for number in range(5)}
-    files |= {f"masks/{number}.png": png(NUMBERS) for number in range(3, 9)}
+    files |= {f"masks/{number}.png": png(NUMBERS) for number in range(2, 6)}
     files |= {"images/words.txt": b"words", "masks/.hidden.png": b"", "README": b"words"}
     listing = ImagePairs(write(tmp_path, files)).list_samples()
-    assert names(listing) == ["images/3.jpg", "images/4.jpg"]
-    images = [f"{tmp_path}/images/{number}.jpg" for number in range(3)]
-    masks = [f"{tmp_path}/masks/{number}.png" for number in (5, 6, 7)]
+    assert names(listing) == ["images/2.jpg", "images/3.jpg", "images/4.jpg"]
+    images = [f"{tmp_path}/images/{number}.jpg" for number in range(2)]
+    masks = [f"{tmp_path}/masks/{number}.png" for number in (5,)]
     assert [notice.split()[:2] for notice in listing.notices] == [
-        ["3", "images"],
-        ["4", "masks"],
+        ["2", "images"],
+        ["1", "mask"],
         ["1", "hidden"],
         ["1", "non-image"],
         ["1", "other"],
     ]
     assert [notice.partition(": ")[2] for notice in listing.notices] == [
-        f"{images[0]}, {images[1]} and {images[2]}",
-        f"{', '.join(masks)} and 1 more",
+        f"{images[0]} and {images[1]}",
+        masks[0],
         f"{tmp_path}/masks/.hidden.png",
         f"{tmp_path}/images/words.txt",
         f"{tmp_path}/README",
@@ -172,8 +172,10 @@ def test_no_pairs_at_all(tmp_path: Path, image: bytes) -> None:
     with raises(rs.SourceError, path=tmp_path, match="is empty"):
         ImagePairs(tmp_path).list_samples()
     write(tmp_path, {"images/img_1.jpg": image, "masks/mask-of-2.png": png(NUMBERS)})
-    with pytest.raises(rs.SourceError, match=r"img_1\.jpg and mask-of-2\.png") as caught:
+    with raises(rs.SourceError, path=tmp_path, match="found images and masks"):
         ImagePairs(tmp_path).list_samples()
+    with pytest.raises(rs.SourceError, match=r"img_1\.jpg and mask-of-2\.png") as caught:
+        ImagePairs(tmp_path, images="images", masks="masks").list_samples()
     assert len(caught.value.problems) == 2
     (tmp_path / "empty").mkdir()
     with pytest.raises(rs.SourceError, match=r"no images .*/empty"):
@@ -200,10 +202,10 @@ def test_links_in_a_circle_end(tmp_path: Path, image: bytes) -> None:
         ({"masks": "a"}, "images", None),
         ({"root": "a", "colours": "cityscapes"}, "colours", "'cityscapes'"),
         ({"root": "a", "colours": {}}, "colours", "{}"),
-        ({"root": "a", "colours": {(1, 2): 0}}, "colours", "(1, 2)"),
-        ({"root": "a", "colours": {(1, 2, 256): 0}}, "colours", "(1, 2, 256)"),
-        ({"root": "a", "colours": {(1, 2, 3): "x"}}, "colours", "'x'"),
-        ({"root": "a", "colours": {(1, 2, 3): 65536}}, "colours", "65536"),
+        ({"root": "a", "colours": {(1, 2): 0}}, "colours", "{(1, 2): 0}"),
+        ({"root": "a", "colours": {(1, 2, 256): 0}}, "colours", "{(1, 2, 256): 0}"),
+        ({"root": "a", "colours": {(1, 2, 3): "x"}}, "colours", "{(1, 2, 3): 'x'}"),
+        ({"root": "a", "colours": {(1, 2, 3): 65536}}, "colours", "{(1, 2, 3): 65536}"),
     ],
 )
 def test_invalid_options(options: dict[str, Any], option: str, value: str | None) -> None:

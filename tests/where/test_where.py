@@ -161,19 +161,6 @@ def test_as_plain_python_has_it(
     assert again.to_json() == where.to_json()
 
 
-def test_the_expressions_of_the_documentation() -> None:
-    daisy = {"image/class/label": 1, "image/class/text": "daisy", "image/height": 300}
-    rose = {"image/class/label": 2, "image/class/text": "rose", "image/height": 200}
-    boxes = {"image/object/bbox/xmin": [0.1, 0.2], "image/height": 256}
-    records = (daisy, rose, boxes)
-    assert chosen("image/class/label in (1, 2)", *records) == [True, True, False]
-    text = 'image/height >= 256 and not image/class/text == "daisy"'
-    assert chosen(text, *records) == [False, False, True]
-    assert chosen("len(image/object/bbox/xmin) > 0", *records) == [False, False, True]
-    assert chosen("missing(image/class/label)", *records) == [False, False, True]
-    assert chosen("has(image/class/label)", *records) == [True, True, False]
-
-
 def test_and_binds_closer_than_or_and_not_closest() -> None:
     records = [{"a": a, "b": b, "c": c} for a in (0, 1) for b in (0, 1) for c in (0, 1)]
     found = chosen("not a == 1 or b == 1 and c == 1", *records)
@@ -363,13 +350,6 @@ def test_many_values_are_compared_like_single_ones(word: str, values: list[Any])
         for hit, value in zip(chosen(single, *examples), values, strict=True)
     ]
     assert chosen(f"a {word} ({', '.join(map(str, numbers))})", *examples) == expected
-
-
-@pytest.mark.parametrize("given", [None, 3, b"a == 1"])
-def test_expressions_must_be_text(given: Any) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        parse_where(given)
-    assert (caught.value.option, caught.value.value) == ("where", repr(given))
 
 
 # ---- features that do not match ---------------------------------------------------------------

@@ -29,13 +29,11 @@ shortened_in_middle = words.shortened
 _REFRESH_SECONDS = 0.05
 _MAX_LINE = 2000
 _MAX_CELL = 200
-_MIN_PATH = 20
 _MAX_SPLITS = 10
 _MIN_COLUMNS = 40  # columns; narrower terminals wrap by themselves
 _GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
 
 _NUMBERS = re.compile(r"[-+\d.,]*\d[-+\d.,%e]*( (to|[kMGTP]?B|bytes?)( [\d.,]+)?)?")
-_LAST_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.,e+-]{0,30}\Z")
 
 _is_quiet = False
 _json_output: TextIO | None = None  # standard output, while other output goes to standard error
@@ -122,15 +120,6 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
     print(lines)
 
 
-def print_path(path: str, indent: str = "") -> None:
-    """Print a path on a line of its own, on a terminal shortened in the middle to fit."""
-    shown = printable(path)
-    if sys.stdout.isatty():
-        columns = max(_MIN_COLUMNS, shutil.get_terminal_size().columns)
-        shown = shortened_in_middle(shown, max(_MIN_PATH, columns - len(indent)))
-    print(f"{indent}{shown}")
-
-
 def _for_terminal(line: str, stream: TextIO) -> str:
     """Wrap the line if it is longer than the terminal is wide."""
     columns = shutil.get_terminal_size().columns
@@ -168,18 +157,6 @@ def print_result(report: Any, show: Callable[[], None], *, json: bool) -> None:
         show()
 
 
-def print_code(code: str) -> None:
-    """Print Python code, coloured on a terminal."""
-    if not _is_styled(sys.stdout):
-        print(code, end="")
-        return
-    from rich.console import Console
-    from rich.syntax import Syntax
-
-    syntax = Syntax("", "python", theme="ansi_dark", background_color="default")
-    Console().print(syntax.highlight(code), soft_wrap=True, end="")
-
-
 def shortened(line: str) -> str:
     """Cut a very long line, such as a file name of a megabyte."""
     more = len(line) - _MAX_LINE
@@ -213,7 +190,10 @@ def print_table(
 
     names = right.split() if isinstance(right, str) else right
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    cells = [[printable(_cut(cell)) for cell in row] for row in rows]
+    cells = [
+        [printable(cell if len(cell) <= _MAX_CELL else f"{cell[: _MAX_CELL - 1]}…") for cell in row]
+        for row in rows
+    ]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title, *column in zip(head, *cells, strict=True):
         table.add_column(
@@ -234,16 +214,6 @@ def print_table(
         output.print(table)
     for line in printed.get().splitlines():
         print(line.rstrip())
-
-
-def _cut(cell: str) -> str:
-    """Cut a very long cell, such as a list of numbers, but no number in the middle."""
-    if len(cell) <= _MAX_CELL:
-        return cell
-    kept = cell[: _MAX_CELL - 1]
-    if cell[len(kept)] in "0123456789.e":
-        kept = _LAST_NUMBER.sub("", kept)
-    return f"{kept}…"
 
 
 def print_list(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -73,9 +72,5 @@ def check_html(path: str | None, *, overwrite: bool) -> None:
 
 def title_of(paths: list[str]) -> str:
     """Return the title of a page about these paths."""
-    first = paths[0]
-    if not PurePath(first).name:  # such as `.`
-        from recordsmith.stores import as_folder
-
-        first = as_folder(first).identity.rpartition("/")[2] or first
-    return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"
+    more = len(paths) - 1
+    return f"{paths[0]} and {more:,} more" if more else paths[0]

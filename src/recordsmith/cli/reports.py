@@ -66,7 +66,7 @@ def inspect(
     if reader is None:
         _show(report, json)
     else:
-        console.print_code(code)
+        print(code, end="")
 
 
 def stats(

@@ -28,21 +28,21 @@ def record_batches(
 ) -> Iterator[Any]:
     """Yield record batches; without a batch size, of up to 16,384 rows or 16 MiB."""
     rows = batch_size or DEFAULT_ROWS
-    wanted = rows  # rows to decode at once: one batch first, as a query may stop after it
+    missing_rows = rows  # rows to decode at once: one batch first, as a query may stop after it
     filled = filled_bytes = 0
     for located in blocks:
-        at, count = 0, len(located.block)
-        while at < count:
-            stop = min(count, at + wanted - filled)
-            located.append_to(decoder, at, stop)
-            filled += stop - at
-            filled_bytes += int(located.block.lengths[at:stop].sum())
-            at = stop
+        row, count = 0, len(located.block)
+        while row < count:
+            stop = min(count, row + missing_rows - filled)
+            located.append_to(decoder, row, stop)
+            filled += stop - row
+            filled_bytes += int(located.block.lengths[row:stop].sum())
+            row = stop
             is_full = batch_size is None and filled_bytes >= _BATCH_BYTES
-            if filled == wanted or is_full:
+            if filled == missing_rows or is_full:
                 yield from _slices(decoder.finish(), rows)
-                if filled_bytes * 2 <= _BYTES_AT_ONCE and wanted * 2 <= _ROWS_AT_ONCE:
-                    wanted *= 2
+                if filled_bytes * 2 <= _BYTES_AT_ONCE and missing_rows * 2 <= _ROWS_AT_ONCE:
+                    missing_rows *= 2
                 filled = filled_bytes = 0
     if filled:
         yield from _slices(decoder.finish(), rows)

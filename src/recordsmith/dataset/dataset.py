@@ -350,12 +350,12 @@ class Dataset(Summarized):
         """Yield the number of rows each time that a decoder has those of a batch."""
         filled = 0
         for located in self.view.records.blocks():
-            at, count = 0, len(located.block)
-            while at < count:
-                stop = min(count, at + size - filled)
-                located.append_to(decoder, at, stop)
-                filled += stop - at
-                at = stop
+            row, count = 0, len(located.block)
+            while row < count:
+                stop = min(count, row + size - filled)
+                located.append_to(decoder, row, stop)
+                filled += stop - row
+                row = stop
                 if filled == size:
                     yield filled
                     filled = 0

@@ -33,9 +33,9 @@ def decompress(
         for block in read_blocks(file, compression=compression, on_defect=collect):
             put(block)
             seen += len(block)
-            at = file.tell()
-            advance(at - reported)
-            reported = at
+            place = file.tell()
+            advance(place - reported)
+            reported = place
     if record_count not in (None, seen):
         raise CorruptDataError(
             Defect.RECORD_COUNT,

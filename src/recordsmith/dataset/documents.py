@@ -33,8 +33,8 @@ def text_of(data: bytes) -> str:
         if "\0" not in text:
             return text
         why = "it contains zero bytes"
-    found = other_than_text(data)
-    raise ValueError(f"{f'it is {found}' if found else why}; expected text in UTF-8")
+    other = other_than_text(data)
+    raise ValueError(f"{f'it is {other}' if other else why}; expected text in UTF-8")
 
 
 def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:
@@ -51,10 +51,10 @@ def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:
         where = f"line {error.lineno}, column {error.colno}"
         if error.pos >= len(text.rstrip()):
             raise ValueError(f"it is truncated JSON, which ends at {where}") from None
-        found = text[error.pos : error.pos + _SHOWN]
+        shown = text[error.pos : error.pos + _SHOWN]
         if not text[: error.pos].strip():
-            raise ValueError(f"it is not JSON: it begins with {found!r}") from None
-        raise ValueError(f"it is not JSON: {where}: {error.msg}, found {found!r}") from None
+            raise ValueError(f"it is not JSON: it begins with {shown!r}") from None
+        raise ValueError(f"it is not JSON: {where}: {error.msg}, found {shown!r}") from None
     except OptionError as error:
         raise ValueError(str(error)) from None
     except (ValueError, RecursionError) as error:
@@ -62,11 +62,11 @@ def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:
 
 
 def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         keys = Counter(key for key, _ in pairs)
         raise OptionError(f"duplicate key {keys.most_common(1)[0][0]!r:.60} in an object")
-    return found
+    return members
 
 
 def json_fault(error: ValueError | RecursionError) -> str:

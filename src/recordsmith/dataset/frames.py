@@ -105,13 +105,13 @@ class ReadFrames:
         frames = frames.rows(np.argsort(frames.begins, kind="stable"))
         begins, ends, _ = frames
         stops = np.cumsum(ends - begins)
-        at = 0
-        while at < len(begins):
-            before = int(stops[at - 1]) if at else 0
-            stop = max(at + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
-            if not self._gather_group(frames.rows(slice(at, stop)), out, whole):
+        first = 0
+        while first < len(begins):
+            before = int(stops[first - 1]) if first else 0
+            stop = max(first + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
+            if not self._gather_group(frames.rows(slice(first, stop)), out, whole):
                 return 0
-            at = stop
+            first = stop
         return len(begins)
 
     def _gather_group(self, frames: FrameRows, out: npt.NDArray[np.uint8], whole: bool) -> bool:
@@ -235,20 +235,20 @@ def walk(reader: ObjectReader, *, is_remote: bool = False) -> tuple[Int64Array, 
     max_headers = _REMOTE_HEADERS_AT_A_TIME if is_remote else _HEADERS_AT_A_TIME
     headers = np.empty((max_headers, HEADER_BYTES), np.uint8)
     pieces = [np.empty(0, np.int64)]
-    at, is_dense = 0, True
-    while at < size:
+    offset, is_dense = 0, True
+    while offset < size:
         if is_dense:
-            reader.seek(at)
+            reader.seek(offset)
             view = buffer[: reader.readinto(buffer)]
             frames = scan(view, check_payloads=False, expected=len(pieces[-1]) * 9 // 8 + 64)
-            lengths, stop = frames.lengths, at + frames.stop
+            lengths, stop = frames.lengths, offset + frames.stop
         else:
-            count = reader.read_headers(at, size, FOOTER_BYTES, headers)
-            lengths, count_bytes = lengths_of_headers(headers[:count], size - at)
-            stop = at + count_bytes
-            if stop == at:
+            count = reader.read_headers(offset, size, FOOTER_BYTES, headers)
+            lengths, count_bytes = lengths_of_headers(headers[:count], size - offset)
+            stop = offset + count_bytes
+            if stop == offset:
                 break
         pieces.append(lengths)
-        is_dense = len(lengths) > 0 and stop - at <= len(lengths) * small_bytes
-        at = stop
-    return np.concatenate(pieces), at == size
+        is_dense = len(lengths) > 0 and stop - offset <= len(lengths) * small_bytes
+        offset = stop
+    return np.concatenate(pieces), offset == size

@@ -122,16 +122,16 @@ def _items(data: bytes, path: PlaceLike) -> list[tuple[int, dict[str, str]]]:
     """Each item with its line; nested messages (keypoints) are ignored."""
     text = data.decode("utf-8-sig", "surrogateescape")
     items: list[tuple[int, dict[str, str]]] = []
-    depth, key, at, line = 0, "", 0, 1
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    depth, key, place, line = 0, "", 0, 1
+    while place < len(text):
+        match = _TOKEN.match(text, place)
         if match is None:
             other = other_than_text(data)
             if other is not None:
                 raise OptionError(f"{path} is {other}", expected="a label map")
-            found = text[at : at + 60].splitlines()[0]
-            raise OptionError(f"{path}, line {line}: expected a label map, got {found!r}")
-        at = match.end()
+            shown = text[place : place + 60].splitlines()[0]
+            raise OptionError(f"{path}, line {line}: expected a label map, got {shown!r}")
+        place = match.end()
         if match["space"]:
             line += match["space"].count("\n")
         elif match["mark"] in ("{", "<"):

@@ -299,12 +299,12 @@ def _locate_matching(pattern: Location) -> Located:
         listed = {Location(pattern.store, info.key): info for info in infos}
     else:
         listed = dict.fromkeys(place for place in pattern.glob() if not place.is_folder())
-    found = {place: info for place, info in listed.items() if not _is_companion(place)}
-    if not found:
+    files = {place: info for place, info in listed.items() if not _is_companion(place)}
+    if not files:
         raise OptionError(f"no file matches {pattern}", option="paths", value=str(pattern))
     return Located(
-        [Shard(place, split_of(place.name), listed=info) for place, info in found.items()],
-        class_names=_common_labels(found),
+        [Shard(place, split_of(place.name), listed=info) for place, info in files.items()],
+        class_names=_common_labels(files),
     )
 
 
@@ -450,15 +450,15 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
     folders = [name for name in listed.folders if not name.startswith(".")]
     foreign = detect_foreign_folder(folder, files)
     inner, _ = innermost_folder(folder)
-    found = f"found {first_of(files, _NAMED) if files else 'no files'}"
+    content = f"found {first_of(files, _NAMED) if files else 'no files'}"
     remedy = ""
     if foreign is not None:
-        found, remedy = f"it is {foreign[0]}", foreign[1]
+        content, remedy = f"it is {foreign[0]}", foreign[1]
     elif inner != folder and is_tfds_info(inner):
-        found = f"found a dataset of TensorFlow Datasets in {inner}"
+        content = f"found a dataset of TensorFlow Datasets in {inner}"
         remedy = "Pass that folder."
     elif folders:
-        found = f"{found}, and the folders: {first_of(folders, _NAMED)}"
+        content = f"{content}, and the folders: {first_of(folders, _NAMED)}"
         remedy = (
             "If the shards are in one of these folders, pass that folder, or a glob such as "
             f"{folder}/*/*.tfrecord"
@@ -466,13 +466,13 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
     elif files and folder.store.is_remote:
         remedy = "Over a network, only names tell: pass the names of the files, or a pattern."
     elif not files and not folder.store.can_list:
-        found = "the server does not list its files"
+        content = "the server does not list its files"
         remedy = _NAME_FILES
     elif not files:
-        found = "it is empty"
+        content = "it is empty"
         remedy = "Check the path."
     return OptionError(
-        f"{folder} has no TFRecord file and no {MANIFEST_NAME}: {found}",
+        f"{folder} has no TFRecord file and no {MANIFEST_NAME}: {content}",
         option="paths",
         value=str(folder),
         remedy=remedy,
@@ -503,8 +503,8 @@ def _labels_in(folder: ListedFolder) -> ClassNames | None:
 def _folders_of_splits(folder: ListedFolder) -> list[ListedFolder]:
     """The folders with names of splits; empty if one of them is a dataset itself."""
     names = [name for name in folder.folders if is_split_name(name)]
-    found = [ListedFolder(folder.location / name) for name in names]
-    return [] if any(below.has(MANIFEST_NAME) for below in found) else found
+    folders = [ListedFolder(folder.location / name) for name in names]
+    return [] if any(below.has(MANIFEST_NAME) for below in folders) else folders
 
 
 def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:

@@ -34,11 +34,11 @@ from recordsmith.dataset.shard_sequence import (
     Faults,
     ShardGroup,
     ShardSequence,
+    blocks_of,
     gather_payloads,
     payload_sizes,
     scattered_blocks,
 )
-from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
 from recordsmith.threads import renew_in_children
@@ -248,8 +248,8 @@ class SelectedRecords:
 
     def record_sizes(self, positions: Positions) -> Int64Array:
         """Return the payload sizes at many places from the indexes: int64, (count,)."""
-        at = self._at(positions)
-        return payload_sizes(len(at), self._records.group(at))
+        chosen = self._at(positions)
+        return payload_sizes(len(chosen), self._records.group(chosen))
 
     def by_shard(self, positions: Positions) -> list[ShardGroup]:
         """Group places by shard; shards without any are left out."""
@@ -328,15 +328,17 @@ class SelectedRecords:
         parts: list[AnyShard] = []
         starts = records.starts
         first = bisect.bisect_right(starts, numbers[0]) - 1
-        for at in range(first, bisect.bisect_right(starts, numbers[-1])):
-            shard, begin, end = records.shards[at], starts[at], starts[at + 1]
+        for number in range(first, bisect.bisect_right(starts, numbers[-1])):
+            shard, begin, end = records.shards[number], starts[number], starts[number + 1]
             low, high = bisect.bisect_left(numbers, begin), bisect.bisect_left(numbers, end)
             if low == high:
                 continue
-            own: Any = numbers[low:high]
-            own = range(own.start - begin, own.stop - begin, own.step) if run else own - begin
-            is_whole = isinstance(own, range) and own == range(end - begin)
-            parts.append(shard if is_whole else ShardPart(shard, own, records, begin))
+            inner: Any = numbers[low:high]
+            inner = (
+                range(inner.start - begin, inner.stop - begin, inner.step) if run else inner - begin
+            )
+            is_whole = isinstance(inner, range) and inner == range(end - begin)
+            parts.append(shard if is_whole else ShardPart(shard, inner, records, begin))
         return parts
 
     def in_file_order(self) -> SelectedRecords:
@@ -359,7 +361,7 @@ class SelectedRecords:
             numbers = range(first, last + 1)
         else:
             numbers = []
-        return [shard for at in numbers if (shard := self.all_shards[at]).record_count]
+        return [shard for number in numbers if (shard := self.all_shards[number]).record_count]
 
     def shard_numbers(self, start: int, stop: int) -> Int64Array:
         """Return the index in `all_shards` of the shards of the records start:stop: int64, (n,)."""

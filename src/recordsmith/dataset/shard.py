@@ -322,16 +322,21 @@ class Shard:
 
     def sizes(self, numbers: Int64Array) -> Int64Array:
         """The payload sizes of some records according to the index: int64, (count,)."""
-        begins, ends, _ = self.frame_rows(numbers, numbers)
-        return ends - begins - FRAME_BYTES
+        offsets = self._offsets_of(numbers)
+        return offsets[numbers + 1] - offsets[numbers] - FRAME_BYTES
+
+    def _offsets_of(self, numbers: Int64Array) -> Int64Array:
+        """The offsets of all records, after a check that these numbers exist."""
+        index = self.index
+        if len(numbers) and int(numbers.max()) >= index.record_count:
+            raise self._changed_error(int(numbers.max()))
+        return index.offsets
 
     def frame_rows(self, numbers: Int64Array, places: Int64Array) -> FrameRows:
         """Return where records are according to the index, and their places in an output."""
         self._check_plain()
-        index = self.index
-        if len(numbers) and int(numbers.max()) >= index.record_count:
-            raise self._changed_error(int(numbers.max()))
-        return FrameRows(index.offsets[numbers], index.offsets[numbers + 1], places)
+        offsets = self._offsets_of(numbers)
+        return FrameRows(offsets[numbers], offsets[numbers + 1], places)
 
     def copy_again(
         self, number: int, size: int, place: int, out: npt.NDArray[np.uint8], *, whole: bool

@@ -143,8 +143,8 @@ def _splits_to_divide(
             f"{option('resplit', list(given))} to divide all samples together, which may move "
             "test samples into training.",
         )
-    wanted = [resplit] if isinstance(resplit, str) else list(resplit)
-    if splits is None or not wanted:
+    chosen = [resplit] if isinstance(resplit, str) else list(resplit)
+    if splits is None or not chosen:
         raise OptionError(
             f"{option('resplit')} divides splits of the source into those of {option('splits')}; "
             f"both need names",
@@ -152,7 +152,7 @@ def _splits_to_divide(
             value=resplit,
             remedy=f"Pass shares with {option('splits')}, or leave out {option('resplit')}.",
         )
-    for name in wanted:
+    for name in chosen:
         if name not in given:
             raise OptionError(
                 option="resplit",
@@ -160,11 +160,11 @@ def _splits_to_divide(
                 expected=f"one of {join_names(given)}" if given else "a source with splits",
             )
     for name in given:
-        if name in splits and name not in wanted:
+        if name in splits and name not in chosen:
             raise OptionError(
                 f"the source's split {name!r} is kept, and a new split has the same name",
                 option="splits",
                 value=name,
                 remedy=f"Choose another name, or add {name!r} to {option('resplit')}.",
             )
-    return tuple(name for name in given if name in wanted)
+    return tuple(name for name in given if name in chosen)

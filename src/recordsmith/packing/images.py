@@ -136,12 +136,12 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
     else:
         parts = [message]
     for features in parts:
-        found = [
+        image_keys = [
             key
             for key, values in features.items()
             if len(values) and (key in keys or _starts_like_image(values[0]))
         ]
-        errors = check_example_images(features, found)[1]
+        errors = check_example_images(features, image_keys)[1]
         if errors:
             errors[0].path = _sample_name(features)
             raise errors[0]

@@ -45,8 +45,8 @@ class KeyScheme:
     formats: Mapping[bytes, bytes] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
-        wanted = [key for key in self.keys.values() if key is not None]
-        for key in wanted:
+        names = [key for key in self.keys.values() if key is not None]
+        for key in names:
             if not isinstance(key, str) or not key:
                 raise OptionError(
                     f"a new key in {option('keys')} is {key!r:.60}",
@@ -54,7 +54,7 @@ class KeyScheme:
                     value=key,
                     expected="the name of a feature, or None",
                 )
-            if wanted.count(key) > 1:
+            if names.count(key) > 1:
                 raise _duplicate(key)
 
     def new_key(self, key: str) -> str | None:

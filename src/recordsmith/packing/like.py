@@ -30,7 +30,7 @@ def apply_like(recipe: Recipe, source: Source, like: PlaceLike) -> tuple[Recipe,
         options = manifest.provenance.get("options")
         if "source" not in manifest.provenance or not isinstance(options, Mapping):
             raise OptionError("its manifest has no options of `pack`")
-        found = Recipe.from_json(options)
+        stored = Recipe.from_json(options)
     except OptionError as error:
         raise OptionError(
             f"the options of {folder} are unknown: {error.problem}",
@@ -40,8 +40,8 @@ def apply_like(recipe: Recipe, source: Source, like: PlaceLike) -> tuple[Recipe,
         ) from None
     recipe = replace(
         recipe,
-        keys=found.keys if recipe.keys is None else recipe.keys,
-        image_options=recipe.image_options or found.image_options,
+        keys=stored.keys if recipe.keys is None else recipe.keys,
+        image_options=recipe.image_options or stored.image_options,
         compression=recipe.compression or manifest.compression,
     )
     names = manifest.class_names or read_labels(folder)
@@ -76,12 +76,12 @@ class _RenumberedSource:
             )
         numbers = {name: label for label, name in enumerate(self._names) if name is not None}
         classes = Classes(numbers, f"the dataset {self._dataset}")
-        found = {
+        known = {
             label: (name, classes.label_of(name))
             for label, name in enumerate(listing.class_names)
             if name is not None
         }
-        unknown = [classes.unknown(name) for name, label in found.values() if label is None]
+        unknown = [classes.unknown(name) for name, label in known.values() if label is None]
         if unknown:
             raise SourceError(
                 join_problems(unknown),
@@ -90,7 +90,7 @@ class _RenumberedSource:
                 f"{option('like')} so that the new ones have the numbers after those of the "
                 "dataset, and append that.",
             )
-        table = {label: new for label, (_, new) in found.items() if new is not None}
+        table = {label: new for label, (_, new) in known.items() if new is not None}
         reader = listing.reader
         if any(label != new for label, new in table.items()):
             if hasattr(reader, "frames") and reader.frames() is not None:

@@ -122,7 +122,7 @@ def describe_records(
         raise OptionError(f"TensorFlow Datasets needs Examples, found {schema.payload}")
     schema.check_complete("features.json lists each feature")
     problems: list[str] = []
-    found = dict(schema.features)
+    features = dict(schema.features)
     count = schema.record_count
     items: dict[str, TfdsFeature] = {}
     known = _kept(converter.known.features, Leaf((), converter.known.features), schema, images)
@@ -134,7 +134,7 @@ def describe_records(
     else:
         known = TfdsFeature(DICT)
     objects: dict[str, TfdsFeature] = {}
-    for key, feature in sorted(found.items()):
+    for key, feature in sorted(features.items()):
         if key in used:
             continue
         if feature.kind == "mixed":
@@ -219,13 +219,17 @@ def _kept(
         item = _kept(feature.item, inner, schema, images)
         return replace(feature, item=item) if item else None
     leaves = TfdsFeature(DICT, items={"": feature}).leaves()  # a translation has several
-    for each in leaves:
+    for plain_leaf in leaves:
         leaf = replace(
-            each, parts=(*place.parts, *each.parts[1:]), lengths=(*place.lengths, *each.lengths)
+            plain_leaf,
+            parts=(*place.parts, *plain_leaf.parts[1:]),
+            lengths=(*place.lengths, *plain_leaf.lengths),
         )
-        found = [schema.features.get(key) for key in leaf.keys]
+        schemas = [schema.features.get(key) for key in leaf.keys]
         least = schema.record_count if leaf.is_fixed else 0
-        if not leaf.feature.optional and not all(each and each.present >= least for each in found):
+        if not leaf.feature.optional and not all(
+            plain_leaf and plain_leaf.present >= least for plain_leaf in schemas
+        ):
             return None
     if feature.is_image:
         seen = images.image(replace(place, feature=feature).value_key)

@@ -85,14 +85,14 @@ class TfdsFeature:
 
     def leaves(self) -> list[Leaf]:
         """All leaves, in the order of the tree."""
-        found: dict[str, Leaf] = {}
+        by_path: dict[str, Leaf] = {}
         for leaf in _leaves(self, Leaf((), self)):
-            if leaf.path in found:
+            if leaf.path in by_path:
                 raise ValueError(f"two features have the path {leaf.path!r:.60}")
-            found[leaf.path] = leaf
-            if len(found) > MAX_LEAVES:
+            by_path[leaf.path] = leaf
+            if len(by_path) > MAX_LEAVES:
                 raise ValueError(f"it has more than {MAX_LEAVES:,} features")
-        return list(found.values())
+        return list(by_path.values())
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of `features.json`."""
@@ -293,9 +293,9 @@ def _parse_content(kind: str, content: Mapping[str, Any], level: int) -> TfdsFea
         bool(content.get("optional", False)),
         _count_of(content.get("label") or {}) if kind == LABELED_IMAGE else None,
         other={
-            name: found
+            name: field_value
             for name in ("encodingFormat", "useColormap", "bboxFormat", "minimum", "maximum")
-            if (found := _get(content, name, None)) is not None
+            if (field_value := _get(content, name, None)) is not None
         },
     )
 

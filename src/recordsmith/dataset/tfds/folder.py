@@ -104,9 +104,9 @@ def find_tfds_folder(root: Location) -> Location:
             value=str(root),
             remedy=without_features(folder),
         )
-    found = f"; found the folders {', '.join(names[:5])}" if names else ""
+    hint = f"; found the folders {', '.join(names[:5])}" if names else ""
     raise OptionError(
-        f"{root} has no {FEATURES_NAME} and {INFO_NAME}{found}",
+        f"{root} has no {FEATURES_NAME} and {INFO_NAME}{hint}",
         option="root",
         value=str(root),
         expected="a folder that TensorFlow Datasets wrote, such as mnist/3.0.1",
@@ -146,8 +146,8 @@ def innermost_folder(root: Location) -> tuple[Location, list[str]]:
 def other_versions(folder: Location) -> list[str]:
     """The other versions of the dataset next to a folder."""
     names = [entry.name for entry in folder.parent.list_entries() if entry.kind == "folder"]
-    found = filter(_VERSION.fullmatch, names)
-    return sorted((name for name in found if name != folder.name), key=_version_number)
+    versions = filter(_VERSION.fullmatch, names)
+    return sorted((name for name in versions if name != folder.name), key=_version_number)
 
 
 def is_tfds_folder(folder: Location) -> bool:
@@ -218,7 +218,7 @@ def read_description(folder: Location) -> TfdsDescription | None:
 
 def read_class_names(folder: Location, features: TfdsFeature) -> dict[str, tuple[str, ...]]:
     """Read the class names of labels and labeled images, by the path of the feature."""
-    found = {}
+    class_names = {}
     for leaf in features.leaves():
         if leaf.feature.type not in (CLASS_LABEL, LABELED_IMAGE):
             continue
@@ -235,15 +235,15 @@ def read_class_names(folder: Location, features: TfdsFeature) -> dict[str, tuple
                 expected=f"{count}, as in {FEATURES_NAME}",
                 path=location,
             )
-        found[leaf.path] = names
-    return found
+        class_names[leaf.path] = names
+    return class_names
 
 
 def class_names_in(folder: Location, info: TfdsInfo, names: Iterable[str]) -> ClassNames | None:
     """The class names of a folder: those of the supervised label, or the only ones."""
     files = [name for name in names if name.endswith(LABELS_SUFFIX)]
-    wanted = [f"{path}{LABELS_SUFFIX}" for path in (*reversed(info.supervised), "label")]
-    chosen = [name for name in wanted if name in files] or (files if len(files) == 1 else [])
+    usual = [f"{path}{LABELS_SUFFIX}" for path in (*reversed(info.supervised), "label")]
+    chosen = [name for name in usual if name in files] or (files if len(files) == 1 else [])
     return _names(folder / chosen[0]) if chosen else None
 
 

@@ -81,46 +81,46 @@ def read_record(
     class_names: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     """Convert one record of TFDS to features with standard keys."""
-    found: dict[str, Any] = {}
+    features: dict[str, Any] = {}
     for leaf in leaves:
         values = stored_values(record, leaf)
         if values is None:
             continue
         for key in leaf.keys[1:]:
-            found[key] = _of_kind(record, key, "int64", leaf)
+            features[key] = _of_kind(record, key, "int64", leaf)
         if leaf.is_encoded:
-            shape = found[leaf.shape_key].tolist() if leaf.has_shape_key else ()
+            shape = features[leaf.shape_key].tolist() if leaf.has_shape_key else ()
             values = decode_tensors(leaf, values, shape)  # type: ignore[arg-type]
         key = keys.get(leaf.path, leaf.value_key)
         if key == BOXES:
-            found |= dict(zip(BOX, np.reshape(values, (-1, 4)).T, strict=True))
+            features |= dict(zip(BOX, np.reshape(values, (-1, 4)).T, strict=True))
             continue
-        found[key] = values
+        features[key] = values
         if key in _TEXT_KEYS and leaf.path in class_names:
-            found[_TEXT_KEYS[key]] = _names_of(values, class_names[leaf.path])
+            features[_TEXT_KEYS[key]] = _names_of(values, class_names[leaf.path])
         elif key == IMAGE:
             info = probe_image(values[0])
-            found |= {FORMAT: info.format, HEIGHT: info.height, WIDTH: info.width}
+            features |= {FORMAT: info.format, HEIGHT: info.height, WIDTH: info.width}
         elif key == MASK:
-            found[MASK_FORMAT] = probe_image(values[0]).format
-    return found
+            features[MASK_FORMAT] = probe_image(values[0]).format
+    return features
 
 
 def kinds_of(
     leaves: Sequence[Leaf], keys: Mapping[str, str], class_names: Mapping[str, Sequence[str]]
 ) -> dict[str, Kind]:
     """The kinds of the features that `read_record` returns."""
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for leaf in leaves:
         key = keys.get(leaf.path, leaf.value_key)
         if key == BOXES:
-            found |= dict.fromkeys(BOX, "float")
+            kinds |= dict.fromkeys(BOX, "float")
             continue
-        found[key] = kind_of(leaf, is_stored=False)
-        found |= dict.fromkeys(leaf.keys[1:], "int64")
+        kinds[key] = kind_of(leaf, is_stored=False)
+        kinds |= dict.fromkeys(leaf.keys[1:], "int64")
         if key in _TEXT_KEYS and leaf.path in class_names:
-            found[_TEXT_KEYS[key]] = "bytes"
-    return found
+            kinds[_TEXT_KEYS[key]] = "bytes"
+    return kinds
 
 
 def stored_values(record: Features, leaf: Leaf) -> FeatureValue | None:
@@ -155,12 +155,12 @@ def _of_kind(record: Features, key: str, kind: Kind, leaf: Leaf) -> FeatureValue
         if values is None and leaf.is_fixed:
             raise CorruptDataError(Defect.MISSING_FEATURE, "the feature is missing", feature=key)
         return [] if kind == "bytes" else np.zeros(0, _KIND_TYPES[kind])
-    found = "bytes" if isinstance(values, list) else str(values.dtype).removesuffix("32")
-    if found != kind:
+    stored_kind = "bytes" if isinstance(values, list) else str(values.dtype).removesuffix("32")
+    if stored_kind != kind:
         raise CorruptDataError(
             Defect.FEATURE_KIND,
             "the values have another kind than features.json states",
-            found=found,
+            found=stored_kind,
             expected=kind,
             feature=key,
         )
@@ -223,17 +223,17 @@ class RecordConverter:
         if self.is_stored:
             return dict(features)
         implied = {key for given in features for key in self._implied_by(given)}
-        found: dict[str, Any] = {}
+        converted: dict[str, Any] = {}
         if any(key in features for key in BOX):
-            found[self.path_of(BOXES)] = _joined_boxes(features)
+            converted[self.path_of(BOXES)] = _joined_boxes(features)
         for key, value in features.items():
             if key in BOX or key in implied:
                 continue
             path = self.path_of(key)
-            if path in found:
+            if path in converted:
                 raise OptionError(f"two features would have the path {path!r} in TFDS", value=path)
-            found[path] = self._value(key, path, value)
-        return found
+            converted[path] = self._value(key, path, value)
+        return converted
 
     def _implied_by(self, key: str) -> Sequence[str]:
         if key in (CLASS_LABEL, OBJECT_LABEL) and self.path_of(key) not in self.class_names:
@@ -264,16 +264,16 @@ def bytes_in(value: Any) -> list[bytes]:
     """The byte strings of a feature; none if it has numbers or is missing."""
     if isinstance(value, bytes):
         return [value]
-    return [each for each in value if isinstance(each, bytes)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, bytes)] if isinstance(value, list) else []
 
 
 def check_decodable(key: str, data: bytes) -> None:
     """Raise SourceError for an image that TensorFlow Datasets cannot decode."""
     header = read_image_header(data)
     if header is None or header.format not in DECODABLE:
-        found = "unsupported" if header is None else header.format
+        format_name = "unsupported" if header is None else header.format
         raise SourceError(
-            f"TensorFlow Datasets cannot decode {key!r}: its format is {found}",
+            f"TensorFlow Datasets cannot decode {key!r}: its format is {format_name}",
             remedy="Store the images as PNG or JPEG.",
         )
 

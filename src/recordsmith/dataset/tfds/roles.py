@@ -32,27 +32,27 @@ def standard_keys(features: TfdsFeature, supervised: Sequence[str] = ()) -> dict
     """Map the paths of features to standard keys, where their role is unambiguous."""
     leaves = {leaf.path: leaf for leaf in features.leaves()}
     single = {path: leaf for path, leaf in leaves.items() if not leaf.lengths}
-    found: dict[str, str] = {}
+    keys_by_path: dict[str, str] = {}
 
     def choose(key: str, paths: Sequence[str], *usual: str) -> None:
-        wanted = [path for path in (*supervised, *usual) if path in paths]
-        if not wanted and len(paths) == 1:
-            wanted = [paths[0]]
-        if wanted and wanted[0] not in found:
-            found[wanted[0]] = key
+        candidates = [path for path in (*supervised, *usual) if path in paths]
+        if not candidates and len(paths) == 1:
+            candidates = [paths[0]]
+        if candidates and candidates[0] not in keys_by_path:
+            keys_by_path[candidates[0]] = key
 
     pictures = [path for path, leaf in single.items() if _is_picture(leaf)]
     masks = [path for path in pictures if _is_mask(single[path])]
     choose(keys.IMAGE, [path for path in pictures if path not in masks], "image")
-    if keys.IMAGE in found.values():
+    if keys.IMAGE in keys_by_path.values():
         choose(keys.MASK, masks, "segmentation_mask", "mask")
         labels = [path for path, leaf in single.items() if leaf.feature.type == CLASS_LABEL]
         choose(keys.CLASS_LABEL, labels, "label")
         names = [path for path, leaf in single.items() if leaf.feature.type == TEXT]
         if usual := [path for path in _FILE_NAMES if path in names]:
-            found[usual[0]] = keys.FILENAME
-        found |= _object_keys(features, list(leaves.values()))
-    return found
+            keys_by_path[usual[0]] = keys.FILENAME
+        keys_by_path |= _object_keys(features, list(leaves.values()))
+    return keys_by_path
 
 
 def _is_picture(leaf: Leaf) -> bool:
@@ -84,15 +84,17 @@ def _object_keys(features: TfdsFeature, leaves: Sequence[Leaf]) -> dict[str, str
     ):
         return {}
     inner = [leaf for leaf in leaves if leaf.parts[0] == name and len(leaf.parts) == 2]
-    found = {f"{name}/{box}": BOXES}
+    keys_by_path = {f"{name}/{box}": BOXES}
     labels = [leaf.path for leaf in inner if leaf.feature.type == CLASS_LABEL]
     if f"{name}/label" in labels or len(labels) == 1:
-        found[f"{name}/label" if f"{name}/label" in labels else labels[0]] = keys.OBJECT_LABEL
+        keys_by_path[f"{name}/label" if f"{name}/label" in labels else labels[0]] = (
+            keys.OBJECT_LABEL
+        )
     for leaf in inner:
         if (
             leaf.parts[1] in _OBJECT_KEYS
             and not leaf.feature.shape
             and leaf.feature.dtype in ("bool", "int64")
         ):
-            found[leaf.path] = _OBJECT_KEYS[leaf.parts[1]]
-    return found
+            keys_by_path[leaf.path] = _OBJECT_KEYS[leaf.parts[1]]
+    return keys_by_path

@@ -137,7 +137,7 @@ def compare(located: Located, found: Sequence[ShardFindings]) -> Iterator[DataEr
         is_listed = actual == (entry.size_bytes, entry.crc32c) and findings.size_bytes
         if is_listed and compression is not None and compression != shard.compression:
             wrong.setdefault(shard.location.parent, []).append((shard, compression))
-    for folder, shards in wrong.items():
+    for place, shards in wrong.items():
         shard, compression = shards[0]
         yield CorruptDataError(
             Defect.BROKEN_MANIFEST,
@@ -145,7 +145,7 @@ def compare(located: Located, found: Sequence[ShardFindings]) -> Iterator[DataEr
             found=shard.compression,
             expected=f"{compression}, as in {shard.location.name}",
             remedy="Records cannot be read by position. Fetch the manifest again, or pack again.",
-            path=folder / MANIFEST_NAME,
+            path=place / MANIFEST_NAME,
         )
     manifest, folder = located.manifest, located.folder
     if manifest is None or folder is None:

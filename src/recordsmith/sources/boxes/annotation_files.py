@@ -267,13 +267,13 @@ def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
     """Find the image of an entry; `folders` are where to look for it, best first."""
     file, image = entry.place, entry.annotated
     name = image.file_name
-    found = index.find_image(name, folders, file) if name else []
-    if isinstance(found, Found) and has_image_name(found.path):
-        entry.image = found.path
+    match = index.find_image(name, folders, file) if name else []
+    if isinstance(match, Found) and has_image_name(match.path):
+        entry.image = match.path
         entry.annotated = image._replace(file_name="", where="")
-        if found.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or names have no suffixes
-            entry.notes = path_notes(found, name, f"{file}, {image.where}")
+        if match.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or names have no suffixes
+            entry.notes = path_notes(match, name, f"{file}, {image.where}")
         return
-    problem = not_found(found, name, join_names(folder or "." for folder in folders))
+    problem = not_found(match, name, join_names(folder or "." for folder in folders))
     entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
     entry.fault = Fault(f"{image.where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)

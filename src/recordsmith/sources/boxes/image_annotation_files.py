@@ -161,19 +161,20 @@ def _find_image(index: FileIndex, layout: _Layout, entry: Entry, suffix: str) ->
     document, filename = entry.place, entry.annotated.file_name
     entry.annotated = entry.annotated._replace(file_name="")
     folders, stem = layout.folders_for(document), stem_of(document)
-    is_own = name_key(stem_of(with_slashes(filename))) == name_key(stem)
+    own_stem = stem_of(with_slashes(filename))
+    is_own = own_stem == stem or name_key(own_stem) == name_key(stem)
     lookups = [(filename, True), (stem, False)] if is_own else [(stem, False), (filename, True)]
     candidates: list[str] = []
     for name, is_filename in lookups:
-        found = index.find_image(name, folders, document) if name else []
-        if isinstance(found, Found) and not found.path.lower().endswith(suffix):
-            entry.image = found.path
-            changes = [found.change] if is_filename else []
+        match = index.find_image(name, folders, document) if name else []
+        if isinstance(match, Found) and not match.path.lower().endswith(suffix):
+            entry.image = match.path
+            changes = [match.change] if is_filename else []
             changes += [_OTHER_NAME] if filename and not is_own else []
             for change in changes:
-                entry.notes += path_notes(Found(found.path, change), filename, document)
+                entry.notes += path_notes(Found(match.path, change), filename, document)
             return
-        candidates = candidates or (found if isinstance(found, list) else [])
+        candidates = candidates or (match if isinstance(match, list) else [])
     problem = not_found(candidates, filename or stem)
     entry.fault = Fault(problem, document, check=Check.ANNOTATION_WITHOUT_IMAGE)
 
@@ -203,11 +204,11 @@ def _find_lists(index: FileIndex, base: str) -> dict[str, str]:
 
 
 def _with_lists(
-    index: FileIndex, layout: _Layout, found: Mapping[str, Entry], lists: Mapping[str, str]
+    index: FileIndex, layout: _Layout, annotated: Mapping[str, Entry], lists: Mapping[str, str]
 ) -> tuple[dict[str, Entry], dict[str, str], list[str]]:
     """The entries in the lists, the split of each, and notices."""
     by_stem: dict[str, str] = {}
-    for name, entry in found.items():
+    for name, entry in annotated.items():
         by_stem.setdefault(stem_of(entry.place), name)
         by_stem.setdefault(stem_of(name), name)
     entries: dict[str, Entry] = {}
@@ -220,7 +221,7 @@ def _with_lists(
             first = text.split(maxsplit=1)[0]  # lists of one class have -1, 0 or 1 behind it
             stems = (posixpath.basename(text), stem_of(text), first)
             known = next((by_stem[stem] for stem in stems if stem in by_stem), None)
-            entry = found[known] if known else _unannotated(index, folders, text, path, line)
+            entry = annotated[known] if known else _unannotated(index, folders, text, path, line)
             name = known or entry.image
             if name in entries:
                 if splits[name] != split:
@@ -229,7 +230,7 @@ def _with_lists(
             if not entry.place and entry.fault is None:
                 bare.append(name)
             entries[name], splits[name] = entry, split
-    left = sorted({*found, *layout.image_paths} - entries.keys())
+    left = sorted({*annotated, *layout.image_paths} - entries.keys())
     what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
     notices = [
         *count_notice(twice, "image", "in two splits packed in the first"),
@@ -241,8 +242,8 @@ def _with_lists(
 
 def _unannotated(index: FileIndex, folders: list[str], name: str, path: str, line: int) -> Entry:
     """The entry of a listed image without an annotation file."""
-    found = index.find_image(name, folders, path)
-    if isinstance(found, Found) and has_image_name(found.path):
-        return Entry(found.path)
-    fault = Fault(not_found(found, name), path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
+    match = index.find_image(name, folders, path)
+    if isinstance(match, Found) and has_image_name(match.path):
+        return Entry(match.path)
+    fault = Fault(not_found(match, name), path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
     return Entry(posixpath.join(folders[0], name), fault=fault)

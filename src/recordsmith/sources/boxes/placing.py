@@ -198,11 +198,11 @@ class BoxReader:
             f"Fix the annotations, or pass {option('boxes', 'clip')} to fix boxes where possible, "
             f"or {option('boxes', 'drop')} to drop such objects."
         )
-        found = join_problems(self.problems)
+        text = join_problems(self.problems)
         if self.problems.count == 1:
-            raise SourceError(found, self.problems, remedy=remedy)
+            raise SourceError(text, self.problems, remedy=remedy)
         raise SourceError(
-            f"{self.problems.count:,} problems: {found}", self.problems, path=name, remedy=remedy
+            f"{self.problems.count:,} problems: {text}", self.problems, path=name, remedy=remedy
         )
 
     def _fixed(self, corners: Corners, place: str, frame: Frame) -> Corners | None:
@@ -281,19 +281,19 @@ def _faults(corners: Corners, frame: Frame) -> list[Flaw]:
     sides = (("x", xmin, xmax, frame.width, "width"), ("y", ymin, ymax, frame.height, "height"))
     for axis, low, high, size, side in sides:
         if low > high:
-            found = f"{axis}min {low:g} is larger than {axis}max {high:g}"
-            faults.append(Flaw(found, Check.BOX_INVERTED))
+            text = f"{axis}min {low:g} is larger than {axis}max {high:g}"
+            faults.append(Flaw(text, Check.BOX_INVERTED))
         elif low == high:
-            found = f"the box is empty: {axis}min and {axis}max are {low:g}"
-            faults.append(Flaw(found, Check.BOX_EMPTY))
+            text = f"the box is empty: {axis}min and {axis}max are {low:g}"
+            faults.append(Flaw(text, Check.BOX_EMPTY))
         outside = [
             f"{axis}{which} {value:.10g}"
             for which, value in (("min", low), ("max", high))
             if not -size * _TOLERANCE <= value <= size * (1 + _TOLERANCE)
         ]
         if outside:
-            found = f"{' and '.join(outside)} outside the image; expected 0 to its {side}, {size:g}"
-            faults.append(Flaw(found, Check.BOX_OUTSIDE))
+            text = f"{' and '.join(outside)} outside the image; expected 0 to its {side}, {size:g}"
+            faults.append(Flaw(text, Check.BOX_OUTSIDE))
     return faults or [Flaw("the box is empty", Check.BOX_EMPTY)]
 
 

@@ -178,11 +178,11 @@ def strength(tree: FileTree, suffix: str) -> Confidence:
     return Confidence.ANNOTATED if 2 * files >= tree.image_counts[""] else Confidence.STRUCTURE
 
 
-def path_notes(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
+def path_notes(match: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
     """The notes for an image that was not found under the exact name in its annotation."""
-    if found.change is None:
+    if match.change is None:
         return ()
-    return ((found.change, f"{place}: {name!r}, used {found.path}"),)
+    return ((match.change, f"{place}: {name!r}, used {match.path}"),)
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:

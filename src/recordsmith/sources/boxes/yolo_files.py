@@ -118,19 +118,19 @@ def _blocks(text: str) -> dict[str, Lines]:
 
 def _without_comment(line: str) -> str:
     """A line without its comment, which starts at a # after a space and outside strings."""
-    at = 0
+    position = 0
     unclosed = ""  # quotes without a closing quote on the line
-    while match := _QUOTE_OR_HASH.search(line, at):
-        mark, at = match[0], match.end()
+    while match := _QUOTE_OR_HASH.search(line, position):
+        mark, position = match[0], match.end()
         if mark == "#":
-            if at == 1 or line[at - 2].isspace():
-                return line[: at - 1]
+            if position == 1 or line[position - 2].isspace():
+                return line[: position - 1]
         elif mark not in unclosed:
-            string = _STRINGS[mark].match(line, at)
+            string = _STRINGS[mark].match(line, position)
             if string is None:
                 unclosed += mark
             else:
-                at = string.end()
+                position = string.end()
     return line
 
 
@@ -147,11 +147,11 @@ def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
     if first:
         raise _unclear(name, rest[0][0], f"unexpected continuation {rest[0][1].strip()!r}")
     if all(line.lstrip().startswith(("- ", "-\t")) for _, line in rest):
-        return [_scalar(line.lstrip()[1:].strip(), at, name) for at, line in rest]
+        return [_scalar(line.lstrip()[1:].strip(), line_number, name) for line_number, line in rest]
     names: dict[int, str] = {}
-    for at, line in rest:
+    for line_number, line in rest:
         key, _, value = line.strip().partition(":")
-        _add(names, key, _scalar(value.strip(), at, name), at, name)
+        _add(names, key, _scalar(value.strip(), line_number, name), line_number, name)
     return names
 
 

@@ -5,15 +5,14 @@ Skipped files are reported as notices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import OptionError, SourceError, option
+from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.sources.class_folders.layout import (
     ClassLayout,
-    ClassList,
     find_class_folders,
     parse_class_list,
 )
@@ -136,27 +135,23 @@ class _Walk:
             for part in [root / path if path else root]
             for name in tree.list_images(part).folders
         ]
-        found = {folder.name for _, folder in self._folders if tree.has_direct_image(folder)}
-        self.classes = tuple(sorted(found))
+        filled = {folder.name for _, folder in self._folders if tree.has_direct_image(folder)}
+        self.classes = tuple(sorted(filled))
         flat = layout.flat if layout.splits else {}  # otherwise they are classes
         self._flat = {split: root / path for split, path in flat.items()}
         self._list_file = list_file
-        self._list: ClassList = {}
+        self._list: Mapping[str, str] = {}
         self.listed: dict[str, Location] = {}
         if list_file is not None:
             self._list = parse_class_list(read_lines(list_file), self.classes, list_file)
             named = {split: f for split, f in self._flat.items() if split in list_file.name}
             self.listed = self._flat if len(self._flat) == 1 else named
-        self._reset()
-
-    def _reset(self) -> None:
         self._skipped: list[ImageListing] = []
         self._unlisted: list[str] = []
         self._unused_count = len(self._list)
 
     def samples(self) -> Iterator[Sample]:
-        """Yield all samples; one folder is held at a time."""
-        self._reset()
+        """Yield all samples, once; one folder is held at a time."""
         labels = {name: label for label, name in enumerate(self.classes)}
         for split, folder in self._folders:
             listing = self._tree.list_images(folder)
@@ -168,28 +163,14 @@ class _Walk:
             self._skipped.append(listing)
         for listed_split, folder in self.listed.items():
             images = self._tree.list_images(folder).images
-            by_name = self._classes_by_name(folder, [image.name for image in images])
             prefix = str(folder.relative_to(self.base))
             for name, size, version in images:
-                text = by_name.get(without_suffix(name))
+                text = self._list.get(without_suffix(name))
                 if text is None:
                     self._unlisted.append(f"{prefix}/{name}")
                     continue
                 self._unused_count -= 1
                 yield Sample(f"{prefix}/{name}", size, labels[text], listed_split, version=version)
-
-    def _classes_by_name(self, folder: Location, names: Sequence[str]) -> Mapping[str, str]:
-        """The class of each image in a list, by its name without suffix."""
-        if isinstance(self._list, Mapping):
-            return self._list
-        if len(self._list) != len(names) or len(self.listed) > 1:
-            raise SourceError(
-                f"{len(self._list):,} classes for {len(names):,} images in "
-                f"{folder.relative_to(self.base)}",
-                path=self._list_file,
-                remedy=f"Choose another list with {option('labels')}.",
-            )
-        return dict(zip(map(without_suffix, names), self._list, strict=True))
 
     def notices(self) -> list[str]:
         """One notice per kind of skipped file, when all samples were yielded."""

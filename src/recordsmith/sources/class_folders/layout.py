@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError, option
@@ -32,9 +32,6 @@ _NO_CLASSES_TEXT = (
 )
 _NO_CLASSES = frozenset(_NO_CLASSES_TEXT.split())
 """Words before numbers that are not classes, in addition to those for images and splits."""
-
-ClassList: TypeAlias = Mapping[str, str] | Sequence[str]
-"""The class of each image by its name without suffix; or the classes of images in order."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +176,7 @@ class _Images:
                 listed = parse_class_list([*enumerate(lines, 1)], classes, self._tree.root / path)
             except SourceError:
                 continue
-            is_named = not isinstance(listed, Mapping) or not images.isdisjoint(listed)
-            if listed and (is_named or not is_complete):
+            if listed and not (is_complete and images.isdisjoint(listed)):
                 return path
         return None
 
@@ -299,25 +295,24 @@ class _Images:
         return self._tree.image_counts.get(folder, 0)
 
 
-def parse_class_list(lines: Lines, classes: Sequence[str], file: Location) -> ClassList:
-    """Parse a list with the class of each image; the first line may be a heading.
+def parse_class_list(lines: Lines, classes: Sequence[str], file: Location) -> dict[str, str]:
+    """The class of each image by its name without suffix; the first line may be a heading.
 
     A line has the name of an image, with or without its suffix, and the name of its class or its
-    number among the sorted classes, counted from 0; or only the class, for images sorted by name.
-    An error if a line has no known class.
+    number among the sorted classes, counted from 0. An error if a line has no known class.
     """
     known = set(classes)
-    in_order: list[str] = []
-    by_name: dict[str, str] = {}
-    has_names = False
+    listed: dict[str, str] = {}
     for place, (number, text) in enumerate(lines):
         separator = next((mark for mark in "\t," if mark in text), None)
-        image, *rest = [field.strip() for field in text.split(separator)] or [""]
-        name = _class_of(rest[0] if rest else image, classes, known, is_named=bool(rest))
-        if name is not None:
-            has_names |= bool(rest)
-            in_order.append(name)
-            by_name[without_suffix(_last(image))] = name
+        image, *rest = (cell.strip() for cell in text.split(separator))
+        name = rest[0] if rest else ""
+        if name not in known:  # LOC_val_solution.csv has boxes after the class
+            name = name.partition(" ")[0]
+        if name not in known and name.isascii() and name.isdigit() and len(name) < 7:
+            name = classes[int(name)] if int(name) < len(classes) else ""
+        if name in known:
+            listed[without_suffix(_last(image))] = name
         elif place:
             raise SourceError(
                 f"no class in {text!r:.80}; expected an image and its class",
@@ -325,21 +320,7 @@ def parse_class_list(lines: Lines, classes: Sequence[str], file: Location) -> Cl
                 line=number,
                 remedy=f"Choose another list with {option('labels')}.",
             )
-    return by_name if has_names else in_order
-
-
-def _class_of(
-    text: str, classes: Sequence[str], known: Collection[str], *, is_named: bool
-) -> str | None:
-    """The class in a field; None if there is no known one.
-
-    Numbers alone on their lines are not classes: ImageNet's ground truth has numbers of its own.
-    """
-    for name in (text, text.partition(" ")[0]):  # LOC_val_solution.csv has boxes after the class
-        if name in known:
-            return name
-    is_number = is_named and text.isascii() and text.isdigit() and len(text) < 7
-    return classes[int(text)] if is_number and int(text) < len(classes) else None
+    return listed
 
 
 def _class_count(classes: Sequence[str], noun: str = " folder") -> str:

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordsmith.dataset import ClassNames, is_split_name
 from recordsmith.errors import OptionError, SourceError, option
@@ -297,11 +297,12 @@ class ImagePairs(TreeSource):
         return VOC_CLASSES if masks and all(map(_OF_VOC.search, masks)) else None
 
 
-class _FolderPair:
+class _FolderPair(NamedTuple):
     """A folder of images and its folder of masks; the same folder if it contains both."""
 
-    def __init__(self, images: Location, masks: Location, split: str | None = None) -> None:
-        self.images, self.masks, self.split = images, masks, split
+    images: Location
+    masks: Location
+    split: str | None = None
 
 
 def _expand_pairs(

@@ -176,7 +176,7 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
                     match.content, match.colours = contents[masks], colours[masks]
                     pairs.append(match)
                     break
-    for pair in _clearest(pairs) or _named_alone(tree):
+    for pair in _clearest(pairs):
         yield _candidate(tree, pair)
 
 
@@ -188,9 +188,9 @@ def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
     if candidates := list(find_candidates(tree)):
         return choose_candidate(tree.root, candidates, given)
     entries = [*tree.tops, *tree.folders[""].names]
-    found = f"found {join_names(entries)}" if entries else "the folder is empty"
+    text = f"found {join_names(entries)}" if entries else "the folder is empty"
     raise SourceError(
-        f"no masks to pack: {found}; expected two folders with the same file names, such as images "
+        f"no masks to pack: {text}; expected two folders with the same file names, such as images "
         "and masks, or x_mask.png next to x.jpg",
         path=tree.root,
         remedy=f"Name the folders with {option('images')} and {option('masks')}.",
@@ -209,10 +209,10 @@ def _matches(folders: list[_Folder]) -> list[_Pair]:
             for patterns, names in _shared_names(left, right):
                 members[paths[1:], len(paths[0]), patterns].append((paths[0], left, right, names))
     for folder in folders[:: max(1, -(-len(folders) // _MAX_WITHIN))]:
-        for one, other in combinations(folder.by_pattern, 2):
-            names = folder.by_pattern[one], folder.by_pattern[other]
+        for left_pattern, right_pattern in combinations(folder.by_pattern, 2):
+            names = folder.by_pattern[left_pattern], folder.by_pattern[right_pattern]
             if _share(folder, folder, *names):
-                patterns = _simplified(one, other)
+                patterns = _simplified(left_pattern, right_pattern)
                 members[patterns].append((_split(folder.path), folder, folder, names))
     matches = []
     for key, group in members.items():
@@ -237,19 +237,19 @@ def _shared_names(left: _Folder, right: _Folder) -> Iterator[tuple[Any, tuple[_N
     if _share(left, right, left.plain, right.plain):
         yield (PLAIN, PLAIN), (left.plain, right.plain)
         return
-    for one, of_left in left.by_pattern.items():
-        for other, of_right in right.by_pattern.items():
+    for left_pattern, of_left in left.by_pattern.items():
+        for right_pattern, of_right in right.by_pattern.items():
             if _share(left, right, of_left, of_right):
-                patterns = _simplified(one, other)
+                patterns = _simplified(left_pattern, right_pattern)
                 is_known = is_usual(*patterns) or is_usual(*patterns[::-1])
                 yield (PLAIN, PLAIN) if is_known else patterns, (of_left, of_right)
 
 
-def _simplified(one: NamePattern, other: NamePattern) -> tuple[NamePattern, NamePattern]:
+def _simplified(left: NamePattern, right: NamePattern) -> tuple[NamePattern, NamePattern]:
     """Patterns without a start that both have, which is shared as well."""
-    if one.head == other.head:
-        return one._replace(head=""), other._replace(head="")
-    return one, other
+    if left.head == right.head:
+        return left._replace(head=""), right._replace(head="")
+    return left, right
 
 
 def _share(left: _Folder, right: _Folder, of_left: _Names, of_right: _Names) -> bool:
@@ -401,19 +401,6 @@ def _clearest(pairs: list[_Pair]) -> list[_Pair]:
         return shares and other.score > pair.score
 
     return [pair for pair in pairs if not any(is_clearer(other, pair) for other in pairs)]
-
-
-def _named_alone(tree: FileTree) -> list[_Pair]:
-    """Folders named like those of images and masks, whose files have no names in common."""
-    pairs = []
-    for path in tree.folders:
-        below = [_inside(path, name) for name in tree.inside(path)]
-        sides = [_Side(inner, PLAIN) for inner in below if tree.image_counts[inner]]
-        images = [side for side in sides if side.is_image and not side.is_mask]
-        masks = [side for side in sides if side.is_mask and not side.is_image]
-        if len(images) == len(masks) == 1:
-            pairs.append(_Pair(images[0], masks[0]))
-    return pairs if len(pairs) == 1 else []
 
 
 # -- candidates ------------------------------------------------------------------------------------

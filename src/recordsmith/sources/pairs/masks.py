@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -46,6 +46,10 @@ ColoursOption: TypeAlias = Colours | Literal["voc", "grey"]
 PRESETS = {"grey": grey_colours, "voc": voc_colours}
 _SHOWN = 4
 _NUMBERS_ALREADY = f"If the pixels are class numbers already, leave out {option('colours')}."
+_ADD_COLOURS = (
+    "Add them to the table of colours. If they are blended edges, resize masks only with "
+    "nearest-neighbour interpolation and do not save them as JPEG."
+)
 _TURNED = Flaw(
     "images have an EXIF orientation; their masks were taken to fit the stored image",
     Check.EXIF_ORIENTATION,
@@ -81,53 +85,41 @@ def check_colours(
         return None
     if isinstance(colours, str) and colours in PRESETS:
         return PRESETS[colours]()
+    table: dict[Colour, int] = {}
     if isinstance(colours, (str, os.PathLike)):
-        return _colours_of_file(relative_place(root, colours, as_location), str(colours))
-    if not isinstance(colours, Mapping) or not colours:
+        file = relative_place(root, colours, as_location)
+        names = parse_colour_table(read_text(file)) if is_file(file) else []
+        for number, (colour, _) in enumerate(names):
+            table.setdefault(colour, number)
+    elif isinstance(colours, Mapping):
+        for colour, number in colours.items():
+            if not _is_colour(colour) or not _is_number(number, LARGEST_NUMBER):
+                raise OptionError(
+                    option="colours",
+                    value={colour: number},
+                    expected="(red, green, blue), each 0 to 255, and an integer from 0 to "
+                    f"{LARGEST_NUMBER}",
+                )
+            red, green, blue = map(int, colour)
+            table[red, green, blue] = int(number)
+    if not table:
         raise OptionError(
             option="colours",
             value=colours,
-            expected="a mapping from colours to class numbers, such as {(255, 0, 0): 1}",
+            expected="'voc', 'grey', a mapping from colours to class numbers, or a file with the "
+            "red, green, blue and name of each class",
         )
-    table = {}
-    for colour, number in colours.items():
-        try:
-            red, green, blue = map(int, colour)
-            is_colour = all(0 <= channel <= 255 for channel in (red, green, blue))
-        except (TypeError, ValueError):
-            is_colour = False
-        if not is_colour:
-            raise OptionError(
-                f"{colour!r} is not a colour",
-                option="colours",
-                value=colour,
-                expected="(red, green, blue), each 0 to 255",
-            )
-        is_integer = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-        if not is_integer or not 0 <= number <= LARGEST_NUMBER:
-            raise OptionError(
-                f"{number!r} is not a class number for {colour}",
-                option="colours",
-                value=number,
-                expected=f"an integer from 0 to {LARGEST_NUMBER}",
-            )
-        table[red, green, blue] = int(number)
     return table
 
 
-def _colours_of_file(file: Location, given: str) -> dict[Colour, int]:
-    names = parse_colour_table(read_text(file)) if is_file(file) else []
-    if not names:
-        raise OptionError(
-            option="colours",
-            value=given,
-            expected="'voc', 'grey', a mapping of colours, or a file with the red, green, blue and "
-            "name of each class",
-        )
-    table: dict[Colour, int] = {}
-    for number, (colour, _) in enumerate(names):
-        table.setdefault(colour, number)
-    return table
+def _is_colour(colour: Any) -> bool:
+    is_triple = isinstance(colour, Sequence) and len(colour) == 3
+    return is_triple and all(_is_number(level, 255) for level in colour)
+
+
+def _is_number(value: Any, largest: int) -> bool:
+    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return is_integer and 0 <= value <= largest
 
 
 def parse_colour_table(text: str) -> list[tuple[Colour, str]]:
@@ -135,21 +127,18 @@ def parse_colour_table(text: str) -> list[tuple[Colour, str]]:
 
     Lines without three numbers from 0 to 255, such as a heading, are left out.
     """
-    found = []
+    table = []
     for line in text.splitlines():
         parts = [part for part in re.split(r"[\s,;]+", line.strip()) if part]
         numbers = [int(part) for part in parts if _is_level(part)]
         names = [part for part in parts if not _is_level(part)]
         if len(numbers) == 3 and max(numbers) <= 255 and not line.lstrip().startswith("#"):
-            found.append(((numbers[0], numbers[1], numbers[2]), " ".join(names)))
-    return found
+            table.append(((numbers[0], numbers[1], numbers[2]), " ".join(names)))
+    return table
 
 
 def _is_level(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 3
-
-
-# -- size ----------------------------------------------------------------------------------------
 
 
 def _check_size(name: str, info: MaskInfo, image: Mapping[str, Any], note: Note) -> None:
@@ -175,9 +164,6 @@ def _check_size(name: str, info: MaskInfo, image: Mapping[str, Any], note: Note)
         Check.MASK_SIZE,
         "If they belong together, resize the mask with nearest-neighbour interpolation.",
     )
-
-
-# -- values --------------------------------------------------------------------------------------
 
 
 def _check_values(name: str, info: MaskInfo, *, has_colours: bool) -> None:
@@ -214,26 +200,18 @@ def _numbered(name: str, data: bytes, info: MaskInfo, colours: Colours, note: No
     pixels = _pixels(name, data, "RGBA")[:, :, :3]
     numbers = colours_to_numbers(pixels, colours)
     if isinstance(numbers, UnknownColours):
-        raise _unknown_colours(name, numbers, info)
+        pixels, kinds = count(numbers.pixel_count, "pixel"), count(numbers.colour_count, "colour")
+        raise _error(
+            name,
+            f"{pixels} of {kinds} missing from the table, the first at x {numbers.x}, y "
+            f"{numbers.y}: {numbers.colour}",
+            Check.MASK_VALUES,
+            _NUMBERS_ALREADY if info.kind == "grey" else _ADD_COLOURS,
+        )
     if info.has_alpha:
         note(_NO_ALPHA, name)
     note(_TO_NUMBERS, name)
     return encode_mask(numbers)
-
-
-def _unknown_colours(name: str, unknown: UnknownColours, info: MaskInfo) -> SourceError:
-    pixels, colours = count(unknown.pixel_count, "pixel"), count(unknown.colour_count, "colour")
-    remedy = (
-        "Add them to the table of colours. If they are blended edges, resize masks only with "
-        "nearest-neighbour interpolation and do not save them as JPEG."
-    )
-    return _error(
-        name,
-        f"{pixels} of {colours} missing from the table, the first at x {unknown.x}, y "
-        f"{unknown.y}: {unknown.colour}",
-        Check.MASK_VALUES,
-        _NUMBERS_ALREADY if info.kind == "grey" else remedy,
-    )
 
 
 def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:

@@ -355,35 +355,24 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
 
     Numbers that count up are names, as in pandas.
     """
-    if len(names) > MAX_FEATURES:
-        raise SourceError(
-            f"{len(names):,} columns; at most {MAX_FEATURES:,} can be read",
-            path=path,
-            line=1,
-            remedy="Store the numbers of a row in an array (`.npy`) or a Parquet list.",
-        )
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
-    if repeated:
-        raise SourceError(
-            f"repeated column names: {join_names(repeated)}",
-            path=path,
-            line=1,
-            remedy="Rename the columns.",
-        )
     numbers = [
         name
         for name in names
         if any(map(str.isdigit, name)) and cell_kind(name) in ("int64", "float")
     ]
     whole = [int(name) for name in numbers if cell_kind(name) == "int64"]
-    counts_up = len(whole) == len(numbers) > 1 and whole == list(
-        range(whole[0], whole[0] + len(whole))
-    )
-    if not names or (numbers and not counts_up):
-        problem = f"found numbers: {join_names(numbers)}" if names else "the file is blank"
-        raise SourceError(
-            f"no column names: {problem}",
-            path=path,
-            line=1,
-            remedy="Add a first line with column names.",
-        )
+    counts_up = len(whole) > 1 and whole == [whole[0] + n for n in range(len(numbers))]
+    problem, remedy = "", "Add a first line with column names."
+    if len(names) > MAX_FEATURES:
+        problem = f"{len(names):,} columns; at most {MAX_FEATURES:,} can be read"
+        remedy = "Store the numbers of a row in an array (`.npy`) or a Parquet list."
+    elif repeated:
+        problem = f"repeated column names: {join_names(repeated)}"
+        remedy = "Rename the columns."
+    elif not names:
+        problem = "no column names: the file is blank"
+    elif numbers and not counts_up:
+        problem = f"no column names: found numbers: {join_names(numbers)}"
+    if problem:
+        raise SourceError(problem, path=path, line=1, remedy=remedy)

@@ -263,9 +263,9 @@ def _image_readings(
     labelled = [head for head in with_images if labels[head] is not None]
     groups = _groups(labelled or list(with_images), with_images)
     train = [group for group in groups if group[0].name.lower().startswith("train")]
-    others = [group for group in groups if group not in train]
-    if not labelled and len(train) == 1 and all(has_split_word(g[0].name) for g in others):
-        groups = train  # the others are for tests
+    tests = [group for group in groups if group not in train]
+    if not labelled and len(train) == 1 and all(has_split_word(g[0].name) for g in tests):
+        groups = train
     for group in groups:
         head = group[0]
         images, label = with_images[head], labels[head]

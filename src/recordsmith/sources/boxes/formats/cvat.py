@@ -76,10 +76,10 @@ def _images(data: bytes, file: AnnotationFile, lines_before: int) -> list[Annota
         nonlocal is_inside
         if tag == "image":
             is_inside = False
-            at, spans = parser.CurrentByteIndex, images[-1].spans
-            is_tag = data.startswith(b"</image", at)  # otherwise after <image …/>
+            position, spans = parser.CurrentByteIndex, images[-1].spans
+            is_tag = data.startswith(b"</image", position)  # otherwise after <image …/>
             assert spans is not None
-            spans[2] = data.index(b">", at) + 1 if is_tag else at
+            spans[2] = data.index(b">", position) + 1 if is_tag else position
 
     def declaration(_version: str, encoding: str | None, _standalone: int) -> None:
         if encoding and encoding.lower() not in ("utf-8", "utf8", "ascii"):
@@ -98,8 +98,8 @@ def _declared_labels(data: bytes) -> list[str]:
     """The labels of the task or project, in order, without parts of skeletons."""
     start, end = data.find(b"<labels>"), data.find(b"</labels>")
     labels = data[start:end].split(b"</label>")[:-1] if 0 <= start < end else []
-    found = (_NAME.search(label) for label in labels if not _PARENT.search(label))
-    texts = (html.unescape(name[1].decode("utf-8", "replace")) for name in found if name)
+    matches = (_NAME.search(label) for label in labels if not _PARENT.search(label))
+    texts = (html.unescape(name[1].decode("utf-8", "replace")) for name in matches if name)
     return [text for text in texts if text and "\n" not in text]
 
 

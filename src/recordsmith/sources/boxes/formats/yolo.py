@@ -267,8 +267,8 @@ class _Samples:
     def _add_splits(self, config: DataFile) -> None:
         seen: dict[tuple[str, ...], str] = {}
         for split, values in config.splits.items():
-            found = [self._resolved(split, value, config) for value in values]
-            paths = [path for path in found if path is not None]
+            resolved = [self._resolved(split, value, config) for value in values]
+            paths = [path for path in resolved if path is not None]
             earlier = seen.setdefault(tuple(paths), split)
             if paths and earlier != split:
                 self.path_notices.append(
@@ -302,13 +302,13 @@ class _Samples:
     def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_bases_above(path)]))
         for line, text in read_lines(self._index.root / path):
-            found = self._index.find_image(text, folders, path)
-            if isinstance(found, Found) and has_image_name(found.path):
-                entry = self._entry(found.path)
-                entry.notes = path_notes(found, text, f"{path}, line {line}")
+            match = self._index.find_image(text, folders, path)
+            if isinstance(match, Found) and has_image_name(match.path):
+                entry = self._entry(match.path)
+                entry.notes = path_notes(match, text, f"{path}, line {line}")
             else:
                 check = Check.ANNOTATION_WITHOUT_IMAGE
-                fault = Fault(not_found(found, text), path, line, check=check)
+                fault = Fault(not_found(match, text), path, line, check=check)
                 entry = Entry(f"{path}/{line}", fault=fault)
             self._add(split, entry)
 
@@ -386,10 +386,10 @@ def _find_names_file(index: FileIndex, config: DataFile | None) -> str | None:
     """The file with one class name per line."""
     if config is not None and config.names_file:
         name = config.names_file
-        found = index.find(name, config.bases, config.name)
-        if isinstance(found, Found):
-            return found.path
-        raise SourceError(not_found(found, name, noun="file of class names"), path=config.name)
+        match = index.find(name, config.bases, config.name)
+        if isinstance(match, Found):
+            return match.path
+        raise SourceError(not_found(match, name, noun="file of class names"), path=config.name)
     paths = sorted(filter(_is_names_file, index.paths), key=lambda path: (path.count("/"), path))
     distinct = {tuple(sorted(read_names(index.root / path).items())) for path in paths}
     if len(distinct) > 1:
