@@ -169,20 +169,6 @@ def test_dictionaries_of_views(tmp_path: Path, value_type: Any) -> None:
     assert found["x"].to_pylist() == table["x"].to_pylist()
 
 
-def test_lists_of_dictionaries_in_several_row_groups(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    tables = [
-        pa.table({"x": pa.ListArray.from_arrays([0, 1, 3], pa.array(words).dictionary_encode())})
-        for words in (["a", "b", "c"], ["z", "a", "b"])
-    ]
-    with parquet.ParquetWriter(tmp_path / "rows.parquet", tables[0].schema) as writer:
-        for table in tables:
-            writer.write_table(table)
-    rs.pack(rs.Table(tmp_path / "rows.parquet"), tmp_path / "out", shuffle=False)
-    found = rs.open(tmp_path / "out").to_arrow().read_all()
-    assert found["x"].to_pylist() == [["a"], ["b", "c"], ["z"], ["a", "b"]]
-
-
 def test_batches_have_more_values_than_the_indices_of_a_batch(tmp_path: Path) -> None:
     chunks = [
         pa.array(list(map(str, range(start, start + 100)))).dictionary_encode()

@@ -104,17 +104,6 @@ def test_selections_are_streamed_in_their_order(dataset: rs.Dataset) -> None:
         assert pa.table(part)["id"].to_pylist() == [int(example["id"][0]) for example in part]
 
 
-def test_selected_columns_are_the_only_ones_everywhere(dataset: rs.Dataset) -> None:
-    part = dataset.select_columns(["name", "id"])[:5]
-    assert pa.table(part).column_names == ["name", "id"]
-    assert list(part.read_columns()) == ["name", "id"]
-    assert [list(batch) for batch in part.batches(3)] == [["name", "id"]] * 2
-    with raises(rs.OptionError, option="columns", value="no"):
-        dataset.select_columns(["no"]).to_arrow()
-    with raises(rs.OptionError, option="columns"):
-        dataset.select_columns("id")
-
-
 def test_nothing_is_read_before_the_first_batch(
     dataset: rs.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,22 +154,6 @@ def test_other_libraries_read_a_dataset(dataset: rs.Dataset) -> None:
     pandas = pytest.importorskip("pandas")
     if hasattr(pandas.DataFrame, "from_arrow"):
         assert pandas.DataFrame.from_arrow(dataset)["name"].tolist() == wanted
-
-
-def test_duckdb_queries_a_dataset(dataset: rs.Dataset) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    labels = dataset.select_columns(["label"])
-    query = "select label, count(*) from labels group by label order by label nulls first"
-    found = duckdb.sql(query).fetchall()
-    assert labels is not None
-    given = [row(number).get("label") for number in range(COUNT)]
-    assert found == [(label, given.count(label)) for label in (None, 0, 1, 2)]
-    query = "select name, many from dataset where label = 2 and id < 20 order by id"
-    assert duckdb.sql(query).fetchall() == [
-        (row(number)["name"], row(number)["many"])
-        for number in range(20)
-        if row(number).get("label") == 2
-    ]
 
 
 def test_polars_reads_only_what_a_query_needs(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +43,7 @@ def test_each_layout_has_a_page(tmp_path: Path, place: Location) -> None:
 
 def test_duplicates_are_next_to_each_other(tmp_path: Path, place: Location) -> None:
     source = fruit_folders(tmp_path / "fruit")
-    apples = tmp_path / "fruit/train/apple"
-    shutil.copy(apples / "00.jpg", apples / "x.jpg")
+    save(tmp_path / "fruit/train/apple/x.jpg", photo(1))
     page = _page(rs.lint(source), place)
     assert page.count('<figure class="pair">') == 1
     one, other = (np.asarray(image.resize((24, 16)), np.int64) for image in _images(page))
@@ -69,8 +67,7 @@ def test_the_page_is_bounded(tmp_path: Path, place: Location, monkeypatch: objec
 
 def test_a_page_of_files_that_are_gone_has_no_images(tmp_path: Path, place: Location) -> None:
     source = fruit_folders(tmp_path / "fruit")
-    apples = tmp_path / "fruit/train/apple"
-    shutil.copy(apples / "00.jpg", apples / "x.jpg")
+    save(tmp_path / "fruit/train/apple/x.jpg", photo(1))
     report = rs.lint(source)
     (tmp_path / "fruit/train/apple/x.jpg").unlink()
     (tmp_path / "fruit/train/apple/00.jpg").unlink()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
@@ -105,6 +105,7 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, str], list[dict[str, Any]]]:
     return {key: "bytes" if kind == "text" else kind for key, kind in kinds.items()}, examples
 
 
+@settings(max_examples=40)
 @given(tables())
 def test_every_value_can_be_read_back(known: Any) -> None:
     kinds, examples = known

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -191,14 +190,6 @@ def test_suffix_matches_the_image_format(
     assert "as jpeg" in problem
 
 
-def test_thousands_of_records_with_the_same_name(write: Any, image: Any, tmp_path: Path) -> None:
-    """Names that all collide cost no more than others."""
-    example = image("image.jpg", more={"image/class/text": "cat", "image/class/label": 0})
-    report = rs.export(write(train=[example] * 3000), tmp_path / "out")
-    assert len(os.listdir(tmp_path / "out" / "cat")) == 3000
-    assert len(report.changed_names) == 2999
-
-
 # -- records that are not as they should be ------------------------------------------------------
 
 
@@ -291,11 +282,6 @@ def test_damaged_record_leaves_no_partial_output(records: Path, tmp_path: Path) 
     assert str(caught.value.path).endswith("val.tfrecord")
     assert caught.value.record == 1
     assert os.listdir(tmp_path) == ["records"]
-
-
-def test_no_records(write: Any, tmp_path: Path, image: Any) -> None:
-    with pytest.raises(rs.SourceError, match="no records"):
-        rs.export(rs.open(write(train=[image("a.jpg")]))[:0], tmp_path / "out")
 
 
 def test_raw_pixels_become_png(write: Any, tmp_path: Path) -> None:
@@ -444,36 +430,6 @@ def test_wrong_options(
     assert caught.value.value == repr(options[name])
     assert caught.value.expected.startswith(expected)
     assert not (tmp_path / "out").exists()
-
-
-def test_missing_split(records: Path, tmp_path: Path) -> None:
-    with raises(rs.OptionError, option="split", value="test"):
-        rs.export(records, tmp_path / "out", split="test")
-    assert not (tmp_path / "out").exists()
-
-
-class _Stop(BaseException):
-    """As Ctrl-C."""
-
-
-@EVERY
-@pytest.mark.parametrize("is_there", [False, True])
-def test_interrupted_job_leaves_no_partial_output(
-    records: Path, tmp_path: Path, format: str, is_there: bool
-) -> None:
-    out = tmp_path / "out"
-    if is_there:
-        out.mkdir()
-    else:
-        out = tmp_path / "new" / "folder" / "out"
-
-    def stop(done: int, _total: int) -> None:
-        if done >= 3:
-            raise _Stop
-
-    with pytest.raises(_Stop):
-        rs.export(records, out, format, progress=stop)
-    assert below(tmp_path) == [*(["out"] if is_there else []), *below_records()]
 
 
 def below_records() -> list[str]:
@@ -730,9 +686,6 @@ def test_hostile_entries_of_a_note_are_ignored(records: Path, tmp_path: Path) ->
     (out / ".export.json").write_text(json.dumps({"entries": ["../precious", "..", "", 5]}))
     rs.export(records, out, overwrite=True)
     assert (tmp_path / "precious").read_text() == "x"
-
-
-Told = Callable[[int, int], None]
 
 
 @pytest.mark.slow

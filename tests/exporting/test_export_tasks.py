@@ -268,17 +268,6 @@ def test_skipped_records(write: Any, image: Any, tmp_path: Path, format: str) ->
     assert len([*out.glob("train*")]) == 3
 
 
-def test_a_feature_that_a_format_cannot_hold(write: Any, tmp_path: Path) -> None:
-    source = write(train=[{"x": 1}, {"x": b"text"}])
-    with raises(rs.OptionError, option="format", value="parquet"):
-        rs.export(source, tmp_path / "out", "parquet", engine=RepeatingEngine())
-    with raises(rs.NotAnExampleError, payload="SequenceExample"):
-        path = tmp_path / "steps.tfrecord"
-        with rs.ShardWriter(path) as writer:
-            writer.write(rs.encode_sequence_example({"a": 1}, {"steps": [[1], [2]]}))
-        rs.export(path, tmp_path / "out", "webdataset", engine=RepeatingEngine())
-
-
 def test_damaged_records(images_in_shards: Path, place: Location) -> None:
     path = sorted(images_in_shards.glob("train-*"))[1]
     data = bytearray(path.read_bytes())
@@ -304,12 +293,6 @@ def test_other_formats_are_refused(images_in_shards: Path, tmp_path: Path, forma
 def test_records_in_another_order_are_refused(rows: Path, tmp_path: Path) -> None:
     with raises(rs.OptionError, option="dataset"):
         rs.export(rs.open(rows).shuffle(), tmp_path / "out", "parquet", engine=RepeatingEngine())
-
-
-def test_no_records(rows: Path, tmp_path: Path) -> None:
-    with pytest.raises(rs.SourceError, match="no records"):
-        rs.export(rs.open(rows)[:0], tmp_path / "out", "tfds", engine=RepeatingEngine())
-    assert not (tmp_path / "out").exists()
 
 
 # -- all or nothing --------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import struct
 import zlib
@@ -177,7 +176,7 @@ def _transparent(seed: int) -> Image.Image:
     return image
 
 
-# -- boxes: PASCAL VOC, COCO, YOLO ---------------------------------------------------------------
+# -- boxes: PASCAL VOC, YOLO ---------------------------------------------------------------------
 
 PETS = ("cat", "dog")
 _GOOD_BOX = (10, 12, 60, 50)
@@ -243,65 +242,6 @@ VOC_FAULTS = (
         "unreadable-image",
         "JPEGImages/08.jpg",
         lambda r: (_box("08", 10, 12, 97, 50)(r), _cut(r / "JPEGImages/08.jpg")),
-    ),
-)
-
-
-def coco_pets(root: Path) -> rs.Coco:
-    images, annotations = [], []
-    for number in range(20):
-        name = f"{number:02d}.jpg"
-        save(root / "images" / name, photo(3000 + number))
-        images.append({"id": number, "file_name": name, "width": SIZE[0], "height": SIZE[1]})
-        box = [10, 12, 50, 38]
-        annotations.append(
-            {"id": number, "image_id": number, "category_id": 1 + number % 2, "bbox": box}
-        )
-    _write_coco(root, images, annotations)
-    return rs.Coco(root)
-
-
-def _write_coco(root: Path, images: list[Any], annotations: list[Any]) -> None:
-    categories = [{"id": n, "name": name} for n, name in enumerate(PETS, 1)]
-    document = {"images": images, "annotations": annotations, "categories": categories}
-    (root / "instances_train.json").write_text(json.dumps(document))
-
-
-def _change(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
-    def plant(root: Path) -> None:
-        path = root / "instances_train.json"
-        document = json.loads(path.read_text())
-        change(document)
-        path.write_text(json.dumps(document))
-
-    return plant
-
-
-COCO_FAULTS = (
-    Fault(
-        "box-outside",
-        "images/00.jpg",
-        _change(lambda d: d["annotations"][0].update(bbox=[-5, 12, 50, 38])),
-    ),
-    Fault(
-        "unknown-class",
-        "images/01.jpg",
-        _change(lambda d: d["annotations"][1].update(category_id=9)),
-    ),
-    Fault(
-        "annotation-without-image",
-        "instances_train.json",
-        _change(lambda d: d["annotations"].append({**d["annotations"][0], "image_id": 99})),
-    ),
-    Fault(
-        "image-without-annotation",
-        "images/stray.jpg",
-        lambda r: save(r / "images/stray.jpg", photo(3100)),
-    ),
-    Fault(
-        "annotation-without-image",
-        "instances_train.json",
-        lambda r: (r / "images/19.jpg").unlink(),
     ),
 )
 
@@ -377,7 +317,6 @@ class Layout(NamedTuple):
 LAYOUTS = {
     "folders": Layout(fruit_folders, FRUIT_FAULTS),
     "voc": Layout(voc_pets, VOC_FAULTS),
-    "coco": Layout(coco_pets, COCO_FAULTS),
     "yolo": Layout(yolo_pets, YOLO_FAULTS),
     "pairs": Layout(pair_folders, PAIR_FAULTS),
 }

@@ -161,19 +161,6 @@ def test_as_plain_python_has_it(
     assert again.to_json() == where.to_json()
 
 
-def test_the_expressions_of_the_documentation() -> None:
-    daisy = {"image/class/label": 1, "image/class/text": "daisy", "image/height": 300}
-    rose = {"image/class/label": 2, "image/class/text": "rose", "image/height": 200}
-    boxes = {"image/object/bbox/xmin": [0.1, 0.2], "image/height": 256}
-    records = (daisy, rose, boxes)
-    assert chosen("image/class/label in (1, 2)", *records) == [True, True, False]
-    text = 'image/height >= 256 and not image/class/text == "daisy"'
-    assert chosen(text, *records) == [False, False, True]
-    assert chosen("len(image/object/bbox/xmin) > 0", *records) == [False, False, True]
-    assert chosen("missing(image/class/label)", *records) == [False, False, True]
-    assert chosen("has(image/class/label)", *records) == [True, True, False]
-
-
 def test_and_binds_closer_than_or_and_not_closest() -> None:
     records = [{"a": a, "b": b, "c": c} for a in (0, 1) for b in (0, 1) for c in (0, 1)]
     found = chosen("not a == 1 or b == 1 and c == 1", *records)
@@ -237,14 +224,10 @@ def test_a_chain_is_about_one_value() -> None:
         ("len(a)", 7, r"comparison.*after len\(a\)\n"),
         ("a = 1", 3, "=="),
         ("a === 1", 3, "=="),
-        ("a is 1", 3, "=="),
         ("a == 1 && b == 2", 8, r"mean and\?"),
-        ("a == 1 AND b == 2", 8, r"mean and\?"),
         ("a == daisy", 6, 'in quotes: "daisy"'),
         ("3 == 3", 6, "expected a feature"),
         ("a < 1 < 2", 9, "at most two"),
-        ("0 < a < b", 9, 'in quotes: "b"'),
-        ("0 < 1 < a", 5, "expected a feature"),
         ("a == (1, 2)", 6, "expected a number"),
         ("a == not b", 6, "found not"),
         ("(a == 1) == 1", 2, "expected a feature"),
@@ -255,15 +238,12 @@ def test_a_chain_is_about_one_value() -> None:
         ("`a == 3", 1, "not closed"),
         ("(a == 1", 8, r"or \), found the end"),
         ("(a == 1]", 8, r"or \), found \]"),
-        ("a == 1)", 7, "or the end"),
         ("a == 1, b == 1", 7, "or the end"),
         ("(a == 1, b == 1)", 1, "expected a feature"),
         ("a in 1", 6, "in parentheses"),
         ("1 in a", 1, "on the left"),
         ("a in ()", 7, "expected a feature"),
-        ("a in (b, 1)", 7, 'in quotes: "b"'),
         ('a in (1, "x")', 1, "not both"),
-        ('0 < a < "x"', 1, "not both"),
         ("1a == 1", 1, "backticks"),
         ("a == 007", 6, "leading zeros"),
         ("a == 1j", 6, "complex"),
@@ -273,11 +253,8 @@ def test_a_chain_is_about_one_value() -> None:
         ("len > 3", 1, "or `len`"),
         ("in == 3", 1, "expected a feature"),
         ("a not == 3", 3, "expected a comparison"),
-        ("has(a, b)", 1, "one feature"),
         ("has(1)", 5, "expected a feature"),
-        ("has(len(a))", 1, "one feature"),
         ("a.startswith(1)", 1, "one text"),
-        ("a.startswith('x', 'y')", 1, "one text"),
         ("a.upper('x')", 1, "expected a feature"),
         ('a == "\\q"', 6, r"\\q is not"),
         ("a == b'\\u0031'", 6, r"\\u is not"),
@@ -286,7 +263,6 @@ def test_a_chain_is_about_one_value() -> None:
         ("`a`not in (1,)", 1, "not closed"),
         ("a == 1 and`b` == 1", 8, "found and"),
         ("a == 1;", 7, "found ;"),
-        ("a == 1 # b", 8, "found #"),
         ("a == f'{b}'", 7, "found '{b}'"),
         ("(a := 3) == 3", 4, "found :"),
         ("lambda: 3", 9, "found 3"),
@@ -363,13 +339,6 @@ def test_many_values_are_compared_like_single_ones(word: str, values: list[Any])
         for hit, value in zip(chosen(single, *examples), values, strict=True)
     ]
     assert chosen(f"a {word} ({', '.join(map(str, numbers))})", *examples) == expected
-
-
-@pytest.mark.parametrize("given", [None, 3, b"a == 1"])
-def test_expressions_must_be_text(given: Any) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        parse_where(given)
-    assert (caught.value.option, caught.value.value) == ("where", repr(given))
 
 
 # ---- features that do not match ---------------------------------------------------------------

@@ -4,17 +4,15 @@ Shared by all jobs that write a dataset, whatever the source of the records.
 """
 
 from recordsmith.building.claims import claim, note_files
-from recordsmith.building.folder import (
+from recordsmith.building.publishing import (
     WRITING_THREADS,
     check_folder,
-    existing_dataset,
-    locked_folder,
-)
-from recordsmith.building.publishing import (
     clean_up,
     clean_up_after_kill,
+    existing_dataset,
     files_to_replace,
     finish_publishing,
+    locked_folder,
     make_manifest,
     names_in,
     publish_dataset,

@@ -26,10 +26,12 @@ import numpy.typing as npt
 from recordsmith.arrow import ArrowColumns, schema_as_text
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.building.claims import ClaimedStore, claim, release
-from recordsmith.building.folder import check_folder, existing_dataset, locked_folder
 from recordsmith.building.publishing import (
+    check_folder,
     clean_up,
+    existing_dataset,
     files_to_replace,
+    locked_folder,
     make_manifest,
     names_in,
     publish_dataset,

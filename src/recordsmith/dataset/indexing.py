@@ -152,6 +152,8 @@ def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
         index, location = saved
         if location.store.is_remote == shard.is_remote:  # not only in the cache
             return IndexFile(str(shard.location), str(location), index.record_count, False)
+    if overwrite and shard.is_remote:  # a copy of a wrong one, which is looked for first
+        index_locations(shard.location, info.version)[1].delete()
     written = save_index(shard.location, index, info) or _raise_reason(shard, index)
     return IndexFile(str(shard.location), str(written), index.record_count, True)
 

@@ -34,11 +34,11 @@ from recordsmith.dataset.shard_sequence import (
     Faults,
     ShardGroup,
     ShardSequence,
+    blocks_of,
     gather_payloads,
     payload_sizes,
     scattered_blocks,
 )
-from recordsmith.dataset.shards_ahead import blocks_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
 from recordsmith.threads import renew_in_children

@@ -1,15 +1,21 @@
-"""The records of some shards as one sequence, in which a record has a position."""
+"""The records of some shards as one sequence: at positions, or in order, shard after shard.
+
+In order, the next shards are begun meanwhile where reading takes requests.
+"""
 
 from __future__ import annotations
 
 import bisect
 import itertools
+import os
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from itertools import chain, islice
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +31,8 @@ from recordsmith.dataset.frames import FrameRows, RemoteFrames, gather_together
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import DataError
 from recordsmith.example import BytesArray
-from recordsmith.threads import renew_in_children
+from recordsmith.stores import Location
+from recordsmith.threads import renew_in_children, stoppable_pool, wait_for
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work, thread_count
 
@@ -201,11 +208,13 @@ def gather(
             remote.append((group, reader, rows))
             continue
         done = reader.gather(rows, out, whole=whole)
-        failed += [(group, rows, row) for row in range(done, len(group.numbers))]
-    requests = [(reader, rows) for _, reader, rows in remote]
-    for number, row in gather_together(requests, out, whole=whole):
-        group, _, rows = remote[number]
-        failed.append((group, rows, row))
+        if done < len(group.numbers):
+            failed += [(group, rows, row) for row in range(done, len(group.numbers))]
+    if remote:
+        requests = [(reader, rows) for _, reader, rows in remote]
+        for number, row in gather_together(requests, out, whole=whole):
+            group, _, rows = remote[number]
+            failed.append((group, rows, row))
     for group, rows, row in failed:
         size = int(rows.ends[row] - rows.begins[row]) - FRAME_BYTES
         place = int(rows.places[row])
@@ -311,3 +320,83 @@ def _read_together(
     starts, lengths = offsets[:-1] + HEADER_BYTES, np.diff(offsets) - FRAME_BYTES
     block = RecordBlock(as_view(frames.buffer), starts, lengths, 0, 0)
     return block, positions[:first], faults.get(first)
+
+
+# -- in order --------------------------------------------------------------------------------------
+
+
+class _Shard(Protocol):
+    @property
+    def location(self) -> Location: ...
+
+    def blocks(self) -> Iterator[RecordBlock]: ...
+
+
+ReadShard = TypeVar("ReadShard", bound=_Shard)
+
+
+def blocks_of(shards: Sequence[ReadShard]) -> Iterator[tuple[ReadShard, RecordBlock]]:
+    """Yield the blocks of shards in order, each with its shard.
+
+    Over a network, the first blocks of the next shards are read meanwhile: of twice as many after
+    each shard that was read to its end, so that reading only the beginning costs no more.
+    """
+    if len(shards) < 3 or not shards[0].location.store.is_remote:
+        for shard in shards:
+            for block in shard.blocks():
+                yield shard, block
+        return
+    yield from _read_ahead(shards)
+
+
+def reading_threads(threads: int | None, shards: Sequence[_Shard]) -> int:
+    """Return the number of threads in which a job reads shards: see `thread_count`.
+
+    Over a network, most of them wait, so that there are as many as requests at the same time.
+    """
+    stores = {id(shard.location.store): shard.location.store for shard in shards}.values()
+    most = max((store.concurrency for store in stores), default=1)
+    return max(thread_count(None), most) if threads is None else thread_count(threads)
+
+
+def _read_ahead(shards: Sequence[ReadShard]) -> Generator[tuple[ReadShard, RecordBlock]]:
+    most = shards[0].location.store.concurrency
+    process = os.getpid()
+    stopping = threading.Event()
+    pool = stoppable_pool(most, stopping)
+    rest = iter(shards)
+    first = next(rest)
+    begun = deque([_Begun(first, first.blocks())])
+    ahead = 1
+    try:
+        while begun:
+            shard, blocks, request = begun.popleft()
+            ready = [] if request is None else wait_for(request)
+            for block in chain(ready, blocks):
+                yield shard, block
+            if os.getpid() != process:  # forked: the threads exist in the parent only
+                waiting = [*(shard for shard, *_ in begun), *rest]
+                begun = deque(_Begun(shard, shard.blocks()) for shard in waiting)
+                continue
+            for shard in islice(rest, ahead - len(begun)):
+                blocks = shard.blocks()
+                begun.append(_Begun(shard, blocks, pool.submit(partial(_first_of, blocks))))
+            ahead = min(most, 2 * ahead)
+    finally:
+        if os.getpid() == process:
+            stopping.set()
+            pool.shutdown(cancel_futures=True)
+            for _, blocks, _ in begun:
+                getattr(blocks, "close", bool)()
+
+
+class _Begun(NamedTuple):
+    """A shard, its blocks, and the request for the first one, if a thread reads it."""
+
+    shard: Any
+    blocks: Iterator[RecordBlock]
+    request: Future[list[RecordBlock]] | None = None
+
+
+def _first_of(blocks: Iterator[RecordBlock]) -> list[RecordBlock]:
+    return list(islice(blocks, 1))

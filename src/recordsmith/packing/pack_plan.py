@@ -243,7 +243,7 @@ class PackPlan(Report):
         def read_tasks(numbers: Sequence[int]) -> Iterator[PackTask]:
             lines = enumerate(_lines(place), -1)  # the first line is the plan
             for number in numbers:
-                line = next((line for place_in_file, line in lines if place_in_file == number), b"")
+                line = next((line for line_number, line in lines if line_number == number), b"")
                 try:
                     document = json_of(line)
                 except NOT_AS_EXPECTED as error:

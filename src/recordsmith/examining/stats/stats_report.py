@@ -15,7 +15,7 @@ from typing import Any
 from recordsmith.dataset import AnyShard, ClassNames, Dataset, LocatedBlock, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.parts import part_for_task, part_from_task
-from recordsmith.dataset.shards_ahead import blocks_of
+from recordsmith.dataset.shard_sequence import blocks_of
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, ClassStats, class_stats

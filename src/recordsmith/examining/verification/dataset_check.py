@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.parts import shard_for_task, shard_from_task
-from recordsmith.dataset.shards_ahead import reading_threads
+from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.errors import (
     PAYLOAD_NAMES,
     DataError,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.classes import class_in_name, classes_in_names, compile_class_pattern
-from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
+from recordsmith.sources.files.file_tree import FileTree, ImageEntry, ImageListing, TreeSource
 from recordsmith.sources.files.images import class_features, read_image
 from recordsmith.sources.files.paths import check_folder, last_name, relative_place
 from recordsmith.sources.numbered import collect
@@ -89,20 +88,48 @@ class ImageFiles(TreeSource):
         for folder in (self.root, self._folder):
             check_folder(folder, "a folder with images")
         tree = self._take_tree(self.root)
-        walk = _Walk(tree, self._below, self._pattern)
-        samples = collect(walk.samples())
+        head = f"{self._below}/" if self._below else ""
+        listing = ImageListing(self._folder)
+        classes: tuple[str, ...] | None = None
+        if self._pattern is not None:
+            names = (head + image.name for image in tree.walk_images(ImageListing(self._folder)))
+            classes = classes_in_names(self._pattern, names, self.root)
+        splits = _split_folders(tree.below(self._below))
+        samples = collect(self._samples(tree.walk_images(listing), head, classes or (), splits))
         if not len(samples):
-            others = walk.listing.others
-            what = f"found {summarize_paths(others)}" if others else "the folder is empty"
+            what = f"found {summarize_paths(listing.others)}"
+            what = what if listing.others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=self._folder)
+        images, others, _ = tree.list_outside(self.root, [self._folder])
+        notices = (
+            *count_notice(listing.hidden, "hidden file", "skipped"),
+            *count_notice(listing.links, "link to a folder", "not followed", "links to folders"),
+            *count_notice(listing.others, "non-image file", "skipped"),
+            *count_notice(images, "image", f"outside {head} skipped"),
+            *count_notice(others, "other file", "skipped"),
+        )
         return Listing(
             samples,
-            ImageReader(self.root, walk.classes),
-            walk.classes,
-            tuple(walk.notices()),
-            sort_splits(walk.splits),
+            ImageReader(self.root, classes),
+            classes,
+            notices,
+            sort_splits(splits),
             only_split(reversed(self._below.split("/")), self.root),
         )
+
+    def _samples(
+        self,
+        images: Iterable[ImageEntry],
+        head: str,
+        classes: Sequence[str],
+        splits: Sequence[str],
+    ) -> Iterator[Sample]:
+        labels = {name: label for label, name in enumerate(classes)}
+        for below, size, version in images:
+            name = head + below
+            label = None if self._pattern is None else labels[class_in_name(self._pattern, name)]
+            split = below.partition("/")[0] if splits else None
+            yield Sample(name, size, label, split, version=version)
 
     def describe(self) -> Mapping[str, Any]:
         pattern = None if self._pattern is None else self._pattern.pattern
@@ -112,44 +139,6 @@ class ImageFiles(TreeSource):
             **({"images": self._below} if self._below else {}),
             "class_pattern": pattern,
         }
-
-
-class _Walk:
-    """Yields the images below a folder as samples, and keeps what it skips."""
-
-    def __init__(self, tree: FileTree, below: str, pattern: re.Pattern[str] | None) -> None:
-        self._tree = tree
-        self._head = f"{below}/" if below else ""
-        self._folder = tree.root / below if below else tree.root
-        self.listing = ImageListing(self._folder)
-        self._pattern = pattern
-        self.classes: tuple[str, ...] | None = None
-        if pattern is not None:
-            names = (self._head + image.name for image in tree.walk_images(self.listing))
-            self.classes = classes_in_names(pattern, names, tree.root)
-        self.splits = _split_folders(tree.below(below))
-
-    def samples(self) -> Iterator[Sample]:
-        """Yield all samples, sorted by path."""
-        labels = {name: label for label, name in enumerate(self.classes or ())}
-        self.listing = ImageListing(self._folder)
-        for below, size, version in self._tree.walk_images(self.listing):
-            name = self._head + below
-            label = None if self._pattern is None else labels[class_in_name(self._pattern, name)]
-            split = below.partition("/")[0] if self.splits else None
-            yield Sample(name, size, label, split, version=version)
-
-    def notices(self) -> list[str]:
-        """The notices on what was skipped, when all samples were yielded."""
-        skipped = self.listing
-        images, others, _ = self._tree.list_outside(self._tree.root, [self._folder])
-        return [
-            *count_notice(skipped.hidden, "hidden file", "skipped"),
-            *count_notice(skipped.links, "link to a folder", "not followed", "links to folders"),
-            *count_notice(skipped.others, "non-image file", "skipped"),
-            *count_notice(images, "image", f"outside {self._head} skipped"),
-            *count_notice(others, "other file", "skipped"),
-        ]
 
 
 def _split_folders(tree: FileTree) -> list[str]:

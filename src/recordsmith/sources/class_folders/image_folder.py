@@ -135,8 +135,8 @@ class _Walk:
             for part in [root / path if path else root]
             for name in tree.list_images(part).folders
         ]
-        found = {folder.name for _, folder in self._folders if tree.has_direct_image(folder)}
-        self.classes = tuple(sorted(found))
+        filled = {folder.name for _, folder in self._folders if tree.has_direct_image(folder)}
+        self.classes = tuple(sorted(filled))
         flat = layout.flat if layout.splits else {}  # otherwise they are classes
         self._flat = {split: root / path for split, path in flat.items()}
         self._list_file = list_file
@@ -146,16 +146,12 @@ class _Walk:
             self._list = parse_class_list(read_lines(list_file), self.classes, list_file)
             named = {split: f for split, f in self._flat.items() if split in list_file.name}
             self.listed = self._flat if len(self._flat) == 1 else named
-        self._reset()
-
-    def _reset(self) -> None:
         self._skipped: list[ImageListing] = []
         self._unlisted: list[str] = []
         self._unused_count = len(self._list)
 
     def samples(self) -> Iterator[Sample]:
-        """Yield all samples; one folder is held at a time."""
-        self._reset()
+        """Yield all samples, once; one folder is held at a time."""
         labels = {name: label for label, name in enumerate(self.classes)}
         for split, folder in self._folders:
             listing = self._tree.list_images(folder)

@@ -173,50 +173,29 @@ def _rows(
 
 def _find_columns(head: bytes) -> _Columns | None:
     """Which column is what, from the start of a file; None if it is not a CSV of boxes."""
-    for delimiter in _DELIMITERS:
-        cells = _first_cells(head, delimiter)
-        columns = _from_header(cells, delimiter) or _from_row(cells, delimiter)
-        if columns is not None:
-            return columns
-    return None
-
-
-def _first_cells(head: bytes, delimiter: str) -> list[str]:
     lines = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
     text = next((line for line in lines if line.strip()), "")
-    try:
-        return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
-    except csv.Error:
-        return []
-
-
-def _plain(cell: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", cell.lower())
-
-
-def _from_header(cells: list[str], delimiter: str) -> _Columns | None:
-    plain = [_plain(cell) for cell in cells]
-    numbers = {}
-    for role, names in _NAMES.items():
-        column = next((plain.index(name) for name in names if name in plain), None)
-        if column is not None:
-            numbers[role] = column
-    if not all(role in numbers for role in _NEEDED):
-        return None
-    others = tuple(
-        cell for column, cell in enumerate(cells) if cell and column not in numbers.values()
-    )
-    return _Columns(delimiter, True, numbers, others, set(cells) >= _OPEN_IMAGES)
-
-
-def _from_row(cells: list[str], delimiter: str) -> _Columns | None:
-    """The columns of a file without a header: path, x1, y1, x2, y2, class."""
-    if len(cells) != 6 or not has_image_name(cells[0]):
-        return None
-    values = [to_float(cell) for cell in cells[1:5]]
-    has_box = all(map(math.isfinite, values)) and cells[5]
-    numbers = {role: column for column, role in enumerate(("image", *_CORNERS, "name"))}
-    return _Columns(delimiter, False, numbers) if has_box or not any(cells[1:]) else None
+    for delimiter in _DELIMITERS:
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
+        except csv.Error:
+            continue
+        plain = [re.sub(r"[^a-z0-9]", "", cell.lower()) for cell in cells]
+        numbers = {}
+        for role, names in _NAMES.items():
+            column = next((plain.index(name) for name in names if name in plain), None)
+            if column is not None:
+                numbers[role] = column
+        if all(role in numbers for role in _NEEDED):
+            used = numbers.values()
+            others = tuple(c for column, c in enumerate(cells) if c and column not in used)
+            return _Columns(delimiter, True, numbers, others, set(cells) >= _OPEN_IMAGES)
+        if len(cells) == 6 and has_image_name(cells[0]):  # path, x1, y1, x2, y2, class
+            has_box = all(math.isfinite(to_float(cell)) for cell in cells[1:5]) and cells[5]
+            if has_box or not any(cells[1:]):
+                roles = ("image", *_CORNERS, "name")
+                return _Columns(delimiter, False, {role: n for n, role in enumerate(roles)})
+    return None
 
 
 def _described_classes(index: FileIndex, paths: Iterable[str]) -> dict[str, str]:
