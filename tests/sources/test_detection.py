@@ -393,6 +393,62 @@ def test_the_class_of_a_plain_table(
     assert rs.detect(tmp_path, label_column="").source.list_samples().class_names is None
 
 
+# -- several datasets, hints -----------------------------------------------------------------------
+
+COCO = {"images": [{"id": 1, "file_name": "1.jpg"}], "annotations": [], "categories": []}
+CLASSES = {"one/a/{1-2}.jpg": "photo", "one/b/{1-2}.jpg": "photo"}
+
+
+@pytest.mark.parametrize(
+    ("files", "datasets"),
+    [
+        (
+            {
+                **CLASSES,
+                "two/images/{1-2}.jpg": "photo",
+                "two/annotations/instances.json": json.dumps(COCO),
+                "three/x-00000-of-00001.tfrecord": "",
+            },
+            ["one", "three", "two"],
+        ),
+        (
+            CLASSES
+            | {"two/images/{1-2}.jpg": "photo", "two/data.yaml": "train: images\nnames: [cat]\n"},
+            ["one", "two"],
+        ),
+        ({"one/x.csv": "a,b\n1,2\n", "two/y.csv": "a,b\n1,2\n"}, ["one", "two"]),
+        (CLASSES | {"two/x.csv": "a,b\n1,2\n"}, []),
+        (CLASSES | {"two/{1-2}.jpg": "photo"}, []),
+        (
+            {f"{name}/images/{{1-2}}.jpg": "photo" for name in ("one", "two")}
+            | {f"{name}/masks/{{1-2}}.png": "numbers" for name in ("one", "two")},
+            [],
+        ),
+    ],
+)
+def test_datasets_in_one_folder(tmp_path: Path, files: dict[str, str], datasets: list[str]) -> None:
+    detection = rs.detect(write(tmp_path, files))
+    if not datasets:
+        assert detection.reading.format
+        return
+    with raises(rs.SourceError, path=tmp_path, match="datasets") as caught:
+        _ = detection.reading
+    assert [line.partition(": ")[0] for line in caught.value.problems] == [
+        str(tmp_path / name) for name in datasets
+    ]
+    assert caught.value.remedy.startswith("Point at one of ")
+    assert all(str(tmp_path / name) in caught.value.remedy for name in datasets)
+    assert rs.detect(tmp_path, format="folder").reading.format == "folder"
+
+
+def test_folders_of_classes_of_folders_may_be_datasets(tmp_path: Path) -> None:
+    names = (f"{outer}/{inner}/{{1-2}}.jpg" for outer in "xy" for inner in "ab")
+    root = write(tmp_path, dict.fromkeys(names, "photo"))
+    with raises(rs.SourceError, problem_count=2) as caught:
+        _ = rs.detect(root).reading
+    assert f"point at one of {root / 'x'} and {root / 'y'}" in caught.value.remedy
+
+
 @pytest.mark.parametrize(
     ("names", "classes"),
     [
