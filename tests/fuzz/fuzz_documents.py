@@ -1,6 +1,6 @@
-"""Documents that a job is given: arrays of NumPy, names of shards, templates.
+"""Documents that a job is given: plans, arrays of NumPy, names of shards, templates.
 
-The invariant: any `.npy` bytes give values that are
+The invariant: any plan gives a PackPlan or an OptionError; any `.npy` bytes give values that are
 the bytes behind their header, or a ValueError in words; any documents of TensorFlow Datasets give
 features that are written as they were parsed, and shards inside their folder; any text is the name
 of a shard or is not, and a template that is taken makes names of it that lead nowhere else.
@@ -29,10 +29,17 @@ from recordsmith.sources.archives.stored_array import npy_features
 
 class Fuzz:
     watches_memory = False
-    reached = ("refused", "arrays", "no arrays", "names", "templates", "features", "infos")
+    reached = ("plans", "refused", "arrays", "no arrays", "names", "templates", "features", "infos")
 
-    def __init__(self, folder: Path) -> None:  # noqa: ARG002 - as the harness calls it
+    def __init__(self, folder: Path) -> None:
         self.last = b""
+        (folder / "in").mkdir()
+        for name in ("a.png", "b.png"):
+            (folder / "in" / name).write_bytes(b"not read")
+        self.path = folder / "plan.jsonl"
+        options = {"splits": {"train": 0.5, "test": 0.5}, "seed": 3}
+        rs.plan(rs.ImageFiles(folder / "in"), folder / "out", **options).save(self.path)
+        self.plan = self.path.read_bytes().splitlines()[0]
         self.arrays = []
         for array in (
             np.arange(6).reshape(2, 3),
@@ -54,8 +61,21 @@ class Fuzz:
         ]
 
     def one(self, dice: random.Random, counts: Counter[str]) -> None:
-        choice = dice.randrange(3)
-        if choice == 0:
+        choice = dice.randrange(4)
+        if choice == 3:
+            document = json.loads(self.plan)
+            for _ in range(dice.choice((0, 1, 1, 2, 4))):
+                document = mutated_json(document, dice)
+            self.last = json.dumps(document).encode()
+            if dice.random() < 0.2:
+                self.last = mutated(self.plan, [self.plan], dice)
+            self.path.write_bytes(self.last)
+            try:
+                rs.PackPlan.load(self.path)
+                counts["plans"] += 1
+            except rs.OptionError:
+                counts["refused"] += 1
+        elif choice == 0:
             self.last = mutated(dice.choice(self.arrays), self.arrays, dice)
             try:
                 values = npy_features(self.last, "x")

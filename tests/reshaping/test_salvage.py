@@ -22,7 +22,7 @@ import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, publish_note_location
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, accessing
 from recordsmith.example import SchemaSurvey
-from recordsmith.reshaping.shard_recovery import MAX_LISTED, SalvagedShard
+from recordsmith.reshaping.salvage import MAX_LISTED, SalvagedShard
 from recordsmith.stores import Location
 from recordsmith.stores.local.reader import LocalReader
 from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records

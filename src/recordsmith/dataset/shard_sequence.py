@@ -208,11 +208,13 @@ def gather(
             remote.append((group, reader, rows))
             continue
         done = reader.gather(rows, out, whole=whole)
-        failed += [(group, rows, row) for row in range(done, len(group.numbers))]
-    requests = [(reader, rows) for _, reader, rows in remote]
-    for number, row in gather_together(requests, out, whole=whole):
-        group, _, rows = remote[number]
-        failed.append((group, rows, row))
+        if done < len(group.numbers):
+            failed += [(group, rows, row) for row in range(done, len(group.numbers))]
+    if remote:
+        requests = [(reader, rows) for _, reader, rows in remote]
+        for number, row in gather_together(requests, out, whole=whole):
+            group, _, rows = remote[number]
+            failed.append((group, rows, row))
     for group, rows, row in failed:
         size = int(rows.ends[row] - rows.begins[row]) - FRAME_BYTES
         place = int(rows.places[row])

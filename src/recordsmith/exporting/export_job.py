@@ -178,6 +178,7 @@ def _write_files(
     if isinstance(exporter, TableFiles):
         return _write_table(exporter, writer, split, names[0][0], records, position, advance)
     assert isinstance(exporter, RecordFiles)
+    items: Iterator[tuple[int, Any]]
     if exporter.has_payloads:
         items = enumerate(payload for _, _, payload in records.located_records())
     else:

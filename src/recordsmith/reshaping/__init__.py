@@ -3,8 +3,7 @@
 from recordsmith.reshaping.append import AppendReport, append
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.reshard import ReshardReport, edit, reshard
-from recordsmith.reshaping.salvage import SalvageReport, salvage
-from recordsmith.reshaping.shard_recovery import SalvagedShard
+from recordsmith.reshaping.salvage import SalvagedShard, SalvageReport, salvage
 
 __all__ = [
     "AppendReport",

@@ -166,7 +166,9 @@ def _feature(value: Any) -> FeatureValue:
     values = value if isinstance(value, list) else [value]
     if not values or isinstance(values[0], (bytes, str)):
         return [item.encode() if isinstance(item, str) else item for item in values]
-    return np.array(values, np.int64 if isinstance(values[0], int) else np.float32)
+    if isinstance(values[0], int):
+        return np.array(values, np.int64)
+    return np.array(values, np.float32)
 
 
 def _list_type(arrow_type: Any, value: dict[str, Any]) -> dict[str, Any]:

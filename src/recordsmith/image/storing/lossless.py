@@ -11,87 +11,9 @@ import numpy as np
 from recordsmith.errors import CorruptDataError
 from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
 from recordsmith.image.decoding.memory import reserve_memory
-from recordsmith.image.formats.jpeg import (
-    APP0,
-    APP15,
-    COMMENT,
-    SCAN,
-    Segment,
-    all_segments,
-    read_frame,
-)
+from recordsmith.image.formats.jpeg import APP0, APP15, COMMENT, SCAN, all_segments, read_frame
 from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.image_options import MAX_PIXELS
-
-BASELINE = frozenset((0xC0, 0xC1))
-"""Markers of frame headers: baseline and extended sequential, Huffman-coded."""
-
-TILING_PROBLEMS = {
-    tiling.UNSUPPORTED: "it is not a baseline JPEG with one scan",
-    tiling.DAMAGED: "it is damaged",
-    tiling.TOO_LARGE: "it would become much larger",
-    tiling.NO_CODE: "its Huffman tables are full",
-}
-
-
-class NotLosslessError(Exception):
-    """An image cannot be rewritten without loss. Internal to this package."""
-
-
-def check_is_plain(data: bytes) -> None:
-    """Check that a JPEG is of a kind that can be rewritten correctly."""
-    frame = read_frame(data)
-    if frame is None or frame.marker not in BASELINE:
-        raise NotLosslessError("it is not Huffman-coded")
-    if frame.precision != 8 or frame.component_count not in (1, 3, 4):
-        raise NotLosslessError("it does not have 1, 3 or 4 channels of 8 bits")
-    parts, stop = all_segments(data)
-    if stop is None or not frame.height or not frame.width:
-        raise NotLosslessError("its size or its end is missing")
-    if data[stop:].strip(b"\0"):
-        raise NotLosslessError("data follows the image")
-    if any(is_metadata(part) for part in parts[_first_scan(parts) :]):
-        raise NotLosslessError("metadata lies between its scans")
-
-
-def check_same_pixels(first: bytes, second: bytes) -> None:
-    """Decode two JPEGs, and check that they have the same pixels."""
-    damage: list[str] = []
-    try:
-        one, two = (
-            decode_jpeg(data, *frame[3:], on_damage=damage.append)
-            for data in (first, second)
-            if (frame := read_frame(data)) is not None
-        )
-    except CorruptDataError as error:
-        raise NotLosslessError(error.detail) from None
-    if damage:
-        raise NotLosslessError(damage[0])
-    if not np.array_equal(one, two):
-        raise NotLosslessError("the pixels changed")
-
-
-def scans(data: bytes) -> bytes:
-    """Everything after the header of the first scan, up to the end mark."""
-    parts, stop = all_segments(data)
-    return data[parts[_first_scan(parts)].stop : stop]
-
-
-def _first_scan(parts: list[Segment]) -> int:
-    """The index of the header of the first scan."""
-    return next(number for number, part in enumerate(parts) if part.marker == SCAN)
-
-
-def is_metadata(segment: Segment) -> bool:
-    """Whether a segment holds metadata: APP0 to APP15, or a comment."""
-    return APP0 <= segment.marker <= APP15 or segment.marker == COMMENT
-
-
-def check_tiling(code: int) -> None:
-    """Raise NotLosslessError for a result of the kernel `tiling` other than DONE."""
-    if code != tiling.DONE:
-        raise NotLosslessError(TILING_PROBLEMS[code])
-
 
 LEAST_SIDE = 128
 """Tiles gain nothing in images with a shorter side than this, in pixels."""
@@ -102,6 +24,11 @@ GROWTH = 0.02
 _USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
 _LEAST_WIDTH = 32
 _VERIFYING = 12  # bytes per pixel
+_BASELINE = (0xC0, 0xC1)  # frames of baseline and extended sequential JPEGs, Huffman-coded
+
+
+class NotLosslessError(Exception):
+    """A JPEG cannot be rewritten without loss."""
 
 
 def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
@@ -118,29 +45,64 @@ def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
     Returns:
         The new file; `data` itself if it has tiles, or would grow by more than 2 %.
     """
-    check_is_plain(data)
-    mcus = tiling.read_mcus(data)
+    mcus = tiling.read_mcus(data) if _is_plain(data) else None
     if mcus is None or not tiling.can_be_cut(data):
-        raise NotLosslessError(TILING_PROBLEMS[tiling.UNSUPPORTED])
+        raise NotLosslessError
     mcu_height, mcu_width, row_count, row_length, interval = mcus
     pixel_count = mcu_height * row_count * mcu_width * row_length
-    for wanted in _intervals(row_length, mcu_width):
-        if interval and interval <= wanted and row_length % interval == 0:
+    for length in _intervals(row_length, mcu_width):
+        if interval and interval <= length and row_length % interval == 0:
             return data
-        code, tiled = tiling.with_interval(data, wanted)
+        code, tiled = tiling.with_interval(data, length)
         if code == tiling.TOO_LARGE or len(tiled) - len(data) > GROWTH * len(data):
             continue
-        check_tiling(code)
+        if code != tiling.DONE:
+            raise NotLosslessError
         if pixel_count <= max_pixels:
             with reserve_memory(_VERIFYING * pixel_count):
-                check_same_pixels(data, tiled)
+                is_same = _have_same_pixels(data, tiled)
         else:
             code, plain = tiling.with_interval(tiled, interval)
-            check_tiling(code)
-            if scans(plain) != scans(data):
-                raise NotLosslessError("the scan changed")
+            is_same = code == tiling.DONE and _scan(plain) == _scan(data)
+        if not is_same:
+            raise NotLosslessError
         return tiled
     return data
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether a JPEG is of a kind that can be rewritten correctly."""
+    frame = read_frame(data)
+    if frame is None or frame.marker not in _BASELINE or not frame.height or not frame.width:
+        return False
+    if frame.precision != 8 or frame.component_count not in (1, 3, 4):
+        return False
+    segments, stop = all_segments(data)
+    if stop is None or data[stop:].strip(b"\0"):
+        return False
+    markers = [segment.marker for segment in segments]
+    after_scan = markers[markers.index(SCAN) :] if SCAN in markers else []
+    return not any(APP0 <= marker <= APP15 or marker == COMMENT for marker in after_scan)
+
+
+def _have_same_pixels(first: bytes, second: bytes) -> bool:
+    """Whether two JPEGs decode to the same pixels without a complaint."""
+    damage: list[str] = []
+    try:
+        before, after = (
+            decode_jpeg(data, *frame[3:], on_damage=damage.append)
+            for data in (first, second)
+            if (frame := read_frame(data)) is not None
+        )
+    except CorruptDataError:
+        return False
+    return not damage and np.array_equal(before, after)
+
+
+def _scan(data: bytes) -> bytes:
+    """Everything after the header of the first scan, up to the end mark."""
+    segments, stop = all_segments(data)
+    return data[next(segment.stop for segment in segments if segment.marker == SCAN) : stop]
 
 
 def _intervals(row_length: int, mcu_width: int) -> list[int]:

@@ -41,28 +41,55 @@ class MultipartWriter(WholeWriter):
         store: Store,
         key: str,
         put: Callable[[bytes], object],
-        begin: Callable[[], Upload],
+        begin: Callable[[], Any],
+        call: Callable[[Callable[[], Any]], Any],
         *,
         overwrite: bool,
     ) -> None:
-        """`put`: writes a small object; `begin`: begins an upload in parts."""
+        """Arguments:
+
+        put: writes a small object.
+        begin: begins an upload in parts, as `obstore.open_writer`.
+        call: calls a function of the upload and translates the errors.
+        """
         super().__init__(store, key, put, overwrite=overwrite)
         self._begin = begin
-        self._upload: Upload | None = None
+        self._call = call
+        self._upload: Any = None
+        self._byte_count = 0  # of the upload
+        self._is_open = False
+        self._lock = threading.Lock()  # an interrupted call may still run
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         if self._upload is None:
             if self._file.tell() + len(view) <= PART_BYTES:
                 return self._file.write(view)
-            self._upload = self._begin()
-            self._upload.write(memoryview(self._file.getvalue()))
+            self._upload, self._is_open = self._begin(), True
+            self._send(memoryview(self._file.getvalue()))
             self._file.close()
-        self._upload.write(view)
+        self._send(view)
         return len(view)
 
+    def _send(self, view: memoryview) -> None:
+        """Add bytes to the upload."""
+        self._byte_count += len(view)
+        if self._byte_count > MAX_PARTS * PART_BYTES:
+            raise FileAccessError(
+                errno.EFBIG,
+                f"it is larger than {MAX_PARTS * PART_BYTES >> 30:,} GiB, the limit here",
+                self._store.name_of(self._key),
+                operation="write",
+                remedy="Write smaller shards.",
+            )
+        if not isinstance(view.obj, bytes):  # obstore keeps it until a part is full
+            view = memoryview(bytes(view))
+        for start in range(0, len(view), PART_BYTES):  # obstore sends all of a piece at once
+            piece = view[start : start + PART_BYTES]
+            self._call(partial(self._locked, self._upload.write, piece))
+
     def tell(self) -> int:
-        return self._file.tell() if self._upload is None else self._upload.byte_count
+        return self._file.tell() if self._upload is None else self._byte_count
 
     def seal(self) -> str:
         if self._upload is None or self._is_sealed:
@@ -72,8 +99,9 @@ class MultipartWriter(WholeWriter):
             self.check()
         elif before is not None and not self._overwrite:
             raise exists_error(self._store.name_of(self._key))
+        self._is_open = False
         try:
-            self._upload.complete()
+            self._call(partial(self._locked, self._upload.close))
             self._is_sealed = True
         except BaseException as error:
             self._is_sealed = self._has_appeared(before)
@@ -86,69 +114,24 @@ class MultipartWriter(WholeWriter):
 
         If the response to that request was lost, the library repeats it, which fails.
         """
-        assert self._upload is not None
         if self.check is not None:
             self.check()
         now = version_of(self._store, self._key)
         is_new = now is not None and now != before
-        return is_new and self._store.size(self._key) == self._upload.byte_count
+        return is_new and self._store.size(self._key) == self._byte_count
 
     def discard(self) -> None:
-        if self._upload is not None and not self._is_published:
-            self._upload.abort()
-        super().discard()
-
-
-class Upload:
-    """An upload in parts."""
-
-    def __init__(self, writer: Any, name: str, call: Callable[[Callable[[], Any]], Any]) -> None:
-        """Arguments:
-
-        writer: as `obstore.open_writer` returns it.
-        name: of the object.
-        call: calls a function of it and translates the errors.
-        """
-        self.byte_count = 0
-        self._writer = writer
-        self._name = name
-        self._call = call
-        self._is_open = True
-        self._lock = threading.Lock()  # an interrupted call may still run
-
-    def write(self, view: memoryview) -> None:
-        self.byte_count += len(view)
-        if self.byte_count > MAX_PARTS * PART_BYTES:
-            raise FileAccessError(
-                errno.EFBIG,
-                f"it is larger than {MAX_PARTS * PART_BYTES >> 30:,} GiB, the limit here",
-                self._name,
-                operation="write",
-                remedy="Write smaller shards.",
-            )
-        if not isinstance(view.obj, bytes):  # obstore keeps it until a part is full
-            view = memoryview(bytes(view))
-        for start in range(0, len(view), PART_BYTES):  # obstore sends all of a piece at once
-            piece = view[start : start + PART_BYTES]
-            self._call(partial(self._locked, self._writer.write, piece))
-
-    def complete(self) -> None:
-        """Send the last parts and make the object appear."""
-        self._is_open = False
-        self._call(partial(self._locked, self._writer.close))
-
-    def abort(self) -> None:
-        """Remove the parts, unless the object is complete. May be called twice."""
-        if self._is_open:
+        if self._is_open and not self._is_published:
             self._is_open = False
             error = KeyboardInterrupt()
-            abort = partial(self._locked, self._writer.__exit__, KeyboardInterrupt, error, None)
+            abort = partial(self._locked, self._upload.__exit__, KeyboardInterrupt, error, None)
             with suppress(FileAccessError):  # the reason for aborting is of more use
                 # not in this thread: if its job is stopping, its calls are not made
                 is_busy = self._lock.locked()  # by an interrupted call, which may not return soon
                 call_with_timeout(
                     self._call, abort, seconds=SHORT_SECONDS if is_busy else _ABORT_SECONDS
                 )
+        super().discard()
 
     def _locked(self, function: Callable[..., Any], *arguments: Any) -> None:
         with self._lock:

@@ -30,12 +30,7 @@ from recordsmith.stores.checks import (
 )
 from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of
 from recordsmith.stores.remote.credentials import with_credentials
-from recordsmith.stores.remote.multipart import (
-    PART_BYTES,
-    PARTS_AT_ONCE,
-    MultipartWriter,
-    Upload,
-)
+from recordsmith.stores.remote.multipart import PART_BYTES, PARTS_AT_ONCE, MultipartWriter
 from recordsmith.stores.remote.request_errors import (
     BrokenRequestError,
     ConditionError,
@@ -328,15 +323,15 @@ class ObjectStore(Store):
             key,
             lambda data: self._put(key, data),
             lambda: self._begin_upload(key),
+            lambda function: self._write_call(key, function),
             overwrite=overwrite,
         )
 
-    def _begin_upload(self, key: str) -> Upload:
+    def _begin_upload(self, key: str) -> Any:
         check_writable(self, self.name_of(self._check_key(key)))
-        writer = get_obstore().open_writer(
+        return get_obstore().open_writer(
             self._store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
-        return Upload(writer, self.name_of(key), lambda function: self._write_call(key, function))
 
     def _put(self, key: str, data: bytes, *, retries: bool = True, **options: Any) -> None:
         check_writable(self, self.name_of(self._check_key(key)))
