@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -389,6 +391,31 @@ def test_the_class_of_a_plain_table(
         assert reading.options == ({"label_column": column} if is_class else {})
         assert (f"classes in column {column}" in reading.what) == is_class
     assert rs.detect(tmp_path, label_column="").source.list_samples().class_names is None
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [
+        ("n01440764_tench n01443537_goldfish n02123045_tabby_cat", "goldfish tabby_cat tench"),
+        ("n01440764_10 n01440764_11 n01443537_1", "n01440764 n01443537"),
+        ("cat.0 dog.1 dog.2", "cat dog"),
+        ("0001_left 0002_right", ""),
+        ("1_cat 2_cat", ""),
+        ("1_cat 2_dog x", ""),
+        (" ".join(f"{chr(97 + n // 26)}{chr(97 + n % 26)}-{n}" for n in range(60)), ""),
+    ],
+)
+def test_names_that_may_be_classes_are_named(tmp_path: Path, names: str, classes: str) -> None:
+    write(tmp_path, {f"{name}.JPEG": "photo" for name in names.split()})
+    document = rs.detect(tmp_path).to_json()
+    assert (document["format"], document["classes"]) == ("files", None)
+    assert len(document["left_out"]) == bool(classes)
+    if classes:
+        pattern = re.search(r"class_pattern=('.*')", document["left_out"][0])
+        assert pattern is not None
+        made = rs.detect(tmp_path, class_pattern=ast.literal_eval(pattern[1]))
+        assert made.reading.left_out == ()
+        assert made.source.list_samples().class_names == tuple(classes.split())
 
 
 def test_arrays_that_are_left_out_are_named(tmp_path: Path) -> None:

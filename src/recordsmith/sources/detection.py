@@ -184,7 +184,11 @@ class Detection:
             for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
                 what = what.replace(stale, "") if name in changed else what
             what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
-        return replace(chosen, what=what, options={**known, **self.given})
+        left_out = chosen.left_out
+        if "class_pattern" in changed:
+            left_out = tuple(path for path in left_out if "class_pattern=" not in path)
+        options = {**known, **self.given}
+        return replace(chosen, what=what, options=options, left_out=left_out)
 
     @cached_property
     def source(self) -> Source:
