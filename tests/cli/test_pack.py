@@ -124,6 +124,9 @@ def test_unreadable_images_fail_or_are_skipped(run, images: Path, tmp_path: Path
 
 def test_tiles(run, images: Path, tmp_path: Path) -> None:
     Image.effect_noise((320, 200), 99).save(images / "cat" / "large.jpg")
+    refused = run("pack", images, tmp_path / "out", "--tiles", "--shrink")
+    assert refused.code == 2
+    assert "--baseline" in refused.err
     outcome = run("pack", images, tmp_path / "out", "--tiles")
     assert outcome.code == 0
     assert re.search(r"^1 JPEG was divided into tiles losslessly$", outcome.out, re.MULTILINE)
