@@ -148,6 +148,9 @@ class Inputs:
             "images-quarter": self._make_quarter,
             "photographs": lambda path: annotated.draw_photographs(path, self.photograph_count),
             "few-photographs": self._make_few,
+            "progressive": lambda path: annotated.draw_photographs(
+                path, self.encoded_count, progressive=True
+            ),
             "pngs": self._of_photographs(
                 lambda path, source: annotated.make_pngs(path, source, self.encoded_count)
             ),

@@ -242,22 +242,15 @@ def test_defect_names_are_strings_that_programs_can_compare() -> None:
     assert "payload-crc-mismatch" in names
 
 
-def test_located_adds_path_and_where_counting_began() -> None:
-    with pytest.raises(CorruptDataError) as caught, located("shard", 10, 1000):
-        raise CorruptDataError(Defect.PAYLOAD_CRC, "words", record=2, offset=30)
-    assert (caught.value.path, caught.value.record, caught.value.offset) == ("shard", 12, 1030)
+def test_located_adds_what_is_unknown_inside() -> None:
+    def place(outer: Any, **fields: int) -> Any:
+        with pytest.raises(CorruptDataError) as caught, located("outer", 5, 5), located(*outer):
+            raise CorruptDataError(Defect.PAYLOAD_CRC, "words", **fields)  # type: ignore[arg-type]
+        return caught.value.path, caught.value.record, caught.value.offset
 
-
-def test_located_leaves_unknown_places_unknown() -> None:
-    with pytest.raises(CorruptDataError) as caught, located("shard", 10, 1000):
-        raise CorruptDataError(Defect.PAYLOAD_CRC, "words")
-    assert (caught.value.path, caught.value.record, caught.value.offset) == ("shard", None, None)
-
-
-def test_located_keeps_the_innermost_place() -> None:
-    with pytest.raises(CorruptDataError) as caught, located("outer", 5, 5), located("inner", 1, 1):
-        raise CorruptDataError(Defect.PAYLOAD_CRC, "words", record=0, offset=0)
-    assert (caught.value.path, caught.value.record, caught.value.offset) == ("inner", 1, 1)
+    assert place(("shard", 10, 1000), record=2, offset=30) == ("shard", 12, 1030)
+    assert place(("shard", 10, 1000)) == ("shard", None, None)
+    assert place(("inner", 1, 1), record=0, offset=0) == ("inner", 1, 1)
 
 
 def test_located_is_only_for_damaged_data() -> None:

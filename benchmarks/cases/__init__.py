@@ -28,6 +28,7 @@ from cases import (
     memory,
     normalising,
     pack,
+    progressive,
     ray_data,
     remote,
     reshard,
@@ -81,6 +82,7 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
     return {
         **reports,
         crop_differences.CASE.name: crop_differences.report,
+        progressive.CASE.name: progressive.report,
         memory.CASE.name: memory.report,
         gigabyte_memory.CASE.name: gigabyte_memory.report,
         loader_memory.CASE.name: loader_memory.report,
@@ -97,6 +99,7 @@ def find_peer(case_name: str, peer_name: str) -> Peer:
     cases: tuple[Case, ...] = (
         *_COMPARED,
         crop_differences.CASE,
+        progressive.CASE,
         memory.CASE,
         gigabyte_memory.CASE,
         loader_memory.CASE,

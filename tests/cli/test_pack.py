@@ -124,6 +124,9 @@ def test_unreadable_images_fail_or_are_skipped(run, images: Path, tmp_path: Path
 
 def test_tiles(run, images: Path, tmp_path: Path) -> None:
     Image.effect_noise((320, 200), 99).save(images / "cat" / "large.jpg")
+    refused = run("pack", images, tmp_path / "out", "--tiles", "--shrink")
+    assert refused.code == 2
+    assert "--baseline" in refused.err
     outcome = run("pack", images, tmp_path / "out", "--tiles")
     assert outcome.code == 0
     assert re.search(r"^1 JPEG was divided into tiles losslessly$", outcome.out, re.MULTILINE)
@@ -178,6 +181,18 @@ def test_the_printed_options_read_the_same(run, tmp_path: Path) -> None:
         for name in ("one", "two")
     )
     assert one == two
+
+
+def test_classes_that_names_may_have_are_printed(run, tmp_path: Path) -> None:
+    from ..sources.drawn_folders import write
+
+    folder = write(tmp_path / "x", {"1_cat.jpg": "photo", "2_dog.jpg": "photo"})
+    printed = (run("detect", folder).out, run("pack", folder, tmp_path / "out").err)
+    for text in printed:
+        typed = shlex.split(re.search(r"--class-pattern '.*?'", text)[0])
+        packed = run("pack", folder, tmp_path / "out", *typed, "--overwrite")
+        assert packed.code == 0
+        assert rs.open(tmp_path / "out").class_names == ("cat", "dog")
 
 
 def test_detect_names_all_readings(run, tmp_path: Path) -> None:

@@ -112,8 +112,10 @@ def test_notices_name_options_as_typed(run, tmp_path: Path) -> None:
     save(images / "a/1.jpg", photo(1), progressive=True)
     printed = run("pack", images, tmp_path / "out").out
     assert "decodes; --upright rotates" in printed
+    assert "decode; --baseline converts" in printed
     notes = " ".join(rs.pack(rs.ImageFolder(images), tmp_path / "other").notes)
     assert "orientation='apply' rotates" in notes
+    assert "baseline=True converts" in notes
 
 
 def test_what_is_counted_is_printed(run, tmp_path: Path) -> None:

@@ -169,7 +169,8 @@ def test_unreadable_samples_are_those_of_threads(flowers: Path, tmp_path: Path) 
             rs.pack(source, out, shards=3, engine=engine)
         found.append((caught.value.problem_count, [*caught.value.problems]))
         report = rs.pack(source, out, shards=3, engine=engine, skip_errors=True)
-        assert (report.skipped_count, report.reused_count) == (3, 0 if engine is None else 3)
+        # an engine keeps complete shards; the one with the skipped samples is tried again
+        assert (report.skipped_count, report.reused_count) == (3, 0 if engine is None else 2)
     assert found[0] == found[1]
     assert files(tmp_path / "None") == files(tmp_path / "Processes(2)")
 

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.errors import MissingExtraError
 from recordsmith.forecasting import ForecastReport
 from recordsmith.forecasting.stored_sample import SampleStorage
 from recordsmith.image import ImageOptions
@@ -48,10 +49,12 @@ def check_against_packing(report: ForecastReport, source: Any, out: Path, **othe
 
 
 def test_a_forecast_of_everything_is_what_pack_writes(photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("oxipng")
+    pytest.importorskip("mozjpeg_lossless_optimization")
     source = rs.ImageFolder(photos)
     report = rs.forecast(source, sample_count=COUNT, **QUICK)
     assert names(report) == [
-        *("original", "raw", "png", "tiles", "jpeg-80", "jpeg-80-all", "side-48")
+        *("original", "raw", "png", "shrunk", "tiles", "jpeg-80", "jpeg-80-all", "side-48")
     ]
     assert (report.sample_count, report.sampled_count, report.image_count) == (COUNT,) * 3
     assert report.source_bytes == sum(path.stat().st_size for path in photos.rglob("*.*"))
@@ -98,6 +101,8 @@ def test_sizes_are_those_of_the_tutorial(shared_data: Path) -> None:
 
 
 def test_fidelity_is_that_of_the_packed_images(photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("oxipng")
+    pytest.importorskip("mozjpeg_lossless_optimization")
     source = rs.ImageFolder(photos)
     report = rs.forecast(source, sample_count=COUNT, **QUICK)
     options = ImageOptions("jpeg", quality=80)
@@ -117,8 +122,8 @@ def test_fidelity_is_that_of_the_packed_images(photos: Path, tmp_path: Path) -> 
     assert variant.lowest_ssim is not None
     assert 0.8 < variant.lowest_ssim < variant.ssim < 1
     assert report.variant("jpeg-80-all").lossy_count == COUNT
-    lossless = ("original", "raw", "png", "tiles")
-    assert [report.variant(name).lossy_count for name in lossless] == [0] * 4
+    lossless = ("original", "raw", "png", "shrunk", "tiles")
+    assert [report.variant(name).lossy_count for name in lossless] == [0] * 5
 
 
 # -- variants --------------------------------------------------------------------------------------
@@ -143,6 +148,19 @@ def test_tiles(tmp_path: Path, images: Any) -> None:
     assert report.recommended.name != "tiles"
     packed = packed_bytes(source, tmp_path / "out", {"tiles": True})
     assert tiles.size_bytes == (packed,) * 3
+
+
+def test_shrinking_is_left_out_without_its_packages(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(data: bytes) -> bytes:
+        raise MissingExtraError("shrink", "pyoxipng")
+
+    for function in ("shrink_jpeg", "shrink_png"):
+        monkeypatch.setattr(f"recordsmith.image.storing.store.{function}", missing)
+    report = rs.forecast(rs.ImageFolder(photos), sample_count=20, **QUICK)
+    assert "shrunk" not in names(report)
+    assert [notice for notice in report.notices if "pyoxipng" in notice]
 
 
 def test_alpha_is_dropped_and_the_option_is_named(images: Any, tmp_path: Path) -> None:

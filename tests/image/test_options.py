@@ -62,8 +62,12 @@ def test_invalid_background(background: Any) -> None:
         ),
         ("recompress", {"recompress": True}, "store='jpeg' or store='png'"),
         ("recompress", {"store": "raw", "recompress": True}, "store='jpeg' or store='png'"),
+        ("shrink", {"store": "raw", "shrink": True}, "Remove shrink"),
+        ("baseline", {"store": "raw", "baseline": True}, "Remove baseline"),
+        ("baseline", {"store": "png", "baseline": True}, "Remove baseline"),
         ("tiles", {"store": "raw", "tiles": True}, "Remove tiles"),
         ("tiles", {"store": "png", "tiles": True}, "Remove tiles"),
+        ("tiles", {"shrink": True, "tiles": True}, "baseline=True"),
     ],
 )
 def test_conflicting_options(name: str, options: dict[str, Any], suggested: str) -> None:
@@ -92,11 +96,12 @@ def test_unknown_options_of_a_manifest() -> None:
         {"store": "jpeg", "quality": 1},
         {"shorter_side": 256, "quality": 80},
         {"orientation": "apply", "quality": 80},
-        {"store": "jpeg", "background": (255, 0, 9), "recompress": True},
+        {"store": "jpeg", "background": (255, 0, 9), "recompress": True, "shrink": True},
         {"store": "jpeg", "drop_alpha": True, "quality": 100},
         {"store": "raw", "drop_alpha": True},
+        {"shrink": True, "baseline": True},
         {"tiles": True},
-        {"tiles": True, "shorter_side": 256},
+        {"shrink": True, "baseline": True, "tiles": True, "shorter_side": 256},
         {"store": "raw", "longer_side": 65_535},
     ],
 )

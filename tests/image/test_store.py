@@ -384,10 +384,32 @@ def test_image_bombs_are_rejected(images: ModuleType) -> None:
         assert store_image(data, exact).height == 9
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("rgba png", ImageOptions(shrink=True, max_pixels=116)),
+        ("jpeg", ImageOptions(shrink=True, max_pixels=116)),
+        ("progressive jpeg", ImageOptions(baseline=True, max_pixels=116)),
+        ("jpeg", ImageOptions(shrink=True, baseline=True, max_pixels=116)),
+    ],
+)
+def test_image_bombs_are_not_recompressed(
+    images: ModuleType, name: str, options: ImageOptions
+) -> None:
+    with pytest.raises(CorruptDataError) as caught:
+        store_image(images.odd()[name], options)
+    _check_too_large(caught.value)
+
+
 def _check_too_large(error: CorruptDataError) -> None:
     assert error.defect is Defect.UNREADABLE_IMAGE
     assert (error.found, error.expected) == ("13 x 9 pixels", "at most 116")
     assert "max_pixels" in error.remedy
+
+
+def test_huge_image_is_stored_if_unchanged(images: ModuleType) -> None:
+    data = images.odd()["jpeg"]
+    assert store_image(data, ImageOptions(baseline=True, max_pixels=116)).data is data
 
 
 def test_huge_image_in_a_hundred_bytes_is_not_decoded() -> None:
@@ -444,3 +466,25 @@ def test_storing_is_deterministic_in_threads(images: ModuleType) -> None:
         for _ in range(3):
             together = list(pool.map(lambda job: store_image(*job), jobs))
             assert together == alone
+
+
+def test_lossless_rewriting_is_deterministic_in_threads(images: ModuleType) -> None:
+    for package in ("jpeglib", "mozjpeg_lossless_optimization", "oxipng"):
+        pytest.importorskip(package)
+    exif = Image.Exif()
+    exif[0x010E] = "words"
+    jobs = [
+        (data, options)
+        for seed in range(12)
+        for data in (
+            images.encode(
+                images.noise(50 + seed, 40, seed=seed), "JPEG", progressive=True, exif=exif
+            ),
+            images.encode(images.noise(20, 10 + seed), "PNG"),
+        )
+        for options in (ImageOptions(shrink=True), ImageOptions(baseline=True))
+    ]
+    alone = [store_image(data, options) for data, options in jobs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            assert list(pool.map(lambda job: store_image(*job), jobs)) == alone

@@ -15,11 +15,12 @@ import simplejpeg
 from PIL import Image
 
 from recordsmith.errors import CorruptDataError
-from recordsmith.image import ImageOptions, store_image
+from recordsmith.image import ImageOptions, is_progressive, store_image
 from recordsmith.image.formats.jpeg import all_segments
 from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.lossless import NotLosslessError, add_tiles
-from recordsmith.image.storing.store import NOT_REWRITTEN, PROGRESSIVE, TILED
+from recordsmith.image.storing.shrinking import restart_interval
+from recordsmith.image.storing.store import NOT_REWRITTEN, PROGRESSIVE, SHRUNK, TILED, TO_BASELINE
 
 TILES = ImageOptions(tiles=True)
 SAMPLINGS = {"411": (4, 1), "420": (2, 2), "422": (2, 1), "440": (1, 2), "444": (1, 1)}
@@ -88,12 +89,6 @@ def written(data: bytes, interval: int) -> bytes:
     code, file = tiling.with_interval(data, interval)
     assert code == tiling.DONE, code
     return file
-
-
-def restart_interval(data: bytes) -> int:
-    mcus = tiling.read_mcus(data)
-    assert mcus is not None
-    return mcus[4]
 
 
 def scan(data: bytes) -> bytes:
@@ -315,6 +310,32 @@ def test_encoded_images_get_tiles(images: ModuleType) -> None:
     assert tiled.changes == (*plain.changes, TILED)
     assert restart_interval(tiled.data)
     assert_same(pixels(plain.data), pixels(tiled.data))
+
+
+def test_progressive_images_get_tiles_with_baseline(images: ModuleType) -> None:
+    pytest.importorskip("jpeglib")
+    data = images.encode(images.noise(300, 200), "JPEG", progressive=True)
+    for shrink in (False, True):
+        stored = store_image(data, ImageOptions(baseline=True, tiles=True, shrink=shrink))
+        assert stored.changes == (TO_BASELINE, TILED)
+        assert restart_interval(stored.data)
+        assert not is_progressive(stored.data)
+        assert_same(pixels(data), pixels(stored.data))
+
+
+def test_rewriting_keeps_intervals(images: ModuleType) -> None:
+    """Those of tiles, and those of encoders, baseline and progressive."""
+    pytest.importorskip("jpeglib")
+    for progressive in (False, True):
+        for interval in (2, 5, 40):
+            image = Image.fromarray(smooth(200, 320))
+            data = images.encode(
+                image, "JPEG", progressive=progressive, restart_marker_blocks=interval
+            )
+            stored = store_image(data, ImageOptions(baseline=True, shrink=True))
+            assert stored.changes == ((TO_BASELINE,) if progressive else (SHRUNK,))
+            assert restart_interval(stored.data) == interval
+            assert_same(pixels(data), pixels(stored.data))
 
 
 def test_tensorflow_reads_the_same_pixels(tf: Any, images: ModuleType) -> None:

@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import decode_example, encode_example
-from recordsmith.image import ImageOptions, decode_mask
+from recordsmith.image import ImageOptions, decode_mask, is_progressive
 from recordsmith.packing import apply_image_options, find_image_note
 from recordsmith.packing.images import (
     AREAS_SCALED,
@@ -185,3 +185,15 @@ def test_progressive_and_rotated_jpegs_are_noted(images: ModuleType) -> None:
     assert noted.pop("progressive jpeg") == [(IS_PROGRESSIVE, "x.jpg")]
     assert noted.pop("rotated jpeg") == [(HAS_ORIENTATION, "x.jpg")]
     assert all(notes == [] for notes in noted.values())
+
+
+def test_default_options_note_progressive_jpegs(images: ModuleType) -> None:
+    features = {"image/encoded": images.odd()["progressive jpeg"], "image/filename": "a/ü.jpg"}
+    notes = Notes()
+    assert apply_image_options(features, ImageOptions(), notes) == features
+    assert notes == [(IS_PROGRESSIVE, "a/ü.jpg")]
+    pytest.importorskip("jpeglib")
+    notes = Notes()
+    stored = apply_image_options(features, ImageOptions(baseline=True), notes)
+    assert not is_progressive(stored["image/encoded"])
+    assert IS_PROGRESSIVE not in notes.sentences

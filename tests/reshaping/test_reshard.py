@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 from collections import Counter
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from PIL import Image
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest, records_of
@@ -516,3 +519,25 @@ def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, numbered
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert sorted(ids_in(tmp_path / "0")) == list(range(840))
+
+
+def test_a_dataset_is_packed_again_with_tiles(tmp_path: Path, images: Any) -> None:
+    """What `reshard` does not do: only the JPEGs change, and not their pixels."""
+    source = tmp_path / "in"
+    source.mkdir()
+    with rs.ShardWriter(source / "train-00000-of-00001.tfrecord") as writer:
+        for seed in range(3):
+            photo = images.jpeg(seed, 300, 260)
+            writer.write_example({"id": seed, "image/encoded": photo, "text": b"\xff"})
+    options = rs.ImageOptions(tiles=True)
+    rs.pack(source, tmp_path / "out", image_options=options, shuffle=False)
+    assert_is_true(tmp_path / "out")
+    for before, after in zip(rs.open(source), rs.open(tmp_path / "out"), strict=True):
+        (old,), (new,) = before.pop("image/encoded"), after.pop("image/encoded")  # type: ignore[attr-defined]
+        assert b"\xff\xd0" in new
+        assert b"\xff\xd0" not in old
+        pixels = [np.asarray(Image.open(io.BytesIO(data))) for data in (old, new)]
+        assert np.array_equal(*pixels)
+        assert {key: list(before[key]) for key in before} == {
+            key: list(after[key]) for key in after if key in before
+        }

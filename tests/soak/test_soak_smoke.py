@@ -99,6 +99,24 @@ def test_every_program_takes_a_seed_and_a_count(name: str) -> None:
     assert "--count" in run.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("remote_jobs.py", "--kills=6 --faults=40 --seed=5 --processes=1", [" kills", " faults"]),
+        ("remote_training.py", "--count=2 --images=1500 --seed=1", [" ranks killed"]),
+    ],
+)
+def test_some_kills_and_failing_requests(name: str, options: str, words: list[str]) -> None:
+    """`make soak` has more."""
+    for package in ("moto", "obstore", *([NEEDS[name]] if name in NEEDS else [])):
+        pytest.importorskip(package)
+    command = [sys.executable, FOLDER / name, *options.split()]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert [word for word in words if word not in run.stdout] == []
+
+
 def test_a_failure_is_reported_with_its_command(capfd: pytest.CaptureFixture[str]) -> None:
     def commands(dice: random.Random, _: float) -> Any:
         yield ["-c", "print('fine')"]

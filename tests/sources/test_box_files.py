@@ -518,6 +518,17 @@ def test_files_of_other_tasks_are_used_if_they_have_boxes(tmp_path: Path) -> Non
     assert listing.class_names == (None, "person_keypoints_val")
 
 
+def test_panoptic_files_are_refused(tmp_path: Path) -> None:
+    image(tmp_path / "val2017/a.jpg")
+    item = {"file_name": "a.png", "segments_info": [{"id": 3, "category_id": 1}]}
+    name = "annotations/panoptic_val2017.json"
+    coco(tmp_path / name, {"a.jpg": [item]}, {1: "cat"})
+    with raises(rs.SourceError, path=tmp_path, match="no boxes to pack: found only .*panoptic"):
+        Coco(tmp_path).list_samples()
+    with raises(rs.SourceError, path=name, match="panoptic segments are not read"):
+        Coco(tmp_path, annotations=name).list_samples()
+
+
 # -- hostile files -------------------------------------------------------------------------------
 
 

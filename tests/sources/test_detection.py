@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -389,6 +391,87 @@ def test_the_class_of_a_plain_table(
         assert reading.options == ({"label_column": column} if is_class else {})
         assert (f"classes in column {column}" in reading.what) == is_class
     assert rs.detect(tmp_path, label_column="").source.list_samples().class_names is None
+
+
+# -- several datasets, hints -----------------------------------------------------------------------
+
+COCO = {"images": [{"id": 1, "file_name": "1.jpg"}], "annotations": [], "categories": []}
+CLASSES = {"one/a/{1-2}.jpg": "photo", "one/b/{1-2}.jpg": "photo"}
+
+
+@pytest.mark.parametrize(
+    ("files", "datasets"),
+    [
+        (
+            {
+                **CLASSES,
+                "two/images/{1-2}.jpg": "photo",
+                "two/annotations/instances.json": json.dumps(COCO),
+                "three/x-00000-of-00001.tfrecord": "",
+            },
+            ["one", "three", "two"],
+        ),
+        (
+            CLASSES
+            | {"two/images/{1-2}.jpg": "photo", "two/data.yaml": "train: images\nnames: [cat]\n"},
+            ["one", "two"],
+        ),
+        ({"one/x.csv": "a,b\n1,2\n", "two/y.csv": "a,b\n1,2\n"}, ["one", "two"]),
+        (CLASSES | {"two/x.csv": "a,b\n1,2\n"}, []),
+        (CLASSES | {"two/{1-2}.jpg": "photo"}, []),
+        (
+            {f"{name}/images/{{1-2}}.jpg": "photo" for name in ("one", "two")}
+            | {f"{name}/masks/{{1-2}}.png": "numbers" for name in ("one", "two")},
+            [],
+        ),
+    ],
+)
+def test_datasets_in_one_folder(tmp_path: Path, files: dict[str, str], datasets: list[str]) -> None:
+    detection = rs.detect(write(tmp_path, files))
+    if not datasets:
+        assert detection.reading.format
+        return
+    with raises(rs.SourceError, path=tmp_path, match="datasets") as caught:
+        _ = detection.reading
+    assert [line.partition(": ")[0] for line in caught.value.problems] == [
+        str(tmp_path / name) for name in datasets
+    ]
+    assert caught.value.remedy.startswith("Point at one of ")
+    assert all(str(tmp_path / name) in caught.value.remedy for name in datasets)
+    assert rs.detect(tmp_path, format="folder").reading.format == "folder"
+
+
+def test_folders_of_classes_of_folders_may_be_datasets(tmp_path: Path) -> None:
+    names = (f"{outer}/{inner}/{{1-2}}.jpg" for outer in "xy" for inner in "ab")
+    root = write(tmp_path, dict.fromkeys(names, "photo"))
+    with raises(rs.SourceError, problem_count=2) as caught:
+        _ = rs.detect(root).reading
+    assert f"point at one of {root / 'x'} and {root / 'y'}" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [
+        ("n01440764_tench n01443537_goldfish n02123045_tabby_cat", "goldfish tabby_cat tench"),
+        ("n01440764_10 n01440764_11 n01443537_1", "n01440764 n01443537"),
+        ("cat.0 dog.1 dog.2", "cat dog"),
+        ("0001_left 0002_right", ""),
+        ("1_cat 2_cat", ""),
+        ("1_cat 2_dog x", ""),
+        (" ".join(f"{chr(97 + n // 26)}{chr(97 + n % 26)}-{n}" for n in range(60)), ""),
+    ],
+)
+def test_names_that_may_be_classes_are_named(tmp_path: Path, names: str, classes: str) -> None:
+    write(tmp_path, {f"{name}.JPEG": "photo" for name in names.split()})
+    document = rs.detect(tmp_path).to_json()
+    assert (document["format"], document["classes"]) == ("files", None)
+    assert len(document["left_out"]) == bool(classes)
+    if classes:
+        pattern = re.search(r"class_pattern=('.*')", document["left_out"][0])
+        assert pattern is not None
+        made = rs.detect(tmp_path, class_pattern=ast.literal_eval(pattern[1]))
+        assert made.reading.left_out == ()
+        assert made.source.list_samples().class_names == tuple(classes.split())
 
 
 def test_arrays_that_are_left_out_are_named(tmp_path: Path) -> None:

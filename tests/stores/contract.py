@@ -38,7 +38,7 @@ class ReadingContract:
     """
 
     refused: Collection[str] = ()
-    many = 10_000
+    many = 2_500  # more than two pages of a bucket
 
     @pytest.fixture
     def store(self) -> Store:

@@ -120,6 +120,15 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
     print(lines)
 
 
+def print_path(path: str, indent: str = "") -> None:
+    """Print a path on a line of its own, on a terminal shortened in the middle to fit."""
+    shown = printable(path)
+    if sys.stdout.isatty():
+        columns = max(_MIN_COLUMNS, shutil.get_terminal_size().columns)
+        shown = shortened_in_middle(shown, columns - len(indent))
+    print(f"{indent}{shown}")
+
+
 def _for_terminal(line: str, stream: TextIO) -> str:
     """Wrap the line if it is longer than the terminal is wide."""
     columns = shutil.get_terminal_size().columns

@@ -43,7 +43,7 @@ def _print_index_report(report: IndexReport) -> None:
     else:
         print(f"{console.bold('nothing to do')}: the indexes of {of} are up to date")
     for file in report.files[:_MAX_FILES]:
-        print(f"  {console.printable(file.path)}")
+        console.print_path(file.path, "  ")
     if len(report.files) > _MAX_FILES:
         count = len(report.files)
         print(f"  {console.and_more(count - _MAX_FILES, count, _MAX_FILES)}")
@@ -88,7 +88,7 @@ def _print_cache_report(report: CacheReport) -> None:
     size = console.size(report.size_bytes)
     limit = "" if report.limit_bytes is None else f" of at most {console.size(report.limit_bytes)}"
     done = console.bold("emptied") + ", " if report.is_cleared else ""
-    print(console.printable(report.folder))
+    console.print_path(report.folder)
     print(f"  {done}{size} on disk{limit}")
     if report.object_count:
         objects = console.count(report.object_count, "object")

@@ -47,7 +47,7 @@ def canonical(payload: BytesLike) -> bytes:
 def _empty_bytes_lists(payload: BytesLike, sections: tuple[int, ...]) -> bytes:
     """List the features of kind bytes: decoded, an empty one looks like one without a kind."""
     data = as_view(payload)
-    found: dict[tuple[int, bytes], bytes] = {}
+    kinds_of: dict[tuple[int, bytes], bytes] = {}
     for section in sections:
         entries = map_entries(data, *whole(data), section)
         count = len(entries.owners)
@@ -58,11 +58,11 @@ def _empty_bytes_lists(payload: BytesLike, sections: tuple[int, ...]) -> bytes:
         starts = [_last(data, steps, kind)[0] for kind in (1, 2, 3)]
         is_bytes = (starts[0] > starts[1]) & (starts[0] > starts[2])  # the last list counts
         for row, key in enumerate(payload_views(data, *keys)):
-            found[section, bytes(key)] = is_bytes[steps.owners == row].tobytes()
-    pieces = []
-    for (section, key), kinds in sorted(found.items()):
+            kinds_of[section, bytes(key)] = is_bytes[steps.owners == row].tobytes()
+    pieces: list[bytes] = []
+    for (section, name), kinds in sorted(kinds_of.items()):
         if any(kinds):
-            pieces += [b"%d %d " % (section, len(key)), key, b"%d " % len(kinds), kinds]
+            pieces += [b"%d %d " % (section, len(name)), name, b"%d " % len(kinds), kinds]
     return b"".join(pieces)
 
 

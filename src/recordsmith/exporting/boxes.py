@@ -114,8 +114,8 @@ def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Obj
     count = max(lengths.values())
     without_classes = {key for key in (OBJECT_LABEL, OBJECT_TEXT) if not lengths[key]}
     if any(length != count for key, length in lengths.items() if key not in without_classes):
-        found = ", ".join(f"{length} {key}" for key, length in lengths.items())
-        raise SourceError(f"the features of its objects differ in length: {found}")
+        counts = ", ".join(f"{length} {key}" for key, length in lengths.items())
+        raise SourceError(f"the features of its objects differ in length: {counts}")
     if not all(np.isfinite(values).all() for values in edges):
         raise SourceError("an edge of a box is not a finite number")
     objects = []

@@ -101,9 +101,12 @@ def forecast(
     if not any(sample.has_image for sample in stored):
         variants = variants[:1]
     figures: list[VariantForecast] = []
+    notices = list(listing.notices)
     for variant in variants:
         records = [s.records[variant.name] for s in stored if variant.name in s.records]
-        if records:
+        if records and all(record.refusal for record in records):  # such as for a missing package
+            notices.append(f"{variant.label}: left out. {records[0].refusal}")
+        elif records:
             stored_sizes = [sample.size_in(variant) for sample in stored]
             total = estimate_total(sizes, choice, np.array(stored_sizes, float))
             original = figures[0].size_bytes.value if figures else total.value
@@ -118,7 +121,7 @@ def forecast(
         variants=tuple(figures),
         unreadable=tuple(failures[:MAX_PROBLEMS]),
         unreadable_count=len(failures),
-        notices=tuple(listing.notices),
+        notices=tuple(notices),
     )
 
 

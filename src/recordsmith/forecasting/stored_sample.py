@@ -117,7 +117,7 @@ class SampleStorage:
         stored = apply_image_options(features, options, lambda what, _: notes.add(what))
         record = self._encoded(stored)._replace(drops_alpha=DROPPED in notes)
         image = stored[IMAGE]
-        is_lossless = options.tiles or options.store == "raw"
+        is_lossless = options.shrink or options.tiles or options.store == "raw"
         if image is data or is_lossless or stored[FORMAT] != "jpeg":
             return record
         side = options.shorter_side

@@ -36,6 +36,7 @@ def make_variants(qualities: Iterable[int], shorter_sides: Iterable[int]) -> lis
         Variant(ORIGINAL, "as it is", ImageOptions()),
         Variant(RAW, "raw pixels", ImageOptions("raw")),
         Variant("png", "PNG", ImageOptions("png")),
+        Variant("shrunk", "shrunk, lossless", ImageOptions(shrink=True)),
         Variant("tiles", "tiles, lossless", ImageOptions(tiles=True)),
     ]
     checked = _distinct("qualities", qualities, 100)

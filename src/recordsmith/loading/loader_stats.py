@@ -29,11 +29,6 @@ class BatchCost:
     image_pixel_count: int = 0
     decoded_pixel_count: int = 0
 
-    def add(self, other: BatchCost) -> None:
-        """Add the costs of another batch."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
 
 @dataclass(frozen=True, repr=False)
 class LoaderStats(Report):
@@ -214,44 +209,30 @@ class Tally:
     """Adds up the statistics of an iteration, in the caller's thread."""
 
     def __init__(self) -> None:
-        self._cost = BatchCost()
-        self._batch_count = 0
-        self._skipped_count = 0
-        self._first = 0.0
-        self._waited = 0.0
-        self._between = 0.0
-        self._idle = 0.0
+        counted = ("first_batch_seconds", "waited_seconds", "between_seconds", "idle_seconds",
+                   "batch_count", "skipped_count", *vars(BatchCost()))  # fmt: skip
+        self._sums: dict[str, Any] = dict.fromkeys(counted, 0)
         self._delivered_at: float | None = None
 
     def request(self, now: float) -> None:
         """Count the time before a batch is requested."""
         if self._delivered_at is not None:
-            self._between += now - self._delivered_at
+            self._sums["between_seconds"] += now - self._delivered_at
 
     def deliver(
         self, asked_at: float, now: float, cost: BatchCost, skipped_count: int, idle_seconds: float
     ) -> None:
         """Count a batch that is returned; `idle_seconds` of the threads until now."""
-        if self._batch_count:
-            self._waited += now - asked_at
-        else:
-            self._first = now - asked_at
+        sums = self._sums
+        sums["waited_seconds" if sums["batch_count"] else "first_batch_seconds"] += now - asked_at
         self._delivered_at = now
-        self._idle = idle_seconds
-        self._batch_count += 1
-        self._skipped_count += skipped_count
-        self._cost.add(cost)
+        sums["idle_seconds"] = idle_seconds
+        sums["batch_count"] += 1
+        sums["skipped_count"] += skipped_count
+        for name, value in vars(cost).items():
+            sums[name] += value
 
     def stats(self, known: LoaderStats) -> LoaderStats:
         """Return `known` with all sums."""
-        return replace(
-            known,
-            elapsed_seconds=self._first + self._waited + self._between,
-            first_batch_seconds=self._first,
-            waited_seconds=self._waited,
-            between_seconds=self._between,
-            idle_seconds=self._idle,
-            batch_count=self._batch_count,
-            skipped_count=self._skipped_count,
-            **vars(self._cost),
-        )
+        times = ("first_batch_seconds", "waited_seconds", "between_seconds")
+        return replace(known, elapsed_seconds=sum(self._sums[name] for name in times), **self._sums)

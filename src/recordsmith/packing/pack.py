@@ -86,7 +86,7 @@ def pack(
         seed: random seed. It also assigns samples to splits.
         stratify: give each split the same share of every class.
         shuffle: False keeps the samples in the order of the source.
-        image_options: how to store images: re-encoded, resized or tiled; None keeps their bytes.
+        image_options: how to store images: re-encoded, resized or shrunk; None keeps their bytes.
         keys: new feature names by canonical key, with None for features to leave out; or a preset:
             slim, raw-pairs, rows-cols or label-text-encoded.
         shard_names: pattern of the shard names, with {split}, {shard} and {shards}.

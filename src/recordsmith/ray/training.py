@@ -61,5 +61,5 @@ def to_loader(
             raise OptionError(
                 option=name, value=options[name], expected="absent, as Ray Train has it"
             )
-    found = dataset if isinstance(dataset, Mix) else dataset_of(dataset)
-    return Loader(found, features, batch_size=batch_size, **this_rank(), **options)
+    source = dataset if isinstance(dataset, Mix) else dataset_of(dataset)
+    return Loader(source, features, batch_size=batch_size, **this_rank(), **options)

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
+from recordsmith.examining.shard_summaries import PAYLOADS
 from recordsmith.readers import programs
 from recordsmith.readers.description import describe
 from recordsmith.words import did_you_mean
@@ -21,13 +22,6 @@ _PROGRAMS = {
     "grain": programs.grain,
 }
 _NEED_RANDOM_ACCESS = ("dali", "grain", "torch")
-_OTHER_PAYLOADS = {
-    "ELWC": "ranking lists (ELWC)",
-    "Event": "TensorBoard events",
-    "mixed": "of several types",
-    "none": "missing",
-    "other": "not Examples",
-}
 
 
 def reader_code(
@@ -58,9 +52,9 @@ def reader_code(
         )
     description = describe(paths, split, progress)
     payload = description.payload
-    if payload not in ("Example", "SequenceExample"):
+    if payload not in ("Example", "SequenceExample", "none"):
         raise OptionError(
-            f"the records of {description.name} are {_OTHER_PAYLOADS[payload]}",
+            f"the records of {description.name} are {PAYLOADS[payload][1]}",
             expected="Examples, or SequenceExamples with the reader tf",
         )
     if payload == "SequenceExample" and reader != "tf":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from recordsmith.words import printable
+
 _LONGEST_COMMENT = 200
 
 
@@ -18,11 +20,7 @@ def literal(value: str | bytes) -> str:
 
 def comment(*parts: str) -> str:
     """A comment in one line, `  # this; and that`, or empty; parts may hold any characters."""
-    text = "; ".join(part for part in parts if part)
-    text = "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
-    )
+    text = printable("; ".join(filter(None, parts)))
     if len(text) > _LONGEST_COMMENT:
         text = text[: _LONGEST_COMMENT - 2] + " …"
     return f"  # {text}" if text else ""

@@ -352,20 +352,20 @@ def open_records(
     files. Where the output cannot rename, they lie where this process has its temporary files,
     unless other machines read them as well (`is_shared`).
     """
-    packed = [at for at, kind in enumerate(inputs.compressions) if kind != "none"]
-    work.total += sum(inputs.infos[at].size_bytes for at in packed)
+    packed = [number for number, kind in enumerate(inputs.compressions) if kind != "none"]
+    work.total += sum(inputs.infos[number].size_bytes for number in packed)
     is_in_folder = folder.store.can_rename or is_shared or not packed
     scratch = None if is_in_folder else ScratchFolder()
     internal = folder / INTERNAL_FOLDER if scratch is None else as_folder(scratch.path)
-    unpacked = {at: internal / f"unpacked-{at}{PARTIAL_SUFFIX}" for at in packed}
+    unpacked = {number: internal / f"unpacked-{number}{PARTIAL_SUFFIX}" for number in packed}
 
-    def unpack(at: int) -> list[str]:
-        shard, entry = inputs.shards[at], inputs.shards[at].entry
+    def unpack(number: int) -> list[str]:
+        shard, entry = inputs.shards[number], inputs.shards[number].entry
         count = None if entry is None else entry.record_count
-        with unpacked[at].open_write(is_durable=False) as plain:
+        with unpacked[number].open_write(is_durable=False) as plain:
             return decompress(
                 shard.location,
-                inputs.compressions[at],
+                inputs.compressions[number],
                 count,
                 lambda block: plain.write(block.frames()),
                 work.advance,
@@ -400,10 +400,10 @@ class InputRecords:
         self._unpacked = unpacked
         self._scratch = scratch
         self.shards = [
-            Shard(unpacked[at], shard.split, compression="none", keeps_index=False)
-            if at in unpacked
+            Shard(unpacked[number], shard.split, compression="none", keeps_index=False)
+            if number in unpacked
             else shard
-            for at, shard in enumerate(given)
+            for number, shard in enumerate(given)
         ]
         measured = work.each(self._measure, range(len(given)))
         self.counts = [count for count, _ in measured]

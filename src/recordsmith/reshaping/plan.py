@@ -192,17 +192,17 @@ class Pool:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
-    def chosen(self, at: int) -> MatchedRecords:
-        """Return the records of `inputs[at]`."""
+    def chosen(self, place: int) -> MatchedRecords:
+        """Return the records of `inputs[place]`."""
         if self._chosen is None:
-            return MatchedRecords(np.ones(self._record_counts[at], np.bool_))
-        return self._chosen[self.inputs[at]]
+            return MatchedRecords(np.ones(self._record_counts[place], np.bool_))
+        return self._chosen[self.inputs[place]]
 
     def drawn(self, draw: Draw, count: int) -> Pool:
         """Return the `count` records that a draw keeps."""
         chosen = {
-            number: self.chosen(at).drawn(draw, int(self.starts[at]))
-            for at, number in enumerate(self.inputs)
+            number: self.chosen(place).drawn(draw, int(self.starts[place]))
+            for place, number in enumerate(self.inputs)
         }
         size_bytes = self.size_bytes * count // max(1, len(self))
         return Pool(self._records, self.inputs, chosen, size_bytes)
@@ -210,16 +210,16 @@ class Pool:
     def spans(self, start: int, stop: int) -> Iterator[range | Int64Array]:
         """Yield the positions of the ranks start:stop among all inputs, ranges within an input."""
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
-        for at in range(first, len(self.inputs)):
-            low, high = int(self.starts[at]), int(self.starts[at + 1])
+        for place in range(first, len(self.inputs)):
+            low, high = int(self.starts[place]), int(self.starts[place + 1])
             if low >= stop:
                 return
             begin, end = max(low, start) - low, min(high, stop) - low
-            first_position = int(self._records.starts[self.inputs[at]])
-            if begin < end and high - low == self._record_counts[at]:
+            first_position = int(self._records.starts[self.inputs[place]])
+            if begin < end and high - low == self._record_counts[place]:
                 yield range(first_position + begin, first_position + end)
             elif begin < end:
-                positions = self.chosen(at).numbers()[begin:end] + first_position
+                positions = self.chosen(place).numbers()[begin:end] + first_position
                 for cut in range(0, len(positions), _POSITIONS):
                     yield positions[cut : cut + _POSITIONS]
 
@@ -232,7 +232,7 @@ class Pool:
                 ranks + shifts[np.searchsorted(self.starts, ranks, side="right") - 1]
             )
         all_positions = np.concatenate(
-            [self.chosen(at).numbers() + first for at, first in enumerate(firsts.tolist())]
+            [self.chosen(place).numbers() + first for place, first in enumerate(firsts.tolist())]
         )
         return lambda ranks: all_positions[ranks]
 

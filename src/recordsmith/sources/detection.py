@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES
+from recordsmith.dataset.splits import has_split_word
 from recordsmith.errors import OptionError, SourceError, option, with_options
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
@@ -29,18 +30,24 @@ from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_files import ImageFiles
 from recordsmith.sources.class_folders.image_folder import ImageFolder
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
+from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
 from recordsmith.sources.pairs import layout as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
+from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
+from recordsmith.sources.splits import is_like_split
 from recordsmith.sources.tables import detection as tables
 from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
 from recordsmith.stores import Location, PlaceLike, as_place
 from recordsmith.words import count
 
 _MAX_NOTICES = 100
+_MAX_DATASETS = 20
+_WITHOUT_IMAGES = ("shards", "tfds", "webdataset", "arrays")
+_DATA_SUFFIXES = (".json", ".xml", ".yaml", ".yml", ".data", ".names", *TABLE_SUFFIXES)
 _OVERRIDING = frozenset(
     ("label_column", "split_column", "group_column", "colours", "labels", "encoding")
 )
@@ -169,7 +176,8 @@ class Detection:
 
         Raises:
             SourceError: several readings fit, and `problems` has the options that choose each; the
-                only one needs an option.
+                only one needs an option; the folder contains several datasets, which `problems`
+                has.
             OptionError: an option does not apply to the format.
         """
         chosen = self._chosen
@@ -184,7 +192,11 @@ class Detection:
             for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
                 what = what.replace(stale, "") if name in changed else what
             what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
-        return replace(chosen, what=what, options={**known, **self.given})
+        left_out = chosen.left_out
+        if "class_pattern" in changed:
+            left_out = tuple(path for path in left_out if "class_pattern=" not in path)
+        options = {**known, **self.given}
+        return replace(chosen, what=what, options=options, left_out=left_out)
 
     @cached_property
     def source(self) -> Source:
@@ -233,7 +245,7 @@ class Detection:
         if self.given_format is not None:
             return self._of_format(self.given_format)
         if not given:
-            return choose_candidate(self.path, self.readings, {})
+            return self._strongest()
         accepting = [
             candidate
             for candidate in self.readings
@@ -254,6 +266,24 @@ class Detection:
             if name not in FORMATS[first.format].options:
                 raise _not_accepted(name, given[name], first.format, first.what)
         return choose_candidate(self.path, self.readings, {})
+
+    def _strongest(self) -> LayoutCandidate:
+        """The only candidate of the highest confidence, unless the folder has several datasets."""
+        highest = self.readings[0].confidence
+        strongest = [reading for reading in self.readings if reading.confidence == highest]
+        datasets = {} if self.tree is None else _find_datasets(self.tree, strongest)
+        places = join_names((str(self.path / name) for name in datasets), "and")
+        is_one_format = len(strongest) > 1 and len({way.format for way in strongest}) == 1
+        if not datasets or is_one_format:
+            or_else = f", or point at one of {places}" if datasets else ""
+            return choose_candidate(self.path, strongest, {}, or_else)
+        raise SourceError(
+            f"the folder contains {len(datasets)} datasets",
+            [f"{self.path / name}: {what}" for name, what in datasets.items()],
+            path=self.path,
+            remedy=f"Point at one of {places}.",
+            lists_problems=True,
+        )
 
     def _of_format(self, format: str) -> LayoutCandidate:
         """The candidate of a format that the options leave; without options one without any."""
@@ -346,7 +376,7 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
 
 def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
     """The ways to read a folder, the likeliest first."""
-    candidates = [candidate for find in _FINDERS for candidate in find(tree)]
+    candidates = _candidates_of(tree)
     used = {file for each in candidates if each.format != "table" for file in each.files}
     candidates = [c for c in candidates if c.format != "table" or used.isdisjoint(c.files)]
     candidates.sort(key=lambda candidate: -candidate.confidence)
@@ -357,6 +387,62 @@ def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
         raise refused
     # its error has what was found and expected; images may be without suffixes
     return [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)]
+
+
+def _candidates_of(tree: FileTree) -> list[LayoutCandidate]:
+    return [candidate for find in _FINDERS for candidate in find(tree)]
+
+
+def _find_datasets(tree: FileTree, strongest: Sequence[LayoutCandidate]) -> dict[str, str]:
+    """The folders in a folder that are datasets of their own, and what each is.
+
+    None if their names, a file next to them or a reading of the whole folder joins them.
+    """
+    folders = tree.folders
+    names = [
+        name
+        for name in sorted(tree.tops)
+        if tree.inside(name) or folders[name].file_count > folders[name].image_count
+    ]
+    used = {
+        path.partition("/")[0]
+        for reading in strongest
+        for name in ("images", "masks", "table")
+        for path in str(reading.options.get(name, "")).split(",")
+    }
+    is_joined = len(used - {""}) > 1 or "*" in used or any(map(is_like_split, tree.tops))
+    has_data = any(map(_is_data, folders[""].names))
+    if is_joined or has_data or not 2 <= len(names) <= _MAX_DATASETS:
+        return {}
+    datasets: dict[str, LayoutCandidate] = {}
+    for name in itertools.filterfalse(_is_part, names):
+        inner = tree.below(name)
+        own = max(_candidates_of(inner), key=lambda way: way.confidence, default=None)
+        if own is None or own.confidence == Confidence.POSSIBLE:
+            continue
+        has_classes = own.confidence > Confidence.STRUCTURE or own.format == "folder"
+        is_marked = own.confidence == Confidence.MARKED and own.format in _WITHOUT_IMAGES
+        if is_marked or (inner.image_counts[""] and has_classes) or not tree.image_counts[""]:
+            datasets[name] = own
+    is_one_format = len({own.format for own in datasets.values()}) == 1
+    of_one = ("coco", "yolo", "tfds")  # these read one of them even if there are several
+    has_reading = len(strongest) == 1 and strongest[0].confidence > Confidence.POSSIBLE
+    reads_all = has_reading and strongest[0].format not in of_one
+    if len(datasets) < 2 or (is_one_format and reads_all):
+        return {}
+    return {name: own.what for name, own in datasets.items()}
+
+
+def _is_part(name: str) -> bool:
+    """Whether a folder is named like a part or a version of a dataset."""
+    is_named = is_image_word(name) or is_mask_word(name) or name.lower().startswith("annot")
+    return is_named or has_split_word(name) or not name.strip("0123456789.")
+
+
+def _is_data(name: str) -> bool:
+    """Whether a file may belong to a dataset in the folder itself."""
+    lower = name.lower().removesuffix(".gz")
+    return lower.endswith(_DATA_SUFFIXES) or has_image_name(lower) or is_array_name(lower)
 
 
 def _typed_candidate(format: str, given: Mapping[str, Any]) -> LayoutCandidate:

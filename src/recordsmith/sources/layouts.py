@@ -54,10 +54,12 @@ def choose_candidate(
     root: Location,
     candidates: Sequence[LayoutCandidate],
     given: Mapping[str, Any],
+    or_else: str = "",
 ) -> LayoutCandidate:
     """Choose the only candidate of the highest confidence.
 
-    `given` has the options that are chosen already, which solve the problem of a candidate.
+    `given` has the options that are chosen already, which solve the problem of a candidate;
+    `or_else` is what else a user can do if there are several.
     """
     highest = max(candidate.confidence for candidate in candidates)
     best = [candidate for candidate in candidates if candidate.confidence == highest]
@@ -67,7 +69,7 @@ def choose_candidate(
             f"the folder can be read in {len(ways)} ways",
             ways,
             path=root,
-            remedy="Choose one with its options.",
+            remedy=f"Choose one with its options{or_else}.",
             lists_problems=True,
         )
     (chosen,) = best

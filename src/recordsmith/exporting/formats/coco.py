@@ -132,15 +132,15 @@ class CocoFiles(BoxFolder, format="coco"):
             if len(values) not in (0, len(objects)):
                 raise SourceError(f"{key} has {len(values)} values for {len(objects)} boxes")
         annotations: list[dict[str, Any]] = []
-        for number, found in enumerate(objects):
-            x, y = pixels(found.xmin, image.width), pixels(found.ymin, image.height)
-            width = pixel_extent(x, found.xmax, image.width)
-            height = pixel_extent(y, found.ymax, image.height)
+        for number, box in enumerate(objects):
+            x, y = pixels(box.xmin, image.width), pixels(box.ymin, image.height)
+            width = pixel_extent(x, box.xmax, image.width)
+            height = pixel_extent(y, box.ymax, image.height)
             stop = ((x + width) / image.width, (y + height) / image.height)
-            if not (is_same(stop[0], found.xmax) and is_same(stop[1], found.ymax)):
+            if not (is_same(stop[0], box.xmax) and is_same(stop[1], box.ymax)):
                 self._out.warn(f"box {number}: its edges cannot be restored exactly")
             document: dict[str, Any] = {
-                "category_id": found.label,
+                "category_id": box.label,
                 "bbox": [x, y, width, height],
                 "area": shortest_float(areas[number]) if len(areas) else width * height,
                 "iscrowd": int(crowds[number]) if len(crowds) else 0,

@@ -104,13 +104,13 @@ class TfdsFiles(RecordFiles, format="tfds"):
             return example
         image = read_image(example, self._out.warn)
         mask = read_mask(example, image, self._out.warn)
-        found: dict[str, Any] = dict(example)
+        result: dict[str, Any] = dict(example)
         for key, encoded in ((IMAGE, image), (MASK, mask)):
             if encoded is not None and encoded.data is not get_bytes(example, key):
-                found[key] = [encoded.data]
+                result[key] = [encoded.data]
                 for dropped in (DEPTH, DTYPE) if key == IMAGE else (MASK_DTYPE,):
-                    found.pop(dropped, None)
-        return found
+                    result.pop(dropped, None)
+        return result
 
 
 def _split_name(split: str) -> str:

@@ -109,9 +109,9 @@ class VocFiles(BoxFolder, format="voc"):
         objects = read_objects(example, self._classes, self._out.warn)
         if objects and not image.height:
             raise SourceError("it has boxes, but the size of its image is unknown")
-        for found in objects:
-            if _NO_XML.search(found.name):
-                raise SourceError(f"XML cannot hold the class name {found.name!r}")
+        for obj in objects:
+            if _NO_XML.search(obj.name):
+                raise SourceError(f"XML cannot hold the class name {obj.name!r}")
         return objects
 
     def _list(self, kind: str, split: str, name: str) -> None:
@@ -134,17 +134,17 @@ def _annotation(
     _put(root, "segmented", str(int(has_mask)))
     views = get_texts(example, OBJECT_VIEW)
     truncated, difficult = (get_ints(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
-    for number, found in enumerate(objects):
+    for number, obj in enumerate(objects):
         item = ET.SubElement(root, "object")
-        _put(item, "name", found.name)
+        _put(item, "name", obj.name)
         _put(item, "pose", views[number] if len(views) == len(objects) else "Unspecified")
         for key, values in (("truncated", truncated), ("difficult", difficult)):
             _put(item, key, str(values[number]) if len(values) == len(objects) else "0")
         box = ET.SubElement(item, "bndbox")
-        _put(box, "xmin", decimal(pixels(found.xmin, image.width)))
-        _put(box, "ymin", decimal(pixels(found.ymin, image.height)))
-        _put(box, "xmax", decimal(pixels(found.xmax, image.width)))
-        _put(box, "ymax", decimal(pixels(found.ymax, image.height)))
+        _put(box, "xmin", decimal(pixels(obj.xmin, image.width)))
+        _put(box, "ymin", decimal(pixels(obj.ymin, image.height)))
+        _put(box, "xmax", decimal(pixels(obj.xmax, image.width)))
+        _put(box, "ymax", decimal(pixels(obj.ymax, image.height)))
     ET.indent(root)
     return bytes(ET.tostring(root, "utf-8")) + b"\n"
 

@@ -97,23 +97,23 @@ class YoloFiles(BoxFolder, format="yolo"):
                 _quoted(f"images/{self._out.split_name(split)}")
             )
         return [
-            f"{_key(key)}: {found[0] if len(found) == 1 else '[' + ', '.join(found) + ']'}\n"
-            for key, found in folders.items()
+            f"{_key(key)}: {paths[0] if len(paths) == 1 else '[' + ', '.join(paths) + ']'}\n"
+            for key, paths in folders.items()
         ]
 
     def _lines(self, example: Features) -> list[str]:
         if not has_objects(example):
             return []
         lines = []
-        for number, found in enumerate(read_objects(example, self._classes, self._out.warn)):
+        for number, obj in enumerate(read_objects(example, self._classes, self._out.warn)):
             numbers = []
-            for low, high in ((found.xmin, found.xmax), (found.ymin, found.ymax)):
+            for low, high in ((obj.xmin, obj.xmax), (obj.ymin, obj.ymax)):
                 centre, extent = centre_and_extent(low, high)
                 numbers.append((centre, extent))
                 if not is_same(centre - extent / 2, low) or not is_same(centre + extent / 2, high):
                     self._out.warn(f"box {number}: its edges cannot be restored exactly")
             (x, width), (y, height) = numbers
-            label = self._numbers.setdefault(found.label, len(self._numbers))
+            label = self._numbers.setdefault(obj.label, len(self._numbers))
             lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height)))}\n")
         return lines
 

@@ -13,15 +13,15 @@ from recordsmith.errors import SourceError
 from recordsmith.image.decoding.decoders import ExactPixels
 from recordsmith.image.formats.png import GREY, GREY_ALPHA, RGB, RGBA, encode_png_values
 
-_PNG_LEVEL = 3  # measured: 6 makes files 3 % smaller in twice the time
+_PNG_LEVEL = 3  # measured: 6 makes files 3 % smaller in twice the time; `shrink` does better
 
 
-def encode_jpeg(pixels: ExactPixels, *, quality: int) -> bytes:
+def encode_jpeg(pixels: ExactPixels, *, quality: int, optimizes: bool = False) -> bytes:
     """Encode grey or RGB pixels as a baseline JPEG with chroma at half the resolution."""
     import cv2
 
     check_bits_for_jpeg(pixels)
-    options = [cv2.IMWRITE_JPEG_QUALITY, quality]
+    options = [cv2.IMWRITE_JPEG_QUALITY, quality, cv2.IMWRITE_JPEG_OPTIMIZE, int(optimizes)]
     encoded = _encode(".jpg", pixels, options)
     if encoded is None:
         raise SourceError(

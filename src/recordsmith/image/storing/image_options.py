@@ -35,8 +35,12 @@ class ImageOptions:
             images are not enlarged.
         longer_side: scale images down to this length of the longer side, in pixels. Excludes
             `shorter_side`.
+        shrink: compress PNG and JPEG files further without changing pixels. JPEGs become
+            progressive, which take about twice as long to decode, unless `baseline` is also set.
+        baseline: convert progressive JPEGs, which decode slowly, to baseline without loss. With
+            `shrink`, also recompress baseline JPEGs with optimal tables.
         tiles: divide baseline JPEGs into tiles without loss, so that crops decode faster. Files
-            grow by at most 2 %. Progressive JPEGs are kept.
+            grow by at most 2 %. Progressive JPEGs are kept, unless `baseline` is also set.
         orientation: keep pixels as stored, or apply the EXIF orientation, so that they are upright.
         max_pixels: reject images with more pixels, if they have to be decoded. Also those whose
             decoding would need more than 4 bytes times this number.
@@ -53,6 +57,8 @@ class ImageOptions:
     drop_alpha: bool = False
     shorter_side: int | None = None
     longer_side: int | None = None
+    shrink: bool = False
+    baseline: bool = False
     tiles: bool = False
     orientation: Orientation = "keep"
     max_pixels: int = MAX_PIXELS
@@ -72,7 +78,8 @@ class ImageOptions:
     @property
     def is_default(self) -> bool:
         """Whether all images keep their bytes."""
-        changes_some = self.recompress or self.tiles or self.resizes
+        rewrites = self.shrink or self.baseline or self.tiles
+        changes_some = self.recompress or rewrites or self.resizes
         return self.store == "original" and self.orientation == "keep" and not changes_some
 
     @property
@@ -150,13 +157,31 @@ class ImageOptions:
                 option="recompress",
                 value=True,
             )
-        if self.tiles and self.store in ("raw", "png"):
+        for name in ("shrink", "baseline", "tiles"):
+            if getattr(self, name) and self.store == "raw":
+                raise OptionError(
+                    f"{option(name)} and {option('store', 'raw')} exclude each other, because raw "
+                    "pixels are not a file",
+                    option=name,
+                    value=True,
+                    remedy=f"Remove {option(name)}.",
+                )
+        for name in ("baseline", "tiles"):
+            if getattr(self, name) and self.store == "png":
+                raise OptionError(
+                    f"{option(name)} has no effect, because {option('store', 'png')} leaves no "
+                    "JPEG images",
+                    option=name,
+                    value=True,
+                    remedy=f"Remove {option(name)}.",
+                )
+        if self.tiles and self.shrink and not self.baseline:
             raise OptionError(
-                f"{option('tiles')} has no effect, because {option('store', self.store)} leaves no "
-                "JPEG images",
+                f"{option('tiles')} and {option('shrink')} exclude each other, because "
+                f"{option('shrink')} makes JPEGs progressive, which have no tiles",
                 option="tiles",
                 value=True,
-                remedy=f"Remove {option('tiles')}.",
+                remedy=f"Add {option('baseline', True)}, or remove {option('shrink')}.",
             )
 
 

@@ -6,6 +6,8 @@ unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from recordsmith.errors import CorruptDataError
@@ -24,7 +26,8 @@ GROWTH = 0.02
 _USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
 _LEAST_WIDTH = 32
 _VERIFYING = 12  # bytes per pixel
-_BASELINE = (0xC0, 0xC1)  # frames of baseline and extended sequential JPEGs, Huffman-coded
+BASELINE = (0xC0, 0xC1)
+"""Frames of baseline and extended sequential JPEGs, Huffman-coded."""
 
 
 class NotLosslessError(Exception):
@@ -45,7 +48,7 @@ def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
     Returns:
         The new file; `data` itself if it has tiles, or would grow by more than 2 %.
     """
-    mcus = tiling.read_mcus(data) if _is_plain(data) else None
+    mcus = tiling.read_mcus(data) if is_plain(data) else None
     if mcus is None or not tiling.can_be_cut(data):
         raise NotLosslessError
     mcu_height, mcu_width, row_count, row_length, interval = mcus
@@ -60,20 +63,20 @@ def add_tiles(data: bytes, *, max_pixels: int = MAX_PIXELS) -> bytes:
             raise NotLosslessError
         if pixel_count <= max_pixels:
             with reserve_memory(_VERIFYING * pixel_count):
-                is_same = _have_same_pixels(data, tiled)
+                is_same = have_same_pixels(data, tiled)
         else:
             code, plain = tiling.with_interval(tiled, interval)
-            is_same = code == tiling.DONE and _scan(plain) == _scan(data)
+            is_same = code == tiling.DONE and coded_scans(plain) == coded_scans(data)
         if not is_same:
             raise NotLosslessError
         return tiled
     return data
 
 
-def _is_plain(data: bytes) -> bool:
-    """Whether a JPEG is of a kind that can be rewritten correctly."""
+def is_plain(data: bytes, frames: Collection[int] = BASELINE) -> bool:
+    """Whether a JPEG is of a kind that can be rewritten correctly. `frames`: their markers."""
     frame = read_frame(data)
-    if frame is None or frame.marker not in _BASELINE or not frame.height or not frame.width:
+    if frame is None or frame.marker not in frames or not frame.height or not frame.width:
         return False
     if frame.precision != 8 or frame.component_count not in (1, 3, 4):
         return False
@@ -85,7 +88,7 @@ def _is_plain(data: bytes) -> bool:
     return not any(APP0 <= marker <= APP15 or marker == COMMENT for marker in after_scan)
 
 
-def _have_same_pixels(first: bytes, second: bytes) -> bool:
+def have_same_pixels(first: bytes, second: bytes) -> bool:
     """Whether two JPEGs decode to the same pixels without a complaint."""
     damage: list[str] = []
     try:
@@ -99,7 +102,7 @@ def _have_same_pixels(first: bytes, second: bytes) -> bool:
     return not damage and np.array_equal(before, after)
 
 
-def _scan(data: bytes) -> bytes:
+def coded_scans(data: bytes) -> bytes:
     """Everything after the header of the first scan, up to the end mark."""
     segments, stop = all_segments(data)
     return data[next(segment.stop for segment in segments if segment.marker == SCAN) : stop]

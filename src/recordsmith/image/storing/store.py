@@ -1,8 +1,9 @@
 """Convert an encoded image to the form that `ImageOptions` requests.
 
 An image that already has the requested format, size and orientation keeps its bytes. Others are
-decoded with all channels and bits, rotated, resized and encoded. Then, if requested, a JPEG is
-divided into tiles. The result is deterministic. The codecs release the interpreter lock.
+decoded with all channels and bits, rotated, resized and encoded. Then, if requested, the file is
+recompressed losslessly, converted to baseline or divided into tiles. The result is deterministic.
+The codecs release the interpreter lock, except oxipng, which has its own threads.
 
 - PNG and raw keep grey, alpha and 16 bits. Palettes become RGB, with alpha if an entry is
   transparent, unless the file keeps its bytes.
@@ -26,8 +27,10 @@ import numpy as np
 from recordsmith.errors import CorruptDataError, SourceError, option
 from recordsmith.image.decoding.decoders import Decoded, ExactPixels
 from recordsmith.image.decoding.memory import (
+    check_size,
     convert_rows,
     reserve_for_decoding,
+    reserve_memory,
 )
 from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.formats.jpeg import APP0, APP1, APP2, EXIF, START, is_progressive, segments
@@ -47,6 +50,7 @@ from recordsmith.image.storing.lossless import (
     NotLosslessError,
     add_tiles,
 )
+from recordsmith.image.storing.shrinking import shrink_jpeg, shrink_png, to_baseline
 
 TURNED = "images were rotated upright by their EXIF orientation"
 RESIZED = "images were resized"
@@ -62,11 +66,16 @@ FIRST_FRAME = "animated images were stored with their first frame only"
 FROM_CMYK = "CMYK images were converted to RGB"
 NO_PROFILE = "images lost their colour profile, because the new format cannot hold it"
 NO_ORIENTATION = "images lost their EXIF orientation, because raw pixels cannot hold it"
+TO_BASELINE = "JPEGs were converted to baseline losslessly"
+SHRUNK = "image files were recompressed losslessly"
 TILED = "JPEGs were divided into tiles losslessly"
-PROGRESSIVE = "progressive JPEGs were kept, as only baseline JPEGs can have tiles"
-REQUESTED = frozenset({TURNED, RESIZED, *ENCODED.values(), TILED})
+PROGRESSIVE = (
+    f"progressive JPEGs were kept without tiles; pass {option('baseline', True)} to convert them"
+)
+REQUESTED = frozenset({TURNED, RESIZED, *ENCODED.values(), TO_BASELINE, SHRUNK, TILED})
 """The changes that options request; the others may be unexpected."""
-NOT_REWRITTEN = "JPEGs were kept, because they cannot be rewritten losslessly"
+_REWRITING = 12  # bytes per pixel
+NOT_REWRITTEN = "image files were kept, because they cannot be rewritten losslessly"
 
 
 class StoredImage(NamedTuple):
@@ -120,7 +129,7 @@ def store_image(data: bytes, options: ImageOptions) -> StoredImage:
         extra = 4 if size == upright else 4 + 16 * size[1] // upright[1]
         with reserve_for_decoding(data, *info, max_pixels=options.max_pixels, extra=extra):
             stored = _reencode(data, _target_format(info.format, options), size, options)
-    return _tiled(stored, options)
+    return _rewrite(stored, options)
 
 
 def _target_size(height: int, width: int, options: ImageOptions) -> tuple[int, int]:
@@ -174,7 +183,7 @@ def _reencode(
             changes.append(NO_ORIENTATION)
         return StoredImage(pixels.tobytes(), "raw", *size, depth, dtype, applied, tuple(changes))
     if format_ == "jpeg":
-        encoded = encode_jpeg(pixels, quality=options.quality)
+        encoded = encode_jpeg(pixels, quality=options.quality, optimizes=options.baseline)
     else:
         encoded = encode_png(pixels)
     if kept != 1 or profile:
@@ -234,20 +243,48 @@ def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
     return smaller
 
 
-def _tiled(stored: StoredImage, options: ImageOptions) -> StoredImage:
-    """Divide a JPEG into tiles, if requested."""
-    is_small = min(stored.height, stored.width) < LEAST_SIDE
-    if not options.tiles or stored.format != "jpeg" or is_small:
-        return stored
-    if is_progressive(stored.data):
-        return stored._replace(changes=(*stored.changes, PROGRESSIVE))
+def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
+    """Rewrite a file losslessly, if requested: smaller, as baseline, or in tiles."""
+    recompresses = (stored.format == "png" and options.shrink) or (
+        stored.format == "jpeg"
+        and (options.shrink or (options.baseline and is_progressive(stored.data)))
+    )
+    adds_tiles = options.tiles and stored.format == "jpeg"
     try:
-        data = add_tiles(stored.data, max_pixels=options.max_pixels)
+        if recompresses:  # by packages that have no limit
+            check_size(stored.height, stored.width, options.max_pixels)
+            with reserve_memory(_REWRITING * stored.height * stored.width):
+                stored = _recompressed(stored, options)
+        if adds_tiles and min(stored.height, stored.width) >= LEAST_SIDE:
+            stored = _tiled(stored, options)
     except NotLosslessError:
         return stored._replace(changes=(*stored.changes, NOT_REWRITTEN))
+    return stored
+
+
+def _recompressed(stored: StoredImage, options: ImageOptions) -> StoredImage:
+    if stored.format == "png":
+        return _changed(stored, shrink_png(stored.data), SHRUNK)
+    if not options.baseline:
+        return _changed(stored, shrink_jpeg(stored.data), SHRUNK)
+    if is_progressive(stored.data):
+        return _changed(stored, to_baseline(stored.data), TO_BASELINE)
+    if options.shrink and not stored.changes:  # images encoded here already have optimal tables
+        smaller = to_baseline(stored.data)
+        return _changed(stored, min(smaller, stored.data, key=len), SHRUNK)
+    return stored
+
+
+def _tiled(stored: StoredImage, options: ImageOptions) -> StoredImage:
+    if is_progressive(stored.data):
+        return stored._replace(changes=(*stored.changes, PROGRESSIVE))
+    return _changed(stored, add_tiles(stored.data, max_pixels=options.max_pixels), TILED)
+
+
+def _changed(stored: StoredImage, data: bytes, change: str) -> StoredImage:
     if data == stored.data:
         return stored
-    return stored._replace(data=data, changes=(*stored.changes, TILED))
+    return stored._replace(data=data, changes=(*stored.changes, change))
 
 
 _PROFILE_MARK = b"ICC_PROFILE\0"

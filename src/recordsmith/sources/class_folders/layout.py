@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,9 @@ from recordsmith.words import count
 _MAX_DEPTH = 8
 _MAX_SKIPPED = 0.1  # a candidate that leaves out a larger share of the images is not the only one
 _MAX_LISTS = 20
+_MANY_CLASSES = 20  # more classes than this are named only if images share them
 _CLASS_IN_NAME = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
+_IMAGENET_CLASS, _CLASS_BEHIND_NUMBER = r"(?:^|/)(n\d{8})_\d+\.\w+$", r"\d[ ._-]([^/\d]+)\.\w+$"
 _OUTER, _INNER = r"([^/]+)/", r"(?:[^/]+/)*([^/]+)/[^/]+$"
 _NO_CLASSES_TEXT = (
     "dsc dscn dscf pano scan screenshot vid mvimg pxl file page item sample untitled unnamed "
@@ -254,7 +256,10 @@ class _Images:
                 f"{option('format', 'files')} to pack the masks as images."
             )
         what, options = f"images in {where}, without classes", {"images": folder} if folder else {}
-        yield LayoutCandidate("files", what, confidence, options, problem=problem, remedy=remedy)
+        left_out = () if classes or problem else self._uncertain_classes(folder)
+        yield LayoutCandidate(
+            "files", what, confidence, options, "images", left_out, problem=problem, remedy=remedy
+        )
 
     def _files(
         self,
@@ -278,14 +283,19 @@ class _Images:
             return []  # others are in folders in it
         matches = [re.match(_CLASS_IN_NAME, name) for name in self._tree.scan(folder).images]
         numbers = Counter(match[1] if match else "" for match in matches)
-        words = {word for name in numbers for word in re.split(r"[_ -]", name.lower())}
-        is_known = any(
-            word in _NO_CLASSES or is_image_word(word) or is_split_name(word) for word in words
-        )
-        are_classes = all(
-            len(name) > 1 and name[0].isalpha() and number > 1 for name, number in numbers.items()
-        )
-        return sorted(numbers) if are_classes and not is_known and len(numbers) > 1 else []
+        are_shared = all(number > 1 for number in numbers.values())
+        return sorted(numbers) if are_shared and _may_be_classes(numbers) else []
+
+    def _uncertain_classes(self, folder: str) -> tuple[str, ...]:
+        """Names that may be classes, with the option that reads them."""
+        names = self._tree.scan(folder).images
+        for pattern in (_IMAGENET_CLASS, _CLASS_BEHIND_NUMBER, _CLASS_IN_NAME):
+            matches = [re.search(pattern, name) for name in names]
+            classes = sorted({match[1] if match else "" for match in matches})
+            if len(classes) <= max(_MANY_CLASSES, len(names) // 2) and _may_be_classes(classes):
+                remedy = f"for classes: {option('class_pattern', pattern)}"
+                return (f"names of images that may be classes: {join_names(classes)} ({remedy})",)
+        return ()
 
     @property
     def _place(self) -> str:
@@ -321,6 +331,16 @@ def parse_class_list(lines: Lines, classes: Sequence[str], file: Location) -> di
                 remedy=f"Choose another list with {option('labels')}.",
             )
     return listed
+
+
+def _may_be_classes(names: Collection[str]) -> bool:
+    """Whether there are several names, without a word that is known to mean something else."""
+    words = {word for name in names for word in re.split(r"[_ -]", name.lower())}
+    is_known = any(
+        word in _NO_CLASSES or is_image_word(word) or is_split_name(word) for word in words
+    )
+    are_words = all(len(name) > 1 and name[0].isalpha() for name in names)
+    return are_words and not is_known and len(names) > 1
 
 
 def _class_count(classes: Sequence[str], noun: str = " folder") -> str:

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import IO, TYPE_CHECKING, cast
 
 from recordsmith.errors import FileAccessError, access_error
@@ -74,6 +74,17 @@ def release_pages(mapped: mmap.mmap) -> None:
     """Stop counting what was read of a map as memory of the process; it can be read again."""
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def convert_by_files(data: bytes, convert: Callable[[str, str], None]) -> bytes:
+    """Convert bytes with a library that only reads and writes files."""
+    with tempfile.TemporaryDirectory(prefix="recordsmith-") as folder:
+        source, target = os.path.join(folder, "in"), os.path.join(folder, "out")
+        with open(source, "wb") as file:
+            file.write(data)
+        convert(source, target)
+        with open(target, "rb") as file:
+            return file.read()
 
 
 def _no_space_error(error: OSError) -> FileAccessError:

@@ -70,6 +70,7 @@ class _Annotation(msgspec.Struct):
     iscrowd: Any = None
     keypoints: msgspec.Raw = msgspec.Raw()  # raw values are not parsed
     segmentation: msgspec.Raw = msgspec.Raw()
+    segments_info: msgspec.Raw = msgspec.Raw()
 
 
 def matches(head: bytes) -> bool:
@@ -95,7 +96,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 def _without_outlines(data: bytes) -> bytes:
     item = msgspec.json.decode(_finite(data), type=_Annotation)
-    item.segmentation = item.keypoints = msgspec.Raw(b"0")
+    item.segmentation = item.keypoints = item.segments_info = msgspec.Raw(b"0")
     return msgspec.json.encode(item)
 
 
@@ -200,6 +201,13 @@ class _CocoFile:
     def _add_annotation(self, item: _Annotation, start: int, stop: int) -> None:
         self._keypoints += bool(bytes(item.keypoints))
         self._outlines += len(memoryview(item.segmentation)) > len("null")
+        if memoryview(item.segments_info):
+            raise SourceError(
+                "panoptic segments are not read; expected annotations with a category and a bbox",
+                path=self._file.name,
+                line=self._line(start),
+                remedy="Pack the file with the instances of these images.",
+            )
         if item.category_id == 0:
             self._file.class_names["0"] = None
         if not isinstance(item.image_id, (int, str)):
