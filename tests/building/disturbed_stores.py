@@ -75,9 +75,7 @@ class DisturbedStore(MemoryStore):
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
         self._change("!" + key)
-        return self._shared.put_if_match(
-            key, data, version
-        )
+        return self._shared.put_if_match(key, data, version)
 
     def delete(self, key: str) -> None:
         self._change("!" + key)
