@@ -21,8 +21,8 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import DataError, OptionError, option
 from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
-from recordsmith.loading.batches.batch_maker import batch_maker
-from recordsmith.loading.batches.engine import BatchEngine
+from recordsmith.loading.batches.batch_maker import make_batch_maker
+from recordsmith.loading.batches.job_runner import JobRunner
 from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
@@ -116,7 +116,7 @@ class Loader:
         self._has_default_threads = threads is None
         self._thread_count = _thread_count(threads)
         functions = UserFunctions.checked(filter, map_examples, map_batches)
-        self._schedule, self._reader = plan_reading(
+        self._schedule, self._begin_reading_ahead = plan_reading(
             dataset,
             shuffle=shuffle,
             seed=self._seed,
@@ -129,7 +129,7 @@ class Loader:
             worker=worker,
             worker_count=worker_count,
         )
-        self._maker = batch_maker(
+        self._maker = make_batch_maker(
             dataset,
             features,
             seed=self._seed,
@@ -227,7 +227,7 @@ class Loader:
             thread_count=self._thread_count,
             processor_count=processor_count(),
             has_pixels=self._maker.has_pixels,
-            is_remote=self._reader is not None,
+            is_remote=self._begin_reading_ahead is not None,
         )
         return self._tally.stats(known)
 
@@ -384,9 +384,9 @@ class Loader:
         number = self._begun_count
         undo = partial(self._undo, number, before)
         steps = self._schedule.steps(progress, skipped_count)
-        ahead = None if self._reader is None else self._reader(steps)
+        ahead = None if self._begin_reading_ahead is None else self._begin_reading_ahead(steps)
         self._tally = Tally()
-        engine = BatchEngine(
+        runner = JobRunner(
             self._jobs(((step, None) for step in steps) if ahead is None else ahead),
             threads=self._thread_count,
             prefetch=self._prefetch,
@@ -394,7 +394,7 @@ class Loader:
         )
         deliver = partial(self._deliver, number)
         end = partial(self._end, number, self._schedule.end(progress))
-        return IterationParts(engine, self._tally, deliver, end, undo)
+        return IterationParts(runner, self._tally, deliver, end, undo)
 
     def _check_read_here(self) -> None:
         if self._other_processes is not None:
@@ -430,7 +430,7 @@ class Loader:
     def _jobs(self, held: HeldSteps) -> Iterator[BatchJob]:
         memory = RecycledMemory(self._prefetch + 2)  # as many batches as a loop has at once
         for step, records in held:
-            yield self._maker.batch(step, memory.empty, records)
+            yield self._maker.job(step, memory.empty, records)
 
 
 class OtherProcesses(Protocol):
@@ -451,7 +451,7 @@ class IterationParts(NamedTuple):
     undo: restores the loader from before the iteration.
     """
 
-    engine: BatchEngine[BatchResult]
+    runner: JobRunner[BatchResult]
     tally: Tally
     deliver: Callable[[BatchResult], dict[str, Any]]
     end: Callable[[], None]
@@ -463,7 +463,7 @@ class Iteration:
 
     def __init__(self, begin: Callable[[], IterationParts]) -> None:
         self._begin = begin
-        self._engine: BatchEngine[BatchResult] | None = None
+        self._runner: JobRunner[BatchResult] | None = None
         self._has_ended = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -473,12 +473,12 @@ class Iteration:
         asked_at = time.perf_counter()
         if self._has_ended:
             raise StopIteration
-        if self._engine is None:
+        if self._runner is None:
             parts = self._begin()
-            self._engine, self._tally, self._deliver, self._end, self._undo = parts
+            self._runner, self._tally, self._deliver, self._end, self._undo = parts
         self._tally.request(asked_at)
         try:
-            made = next(self._engine)
+            made = next(self._runner)
             batch = self._deliver(made)
         except StopIteration:
             if not self._has_ended:  # not closed by another thread
@@ -489,7 +489,7 @@ class Iteration:
             self.close()
             raise
         self._tally.deliver(
-            asked_at, time.perf_counter(), made.cost, len(made.faults), self._engine.idle_seconds
+            asked_at, time.perf_counter(), made.cost, len(made.faults), self._runner.idle_seconds
         )
         return batch
 
@@ -502,8 +502,8 @@ class Iteration:
     def close(self) -> None:
         """Stop its threads. It returns no more batches."""
         self._has_ended = True
-        if self._engine is not None:
-            self._engine.close()
+        if self._runner is not None:
+            self._runner.close()
 
     def undo(self) -> None:
         """Close it and reset the loader: the next iteration returns the same batches.
@@ -512,7 +512,7 @@ class Iteration:
         after this one, it is only closed.
         """
         self.close()
-        if self._engine is not None:
+        if self._runner is not None:
             self._undo()
 
 

@@ -1,8 +1,9 @@
-"""Writes the shards of a plan in threads.
+"""Writes the shards of a job in threads.
 
-A shard is written under a temporary name, synced, read back with every checksum, and noted as
-complete. A shard that an interrupted job completed is only verified. The bytes depend on the plan
-only, not on threads or earlier runs.
+A shard is written under a temporary name, synced, read back with every checksum (uncompressed
+copies of rows: their frames are verified as they are copied), and noted as complete. A shard that
+an interrupted job completed is only verified. The bytes depend on the assignment only, not on
+threads or earlier runs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from recordsmith.building import (
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.example import SchemaSurvey
-from recordsmith.packing.planning import PackShard, Plan
+from recordsmith.packing.planning import AssignedShard, ShardAssignment
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import SampleTable
@@ -44,18 +45,18 @@ _AHEAD = 2  # samples in preparation for each thread, so that no thread waits fo
 
 
 class ShardJobs:
-    """Writes the shards of a plan."""
+    """Writes the shards of a job."""
 
     def __init__(
         self,
         listing: Listing,
-        plan: Plan,
+        assignment: ShardAssignment,
         folder: Location,
         recipe: Recipe,
         work: Work,
     ) -> None:
         self._listing = listing
-        self._plan = plan
+        self._assignment = assignment
         self._folder = folder
         self._recipe = recipe
         self._work = work
@@ -68,7 +69,7 @@ class ShardJobs:
 
     def run(self, *, trusting: bool = True, keeps_skipped: bool = True) -> list[ShardResult]:
         """Write the shards, or verify them if they are complete; return the results in order."""
-        shards = self._plan.shards
+        shards = self._assignment.shards
         self._work.total = sum(len(shard.samples) for shard in shards)
         threads = self._work.threads
         at_once = min(threads, max(1, len(shards)))
@@ -81,15 +82,15 @@ class ShardJobs:
                 lambda shard: self._complete(shard, trusting, keeps_skipped), shards
             )
 
-    def _complete(self, shard: PackShard, trusting: bool, keeps_skipped: bool) -> ShardResult:
+    def _complete(self, shard: AssignedShard, trusting: bool, keeps_skipped: bool) -> ShardResult:
         """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,
-            self._plan.compression,
+            self._assignment.compression,
             lambda writer: self._write(shard, writer),
-            fingerprint=self._plan.fingerprint,
-            versions=lambda: _hash_versions(self._plan.samples, shard),
+            fingerprint=self._assignment.fingerprint,
+            versions=lambda: _hash_versions(self._assignment.samples, shard),
             trusting=trusting,
             keeps_skipped=keeps_skipped,
         )
@@ -97,7 +98,7 @@ class ShardJobs:
             self._work.advance(len(shard.samples))
         return result
 
-    def _write(self, shard: PackShard, writer: ShardWriter) -> ShardResult:
+    def _write(self, shard: AssignedShard, writer: ShardWriter) -> ShardResult:
         """Write the records of a shard."""
         if self._frames is not None:
             return self._copy(shard, writer, self._frames)
@@ -108,7 +109,7 @@ class ShardJobs:
             for what, noted in encoded.notes.items():
                 notes.setdefault(what, Occurrences()).extend(noted)
             if encoded.payload is None:
-                skipped[self._plan.number_in_listing(encoded.number)] = encoded.failure
+                skipped[self._assignment.number_in_listing(encoded.number)] = encoded.failure
                 if len(skipped) == 2 * MAX_PROBLEMS:
                     skipped = _first(skipped)
             else:
@@ -120,15 +121,15 @@ class ShardJobs:
             writer, schema, bytes_in, skipped=_first(skipped), notes=notes
         )
 
-    def _copy(self, shard: PackShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
+    def _copy(self, shard: AssignedShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0
         survey = SchemaSurvey()
-        is_verified = self._plan.compression == "none"  # as copying verifies frames
+        is_verified = self._assignment.compression == "none"  # as copying verifies frames
         skipped: dict[int, str] = {}
         faults = np.array(sorted(source.faults), np.int64)
         samples = np.asarray(shard.samples, np.int64)
-        for numbers in _portions(samples, self._plan.samples.sizes):
+        for numbers in _portions(samples, self._assignment.samples.sizes):
             self._work.check()
             is_fault = np.isin(numbers, faults)
             for number in numbers[is_fault].tolist():
@@ -148,9 +149,9 @@ class ShardJobs:
             schema = survey_written(writer)
         return ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)
 
-    def _encoded(self, shard: PackShard) -> Iterator[_Encoded]:
+    def _encoded(self, shard: AssignedShard) -> Iterator[_Encoded]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
-        samples = self._plan.samples.select(shard.samples)
+        samples = self._assignment.samples.select(shard.samples)
         with closing(self._samples_ahead.each(samples)) as reads:
             items = zip(shard.samples, reads, strict=True)
             if self._executor is None:
@@ -206,7 +207,7 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
     return dict(sorted(skipped.items())[:MAX_PROBLEMS])
 
 
-def _hash_versions(samples: SampleTable, shard: PackShard) -> str | None:
+def _hash_versions(samples: SampleTable, shard: AssignedShard) -> str | None:
     """The hash of the versions of a shard's samples; None if they have none."""
     if samples.versions is None:
         return None

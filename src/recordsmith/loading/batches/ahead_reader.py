@@ -22,7 +22,7 @@ from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import Faults
 from recordsmith.errors import DataError, FileAccessError
 from recordsmith.example import BytesArray
-from recordsmith.loading.batches.engine import BatchEngine, Call
+from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.schedule import Step
 
@@ -110,7 +110,7 @@ class Rounds:
 
     def __init__(self, records: PlannedRecords, parts: Iterable[StepPart]) -> None:
         jobs = (Call(partial(_sized, records, part)) for part in parts)
-        self._sized = BatchEngine(jobs, threads=_SIZED_AT_ONCE, prefetch=_SIZED_AHEAD)
+        self._sized = JobRunner(jobs, threads=_SIZED_AT_ONCE, prefetch=_SIZED_AHEAD)
         self._returned: SimpleQueue[int] = SimpleQueue()
         self._is_closed = False
 
@@ -220,7 +220,7 @@ class AheadReader:
         rounds = Rounds(records, step_parts(steps, runs))
         self._finish = rounds.finish
         memory = RecycledMemory(2)
-        self._engine: BatchEngine[tuple[Round, list[_Fetched | FileAccessError]]] = BatchEngine(
+        self._runner: JobRunner[tuple[Round, list[_Fetched | FileAccessError]]] = JobRunner(
             (Call(partial(_read_round, records, planned, memory)) for planned in rounds),
             threads=_ROUNDS_AT_ONCE,
             prefetch=_ROUNDS_AHEAD,
@@ -240,7 +240,7 @@ class AheadReader:
             if not self._ready:
                 if self._round is not None:
                     self._finish(self._round)
-                self._round, fetched = next(self._engine)
+                self._round, fetched = next(self._runner)
                 self._ready.extend(zip(self._round.parts, fetched, strict=True))
             part, records = self._ready.popleft()
             if isinstance(records, Exception):
@@ -253,11 +253,11 @@ class AheadReader:
 
     def close(self) -> None:
         """Stop reading ahead."""
-        self._engine.close()
+        self._runner.close()
 
     def abandon(self) -> None:
         """Let the threads end, without waiting for them and without a lock."""
-        self._engine.abandon()
+        self._runner.abandon()
 
 
 class _Fetched(NamedTuple):

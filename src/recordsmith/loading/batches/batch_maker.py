@@ -22,7 +22,7 @@ from recordsmith.loading.order.mix import Mix
 _PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
 
 
-def batch_maker(
+def make_batch_maker(
     dataset: Dataset | Mix,
     features: Features | None,
     *,

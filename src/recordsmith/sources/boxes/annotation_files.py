@@ -16,7 +16,7 @@ from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.boxes.annotation import AnnotatedImage, AnnotationFile, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
-from recordsmith.sources.boxes.source import AnnotatedImages, ListedImages, path_notes
+from recordsmith.sources.boxes.source import AnnotatedSource, ListedImages, path_notes
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.file_index import (
     FOUND_WITH_SUFFIX,
@@ -36,10 +36,10 @@ from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
 
 
-class AnnotationFiles(AnnotatedImages):
+class SharedAnnotationSource(AnnotatedSource):
     """What the sources of such files share: the options `annotations` and `images`."""
 
-    option_names = ("annotations", "images", *AnnotatedImages.option_names)
+    option_names = ("annotations", "images", *AnnotatedSource.option_names)
 
     def __init__(
         self,

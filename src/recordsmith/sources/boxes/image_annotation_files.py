@@ -15,7 +15,7 @@ import msgspec
 
 from recordsmith.errors import RecordsmithError, SourceError
 from recordsmith.sources.boxes.annotation import MAX_VALUE_BYTES, AnnotationFile, Entry
-from recordsmith.sources.boxes.source import AnnotatedImages, ListedImages, path_notes, strength
+from recordsmith.sources.boxes.source import AnnotatedSource, ListedImages, path_notes, strength
 from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.file_index import (
     FileIndex,
@@ -42,7 +42,7 @@ _ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)
 _OTHER_NAME = "annotations name another image than their file name does"
 
 
-class ImageAnnotationFiles(AnnotatedImages):
+class PerImageAnnotationSource(AnnotatedSource):
     """What the sources of such files share."""
 
     @classmethod

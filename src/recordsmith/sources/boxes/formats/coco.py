@@ -30,7 +30,7 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     to_float,
 )
-from recordsmith.sources.boxes.annotation_files import AnnotationFiles
+from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.files.file_tree import FileTree
@@ -209,7 +209,7 @@ class _CocoFile:
                 remedy="Pack the file with the instances of these images.",
             )
         if item.category_id == 0:
-            self._file.class_names["0"] = None
+            self._file.uses_category_0 = True
         if not isinstance(item.image_id, (int, str)):
             annotation = f"annotation {str(item.id)[:60]}"
             self._add_problem(start, f"{annotation} has image_id {str(item.image_id)[:60]}")
@@ -285,7 +285,7 @@ def _pairs(spans: array[int]) -> Iterator[tuple[int, int]]:
 
 
 class Coco(
-    AnnotationFiles,
+    SharedAnnotationSource,
     box_format=BoxFormat(
         "coco",
         ".json",
@@ -386,7 +386,7 @@ class Coco(
             number = count(problems.count, "invalid entry", "invalid entries")
             notices.append(f"{number} dropped: {join_problems(problems)}")
         if 0 in names and self._label_map is None:
-            if any("0" in file.class_names for file in files):
+            if any(file.uses_category_0 for file in files):
                 names = {number + 1: name for number, name in names.items()}
                 notices.append(
                     "categories start at 0, the background: each label is its category id plus 1"

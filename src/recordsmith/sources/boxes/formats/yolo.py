@@ -26,7 +26,7 @@ from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
-    AnnotatedImages,
+    AnnotatedSource,
     ListedImages,
     path_notes,
     strength,
@@ -112,7 +112,7 @@ def _is_description(path: str, head: bytes) -> bool:
 
 
 class Yolo(
-    AnnotatedImages,
+    AnnotatedSource,
     box_format=BoxFormat(
         "yolo",
         ".txt",
