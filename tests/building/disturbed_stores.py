@@ -48,6 +48,7 @@ class DisturbedStore(MemoryStore):
         """`call` is called before every call, `change` also before every change."""
         super().__init__()
         self._objects, self._versions, self._lock = shared._objects, shared._versions, shared._lock
+        self._shared = shared  # its conditional calls are one change each
         self._call, self._change = call, change
 
     def info(self, key: str) -> ObjectInfo:
@@ -70,11 +71,11 @@ class DisturbedStore(MemoryStore):
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         self._change("!" + key)
-        return super().put_if_absent(key, data)
+        return self._shared.put_if_absent(key, data)
 
     def put_if_match(self, key: str, data: Data, version: str) -> bool:
         self._change("!" + key)
-        return super().put_if_match(key, data, version)
+        return self._shared.put_if_match(key, data, version)
 
     def delete(self, key: str) -> None:
         self._change("!" + key)
@@ -82,7 +83,7 @@ class DisturbedStore(MemoryStore):
 
     def delete_if_match(self, key: str, version: str) -> bool:
         self._change("!" + key)
-        return super().delete_if_match(key, version)
+        return self._shared.delete_if_match(key, version)
 
 
 class DyingStore(DisturbedStore):

@@ -215,7 +215,7 @@ static size_t cut_head(const uint8_t *data, size_t size, const jpeg_header *head
     while (at < header->scan && jpeg_read_segment(data, size, at, &segment)) {
         size_t length = segment.stop - segment.start;
         if (cut_keeps(segment.marker) && !(tables && segment.marker == JPEG_DRI)) {
-            if (length + (tables ? SCAN_MOST_CODES : 0) > room - total) return 0;
+            if (length + (tables ? SCAN_MAX_CODES : 0) > room - total) return 0;
             if (out && tables && segment.marker == JPEG_SOS)
                 total = (size_t)(scan_put_codes(tables, out + total) - out);
             if (out) {
@@ -273,7 +273,7 @@ static int cut_skip_block(bit_reader *from, const scan_tables *tables, const cut
     if (category) {
         int value = (int)(reader.bits >> (64 - category));
         *dc += value >> (category - 1) ? value : value - (1 << category) + 1;
-        if (*dc > SCAN_MOST_DC || *dc < -SCAN_MOST_DC) return 0;
+        if (*dc > SCAN_MAX_DC || *dc < -SCAN_MAX_DC) return 0;
         reader.bits <<= category;
     }
     reader.count -= length + category;
@@ -348,7 +348,7 @@ static void cut_copy_bits(bit_reader *from, bit_writer *to) {
 static int cut_codes(const uint8_t *data, size_t size, const jpeg_header *header,
                      const jpeg_cut *cut, scan_tables *tables, const cut_pairs *pairs,
                      bit_writer *writer) {
-    int old_dc[JPEG_MOST_COMPONENTS] = {0}, new_dc[JPEG_MOST_COMPONENTS] = {0};
+    int old_dc[JPEG_MAX_COMPONENTS] = {0}, new_dc[JPEG_MAX_COMPONENTS] = {0};
     int64_t interval = header->restart_interval, across = header->mcus_across, number = 0, mcu = 0;
     bit_reader reader = {data + header->scan, data + size, 0, 0, 0};
     int first_row = interval ? cut->first_row : 0;
@@ -403,7 +403,7 @@ static size_t cut_measure(const uint8_t *data, size_t size, int top, int left, i
     if (!jpeg_read_header(data, size, header)) return 0;
     if (!cut_plan(header, top, left, height, width, divisor, cut)) return 0;
     cut->body = header->scan;
-    if (cut->way >= CUT_LOWER_ROWS) return size + SCAN_MOST_CODES + 64;
+    if (cut->way >= CUT_LOWER_ROWS) return size + SCAN_MAX_CODES + 64;
     if (header->restart_interval) {
         int64_t number = 0;
         if (known > 0 && known <= cut->first_interval && known_at >= header->scan) {

@@ -15,7 +15,7 @@ enum {
     JPEG_APP0 = 0xE0, JPEG_APP14 = 0xEE, JPEG_APP15 = 0xEF, JPEG_COM = 0xFE
 };
 
-#define JPEG_MOST_COMPONENTS 4
+#define JPEG_MAX_COMPONENTS 4
 #define JPEG_BLOCK 8 /* pixels a side */
 
 /* data[start:stop], marker and length included */
@@ -30,7 +30,7 @@ typedef struct {
     size_t scan;              /* where the entropy-coded data begins */
     int height, width;        /* in pixels, not 0 */
     int component_count;      /* 1, 3 or 4 */
-    jpeg_component components[JPEG_MOST_COMPONENTS];
+    jpeg_component components[JPEG_MAX_COMPONENTS];
     int most_across, most_down; /* the largest sampling factors; 1 for a single component */
     int mcu_height, mcu_width;  /* in pixels */
     int mcus_down, mcus_across;

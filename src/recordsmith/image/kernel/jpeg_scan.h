@@ -11,8 +11,8 @@
 #include "jpeg_huffman.h"
 
 enum {
-    SCAN_MOST_DC = 32767,
-    SCAN_MOST_CODES = HUFFMAN_TABLES * (4 + 1 + HUFFMAN_LONGEST + 256) /* bytes, of scan_put_codes */
+    SCAN_MAX_DC = 32767,
+    SCAN_MAX_CODES = HUFFMAN_TABLES * (4 + 1 + HUFFMAN_LONGEST + 256) /* bytes, of scan_put_codes */
 };
 
 /* ---- bits of the scan ------------------------------------------------------------------------ */
@@ -181,7 +181,7 @@ static int scan_copy_block(bit_reader *from, bit_writer *to, scan_tables *tables
     }
     reader.bits <<= whole;
     reader.count -= whole;
-    if (dc > SCAN_MOST_DC || dc < -SCAN_MOST_DC) return 0;
+    if (dc > SCAN_MAX_DC || dc < -SCAN_MAX_DC) return 0;
     if (*old_dc == *new_dc)
         scan_put(&writer, bits, whole);
     else if (!scan_put_difference(&writer, dc - *new_dc, &tables->new_dc[component->dc_table],

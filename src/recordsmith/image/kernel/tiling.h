@@ -16,7 +16,7 @@ enum {
     TILING_NO_CODE = 4      /* a DC table has no room for another code */
 };
 
-enum { TILING_MOST_BLOCKS = 10, TILING_EXTRA = 2048 };
+enum { TILING_MAX_BLOCKS = 10, TILING_EXTRA = 2048 };
 
 static void tiling_put_marker(bit_writer *writer, int marker) {
     if (writer->stop - writer->at < 2) {
@@ -56,7 +56,7 @@ static uint8_t *tiling_put_header(const uint8_t *data, const jpeg_header *header
 /* Copy the scan. `tables->lacking` shows afterwards whether codes are missing in the result. */
 static int tiling_copy_scan(const jpeg_header *header, int interval, scan_tables *tables,
                             bit_reader *reader, bit_writer *writer) {
-    int old_dc[JPEG_MOST_COMPONENTS] = {0}, new_dc[JPEG_MOST_COMPONENTS] = {0};
+    int old_dc[JPEG_MAX_COMPONENTS] = {0}, new_dc[JPEG_MAX_COMPONENTS] = {0};
     int64_t mcu_count = (int64_t)header->mcus_down * header->mcus_across;
     int old_left = header->restart_interval, new_left = interval;
     int old_marker = 0, new_marker = 0;
@@ -101,7 +101,7 @@ static int tiling_write(const uint8_t *data, size_t size, int interval, uint8_t 
     if (!jpeg_read_header(data, size, &header)) return TILING_UNSUPPORTED;
     for (int i = 0; i < header.component_count; i++)
         blocks += header.components[i].across * header.components[i].down;
-    if (blocks > TILING_MOST_BLOCKS) return TILING_UNSUPPORTED;
+    if (blocks > TILING_MAX_BLOCKS) return TILING_UNSUPPORTED;
     if (!scan_prepare(data, &header, &tables)) return TILING_DAMAGED;
     while (added) { /* a second time if codes are missing */
         bit_reader reader = {data + header.scan, data + size, 0, 0, 0};
