@@ -1,4 +1,4 @@
-"""What `lint` costs, in CPU seconds: next to `verify --deep`, next to `pack`.
+"""What `lint` costs, in CPU seconds: next to `verify --deep`, next to `pack`, and the search alone.
 
     python benchmarks/linting.py            # 2,000 images, 7 rounds: about two minutes
     python benchmarks/linting.py --count 500 --rounds 3
@@ -12,13 +12,16 @@ import argparse
 import shutil
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import numpy as np
 
 import recordsmith as rs
 from clock import cpu_seconds
 from drawing import Painter
 from recordsmith.linting import lint_listing
+from recordsmith.linting.similar_images import SHAPE_BYTES, Shapes, find_similar
 from recordsmith.sources import Listing, Source
 from recordsmith.work import Work
 
@@ -38,6 +41,14 @@ def main() -> None:
         for size in SIZES:
             work = Path(folder) / str(size[0])
             print(_of_images(_draw(work / "images", size, given.count), work, given.rounds, size))
+    print()
+    print("| shapes | CPU seconds of the search |")
+    print("| --- | --- |")
+    for count in (100_000, 1_000_000):
+        for name, shapes in _shapes(count):
+            splits = np.arange(count) % 2
+            spent = _seconds(lambda: find_similar(shapes, splits))  # noqa: B023 - called at once
+            print(f"| {count:,} {name} | {spent:.1f} |")
 
 
 def _draw(folder: Path, size: tuple[int, int], count: int) -> Path:
@@ -87,6 +98,16 @@ def _before_packing(source: Source) -> float:
 
 def _check(listing: Listing) -> object:
     return lint_listing(listing, Work(1, None), deep=False)
+
+
+def _shapes(count: int) -> Iterator[tuple[str, Shapes]]:
+    rng = np.random.default_rng(1)
+    yield "random", rng.integers(-30, 31, (count, SHAPE_BYTES), np.int8)
+    yield (
+        "of 1,000 kinds",
+        rng.integers(-30, 31, (1000, SHAPE_BYTES), np.int8)[np.arange(count) % 1000],
+    )
+    yield "equal", np.full((count, SHAPE_BYTES), 16, np.int8)
 
 
 def _seconds(run: Callable[[], object]) -> float:

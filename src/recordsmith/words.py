@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_LEAST_SIMILAR = 0.76  # one wrong letter of five, two swapped of five
+_MIN_SIMILARITY = 0.76  # one wrong letter of five, two swapped of five
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 _NOTE = re.compile(r"([\w ]*?s) (were|are|have|had|lost|occur)\b(.*)")
 _SINGULAR = {"were": "was", "are": "is", "have": "has", "occur": "occurs"}
@@ -38,7 +38,7 @@ def similar_name(typed: str, known: Iterable[str]) -> str | None:
     """Return the known name that was likely meant; None if each differs in too much."""
     import difflib
 
-    return next(iter(difflib.get_close_matches(typed, known, 1, _LEAST_SIMILAR)), None)
+    return next(iter(difflib.get_close_matches(typed, known, 1, _MIN_SIMILARITY)), None)
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 import recordsmith as rs
 
@@ -91,6 +91,18 @@ def fruit_folders(root: Path) -> rs.ImageFolder:
     return rs.ImageFolder(root)
 
 
+def digit(seed: int) -> Image.Image:
+    """A handwritten figure of 28 x 28 pixels: one of six shapes, drawn with a shaky hand."""
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(6)
+    corners = np.random.default_rng(100 + shape).uniform(4, 24, (2 + shape, 2))
+    corners += rng.normal(0, 0.8, corners.shape) + rng.normal(0, 0.4, 2)
+    drawn = Image.new("L", (112, 112))
+    line = [(x, y) for x, y in (corners * 4).tolist()]
+    ImageDraw.Draw(drawn).line(line, fill=255, width=int(rng.integers(6, 14)), joint="curve")
+    return drawn.resize((28, 28), Image.LANCZOS)
+
+
 def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:900])
 
@@ -160,9 +172,30 @@ FRUIT_FAULTS = (
         _copy("train/banana/02.jpg", "val/banana/leak.jpg"),
     ),
     Fault(
+        "similar-across-splits",
+        "val/banana/again.jpg",
+        lambda r: save(
+            r / "val/banana/again.jpg", Image.open(r / "train/banana/03.jpg"), quality=70
+        ),
+    ),
+    Fault(
+        "similar-images",
+        "train/banana/zoomed.jpg",
+        lambda r: save(
+            r / "train/banana/zoomed.jpg", Image.open(r / "train/banana/04.jpg").resize((48, 32))
+        ),
+    ),
+    Fault(
         "conflicting-labels",
         "train/cherry/other.jpg",
         _copy("train/apple/06.jpg", "train/cherry/other.jpg"),
+    ),
+    Fault(
+        "similar-images",  # no copy, so another class is not a conflict
+        "val/cherry/small.jpg",
+        lambda r: save(
+            r / "val/cherry/small.jpg", Image.open(r / "val/apple/07.jpg").resize((64, 40))
+        ),
     ),
     Fault("similar-class-names", "'Cherry'", _copy("val/cherry/01.jpg", "val/Cherry/1.jpg")),
     Fault("similar-class-names", "'bananas'", _copy("val/banana/01.jpg", "val/bananas/1.jpg")),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import recordsmith as rs
 from recordsmith.image import encode_mask
@@ -24,6 +25,7 @@ from ..raising import raises
 from .planted import (
     FRUIT_FAULTS,
     LAYOUTS,
+    digit,
     encoded,
     fruit_folders,
     photo,
@@ -113,6 +115,50 @@ def test_counts_are_exact_and_examples_limited(tmp_path: Path) -> None:
     assert (found.check, found.count, len(found.examples)) == ("identical-images", 149, 100)
 
 
+def _alike(share: float, seed: int, size: tuple[int, int] = (96, 64)) -> Image.Image:
+    """An image of a set whose images share a template, such as X-rays."""
+    return Image.blend(photo(0, size), photo(seed, size), share)
+
+
+def test_images_with_few_details_are_similar_by_chance(tmp_path: Path) -> None:
+    for number in range(1000):
+        save(tmp_path / "a" / f"{number:04d}.png", digit(number), "PNG")
+    (note,) = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (note.check, note.severity, note.count) == ("alike-images", Severity.NOTE, 1)
+    assert int(note.examples[0].found.split()[0]) > 100  # reported if the distance is not limited
+    for number in range(100):
+        save(tmp_path / "a" / f"{number:04d} again.jpg", digit(number), quality=70)
+    found, note = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (found.check, note.check) == ("similar-images", "alike-images")
+    assert 95 <= found.count <= 105
+    true = [e for e in found.examples if e.file[:6] == e.other[:6]]
+    assert len(true) >= 0.95 * len(found.examples)
+
+
+def test_photos_among_images_with_few_details(tmp_path: Path) -> None:
+    for number in range(300):
+        save(tmp_path / "a" / f"{number:04d}.png", digit(number), "PNG")
+        save(tmp_path / "b" / f"{number:04d}.jpg", photo(number))
+    for number in range(60):
+        again = photo(number).resize((72, 48)) if number % 2 else photo(number)
+        save(tmp_path / "b" / f"{number:04d} again.jpg", again, quality=70)
+    (found,) = rs.lint(rs.ImageFolder(tmp_path), only=["similar-images"]).findings[:1]
+    copies = [e for e in found.examples if e.file.startswith("b/") and e.file[:6] == e.other[:6]]
+    assert len(copies) == 60
+    assert found.count <= 70
+
+
+def test_images_that_share_a_template_are_no_copies(tmp_path: Path) -> None:
+    for number in range(1, 101):
+        save(tmp_path / "a" / f"{number:03d}.jpg", _alike(0.25, number))
+    assert rs.lint(rs.ImageFolder(tmp_path)).is_clean
+    for number in range(1, 11):
+        save(tmp_path / "a" / f"{number:03d} again.jpg", _alike(0.25, number), quality=70)
+        save(tmp_path / "a" / f"{number:03d} small.jpg", _alike(0.25, number).resize((72, 48)))
+    found, note = rs.lint(rs.ImageFolder(tmp_path)).findings
+    assert (found.check, found.count, note.check) == ("similar-images", 20, "alike-images")
+
+
 def test_copies_have_the_same_pixels(tmp_path: Path) -> None:
     shown = photo(1)
     save(tmp_path / "a/0.png", shown, "PNG")
@@ -122,6 +168,7 @@ def test_copies_have_the_same_pixels(tmp_path: Path) -> None:
     assert found_by(report, Severity.ERROR, Severity.WARNING) == {
         ("identical-images", "b/0.png"),
         ("conflicting-labels", "b/0.png"),
+        ("similar-images", "b/1.jpg"),
     }
 
 
@@ -139,9 +186,9 @@ def test_checks_are_selected_by_name(tmp_path: Path) -> None:
         fault.plant(tmp_path)
     everything = rs.lint(source)
     checks = {str(found.check) for found in everything.findings}
-    ignored = rs.lint(source, ignore=["cmyk", "alpha"])
-    assert {str(f.check) for f in ignored.findings} == checks - {"cmyk", "alpha"}
-    for names in (["cmyk"], ["identical-images"], ["conflicting-labels", "alpha"]):
+    ignored = rs.lint(source, ignore=["cmyk", "similar-images"])
+    assert {str(f.check) for f in ignored.findings} == checks - {"cmyk", "similar-images"}
+    for names in (["cmyk"], ["similar-images"], ["conflicting-labels", "alpha"]):
         found = rs.lint(source, only=names).findings
         assert found == [f for f in everything.findings if f.check in names]
     headers = rs.lint(source, only=["exif-orientation"])

@@ -28,7 +28,7 @@ from recordsmith.stores.remote import ObjectStore
 from .server import HOST, Address, NotInstalledError, Server
 
 _MAX_KEYS = 1000
-_LEAST_PART_BYTES = 5 << 20
+_MIN_PART_BYTES = 5 << 20
 
 
 class Gcs(Server):
@@ -245,7 +245,7 @@ class _Handler(BaseHTTPRequestHandler):
         if chosen != sorted(set(chosen)) or not chosen:
             raise _Error(400, "InvalidPartOrder")
         pieces = [parts[number][1] for number in chosen]
-        if min(map(len, pieces[:-1]), default=_LEAST_PART_BYTES) < _LEAST_PART_BYTES:
+        if min(map(len, pieces[:-1]), default=_MIN_PART_BYTES) < _MIN_PART_BYTES:
             raise _Error(400, "EntityTooSmall")
         made = self.bucket.put(self.key, b"".join(pieces), is_multipart=True)
         del self.server.uploads[self.query["uploadId"]]

@@ -32,7 +32,7 @@ FOLDER = Path(__file__).parent
 REPOSITORY = FOLDER.parent.parent
 _FIRST_COUNT = 8
 _MAX_LINES = 60  # of what a failed command printed
-_FEWEST_SECONDS = 1.0  # to begin another command
+_MIN_SECONDS = 1.0  # to begin another command
 
 Commands = Iterator[list[str]]
 
@@ -108,7 +108,7 @@ def soak(steps: dict[str, Step], seconds: float, seed: int) -> int:
         # a string, so that the seeds of a step do not depend on the other steps
         for arguments in step.commands(random.Random(f"{name} {seed}"), allowed):
             left = stop - time.monotonic()
-            if left < _FEWEST_SECONDS:
+            if left < _MIN_SECONDS:
                 break
             command = shlex.join(["python", *arguments])
             print(command, end=": ", flush=True)

@@ -368,7 +368,8 @@ def test_a_table_of_missing_images_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "test.csv").write_text("file,label\n1.jpg,a\n2.jpg,a\n3.jpg,b\n4.jpg,b\n")
     (tmp_path / "train.csv").write_text("file,label\n1.jpg,a\n7.jpg,a\n8.jpg,b\n9.jpg,b\n")
     (left_out,) = rs.detect(tmp_path).reading.left_out
-    assert left_out == "train.csv (no column whose images are there)"
+    missing = "3 of 4 images in column file of its first 4 rows are missing: 7.jpg, 8.jpg and 9.jpg"
+    assert left_out == f"train.csv ({missing})"
 
 
 @pytest.mark.parametrize(

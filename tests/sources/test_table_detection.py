@@ -175,7 +175,7 @@ def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
     _table(tmp_path / "names.csv", "number,text", ["0,a", "1,b"])
     reading, other = _source(tmp_path)
     assert reading.options["table"].split(",") == ["test.csv", "train.csv", "val.csv"]
-    assert reading.left_out == ("names.csv (no column whose images are there)",)
+    assert reading.left_out == ("names.csv (no column of images)",)
     assert other.list_samples().samples == listing.samples
 
 

@@ -240,7 +240,7 @@ def test_wrong_lengths_cost_a_bounded_number_of_passes(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("recordsmith.wire.recovery.BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", 1 << 13)
-    monkeypatch.setattr("recordsmith.wire.recovery._LEAST_WASTED_BYTES", 0)
+    monkeypatch.setattr("recordsmith.wire.recovery._MIN_WASTED_BYTES", 0)
     size = 40_000
     data = b""
     while len(data) < size:

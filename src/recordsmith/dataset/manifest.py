@@ -44,7 +44,7 @@ VERSION = 2
 LONGEST_NAME_BYTES = 255
 """The maximum length of a shard's file name on common file systems."""
 
-_LEAST_FEATURE_BYTES = 140  # of one feature of a schema in the document
+_MIN_FEATURE_BYTES = 140  # of one feature of a schema in the document
 
 _KEYS = {"format", "version", "records", "compression", "splits", "class_names"}
 _KEYS |= {"schema", "schemas", "provenance", "arrow_schema"}
@@ -132,7 +132,7 @@ class Manifest:
         feature_count = sum(
             len(section) for schema in self.schemas.values() for section in schema.sections.values()
         )
-        if feature_count <= NOTE_BYTES // _LEAST_FEATURE_BYTES:  # otherwise certainly too large
+        if feature_count <= NOTE_BYTES // _MIN_FEATURE_BYTES:  # otherwise certainly too large
             data = self._to_bytes(self.schemas)
             if len(data) <= NOTE_BYTES:
                 return data

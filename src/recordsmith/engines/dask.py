@@ -15,7 +15,7 @@ try:
 except ImportError as _error:
     raise MissingExtraError("dask", _error.name or "distributed") from None
 
-_FEWEST_AT_ONCE = 8  # tasks that are submitted before any worker has come
+_MIN_AT_ONCE = 8  # tasks that are submitted before any worker has come
 
 
 class Dask:
@@ -84,7 +84,7 @@ class Dask:
 
             yield from run_ahead(
                 tasks,
-                lambda: max(_FEWEST_AT_ONCE, 2 * sum(client.nthreads().values())),
+                lambda: max(_MIN_AT_ONCE, 2 * sum(client.nthreads().values())),
                 submit,
                 lambda _: [next(completed)],
                 _outcome,

@@ -12,7 +12,7 @@ from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.example.kernel.payloads import submessages
 from recordsmith.example.payload import decode_key
 
-_LEAST_BYTES = 4  # of an entry with a name; entries without a name share one key
+_MIN_BYTES = 4  # of an entry with a name; entries without a name share one key
 
 
 class InnerSpans(NamedTuple):
@@ -64,7 +64,7 @@ def have_many_entries(
 
     Payloads too short for that many different entries are skipped.
     """
-    wide = lengths > most * _LEAST_BYTES
+    wide = lengths > most * _MIN_BYTES
     rows = np.flatnonzero(wide)
     if len(rows):
         entries = map_entries(buffer, starts[rows], lengths[rows], field)

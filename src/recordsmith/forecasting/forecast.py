@@ -26,7 +26,7 @@ from recordsmith.work import Progress, Work, thread_count
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
-_FEWEST_SAMPLES = 10
+_MIN_SAMPLES = 10
 _AHEAD = 2  # samples in progress for each thread
 _CONFIDENCE = 0.99
 """Of the quantile: more than the 95 % that are stated, because sizes are skewed and the normal
@@ -73,7 +73,7 @@ def forecast(
         report = rs.forecast(rs.ImageFolder("flowers"), qualities=(95, 80))
     """
     source = check_source(source)
-    sample_count = whole_number("sample_count", sample_count, _FEWEST_SAMPLES)
+    sample_count = whole_number("sample_count", sample_count, _MIN_SAMPLES)
     seed = whole_number("seed", seed, 0)
     variants = make_variants(qualities, shorter_sides)
     recipe = Recipe(keys=keys)

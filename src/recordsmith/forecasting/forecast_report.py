@@ -14,7 +14,7 @@ from recordsmith.words import size as format_size
 
 _MEAN_SSIM, _LOWEST_SSIM = 0.98, 0.95
 _WORTH = 0.9
-_LEAST_SHOWN = 0.0001
+_MIN_SHOWN = 0.0001
 
 
 class Estimate(NamedTuple):
@@ -219,7 +219,7 @@ class ForecastReport(Report):
 def _error(share: float) -> str:
     if not share:
         return "exact"
-    return f"±{_percent(share)}" if share >= _LEAST_SHOWN else f"<{_percent(_LEAST_SHOWN)}"
+    return f"±{_percent(share)}" if share >= _MIN_SHOWN else f"<{_percent(_MIN_SHOWN)}"
 
 
 def _percent(share: float) -> str:

@@ -1,14 +1,21 @@
-"""Finds images with the same pixels, within and across splits, and copies with other labels."""
+"""Finds identical and similar images, within and across splits, and copies with other labels."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from recordsmith.buffers import Int64Array
 from recordsmith.linting.lint_report import MAX_EXAMPLES, Findings, LintExample
 from recordsmith.linting.sample_images import place_of
+from recordsmith.linting.similar_images import SHAPE_BYTES, find_similar
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import LintCheck
+from recordsmith.words import count
+
+_SPLIT_AGAIN = "Keep such images in one split: remove one of them, or split again."
 
 
 class DuplicateCheck(LintCheck):
@@ -18,13 +25,31 @@ class DuplicateCheck(LintCheck):
         "identical-across-splits",
         "error",
         "The same image is in two splits: evaluation is optimistic (leakage).",
-        "Keep such images in one split: remove one of them, or split again.",
+        _SPLIT_AGAIN,
+    )
+    SIMILAR_ACROSS_SPLITS = (
+        "similar-across-splits",
+        "error",
+        "Almost the same image is in two splits: evaluation is optimistic (leakage).",
+        f"Preview the pairs. {_SPLIT_AGAIN}",
     )
     IDENTICAL_IMAGES = (
         "identical-images",
         "warning",
         "Duplicates are weighted twice in training, and random splits separate them.",
         "Remove the duplicates.",
+    )
+    SIMILAR_IMAGES = (
+        "similar-images",
+        "warning",
+        "Images are almost the same, such as frames of a video: random splits separate them.",
+        "Preview the pairs; remove one of them, or keep them in one split.",
+    )
+    ALIKE_IMAGES = (
+        "alike-images",
+        "note",
+        "Different images of the source look so alike that copies cannot be told apart.",
+        "Nothing. Identical images are always reported.",
     )
     CONFLICTING_LABELS = (
         "conflicting-labels",
@@ -34,6 +59,22 @@ class DuplicateCheck(LintCheck):
     )
 
 
+SIMILAR_CHECKS = frozenset(
+    (
+        DuplicateCheck.SIMILAR_ACROSS_SPLITS,
+        DuplicateCheck.SIMILAR_IMAGES,
+        DuplicateCheck.ALIKE_IMAGES,
+    )
+)
+"""Those that compare what images show."""
+
+_RELATIONS: Mapping[LintCheck, str] = {
+    DuplicateCheck.CONFLICTING_LABELS: "other labels than the same image",
+    DuplicateCheck.SIMILAR_ACROSS_SPLITS: "almost the same image as",
+    DuplicateCheck.SIMILAR_IMAGES: "almost the same image as",
+}
+
+
 def check_duplicates(
     contents: Sequence[int],
     annotations: Sequence[int],
@@ -41,8 +82,8 @@ def check_duplicates(
     samples: Sequence[Sample],
     reader: SampleReader,
     findings: Findings,
-) -> None:
-    """Add duplicates.
+) -> list[int]:
+    """Add duplicates; returns the number of the first sample with each image.
 
     `contents` and `annotations` are hashes for each sample, 0 for none; `splits` numbers of splits.
     """
@@ -60,14 +101,54 @@ def check_duplicates(
             pairs[DuplicateCheck.IDENTICAL_IMAGES].append((number, own))
         if 0 != annotations[number] != annotations[other] != 0:
             pairs[DuplicateCheck.CONFLICTING_LABELS].append((number, other))
+    _add(pairs, samples, reader, findings)
+    return [*first.values()]
+
+
+def check_similar(
+    shapes: bytearray,
+    numbers: Sequence[int],
+    splits: Int64Array,
+    samples: Sequence[Sample],
+    reader: SampleReader,
+    findings: Findings,
+) -> None:
+    """Add similar images; `numbers` are those of samples with different images, `shapes` of all."""
+    chosen = np.array(numbers, np.int64)
+    all_shapes = np.frombuffer(shapes, np.int8).reshape(-1, SHAPE_BYTES)
+    (within, across), left_out_count = find_similar(all_shapes[chosen], splits[chosen])
+    within[across >= 0] = -1
+    pairs: dict[LintCheck, list[tuple[int, int]]] = {}
+    for check, others in (
+        (DuplicateCheck.SIMILAR_ACROSS_SPLITS, across),
+        (DuplicateCheck.SIMILAR_IMAGES, within),
+    ):
+        (late,) = np.nonzero(others >= 0)
+        pairs[check] = [*zip(chosen[late].tolist(), chosen[others[late]].tolist(), strict=True)]
+    _add(pairs, samples, reader, findings)
+    if left_out_count:
+        text = (
+            f"{count(left_out_count, 'image')} similar to another one not reported: different "
+            "images of this source are as similar"
+        )
+        findings.add(DuplicateCheck.ALIKE_IMAGES, LintExample("", text))
+
+
+def _add(
+    pairs: Mapping[LintCheck, Sequence[tuple[int, int]]],
+    samples: Sequence[Sample],
+    reader: SampleReader,
+    findings: Findings,
+) -> None:
+    """Add samples that are copies of others, by their numbers."""
     for check, items in pairs.items():
-        is_conflict = check is DuplicateCheck.CONFLICTING_LABELS
-        relation = "other labels than the same image" if is_conflict else "the same image as"
+        relation = _RELATIONS.get(check, "the same image as")
         examples = [
             _example(reader, samples[number], samples[other], relation)
             for number, other in items[:MAX_EXAMPLES]
         ]
-        findings.add(check, *examples, count=len(items))
+        if examples:
+            findings.add(check, *examples, count=len(items))
 
 
 def _example(

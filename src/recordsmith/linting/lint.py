@@ -13,7 +13,12 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.linting.class_check import check_classes
-from recordsmith.linting.duplicate_check import DuplicateCheck, check_duplicates
+from recordsmith.linting.duplicate_check import (
+    SIMILAR_CHECKS,
+    DuplicateCheck,
+    check_duplicates,
+    check_similar,
+)
 from recordsmith.linting.lint_report import Findings, LintExample, LintReport, all_checks
 from recordsmith.linting.sample_check import (
     PIXEL_CHECKS,
@@ -47,7 +52,7 @@ def lint(
         source: a path or the samples, as for `pack`. Pass annotations with `boxes="stop"`, the
             default: other policies change invalid boxes, and `lint` reports them as notes.
         deep: False to check only names, classes and orphans, without opening images.
-        ignore: check to leave out, such as tiny-box. A list of them.
+        ignore: check to leave out, such as similar-images. A list of them.
         only: check to run, instead of all. A list of them; images are not decoded if no check needs
             their pixels.
         threads: number of threads; None for one per processor.
@@ -68,6 +73,8 @@ def lint(
     """
     source = check_source(source)
     selected = _parse_checks(only, "only") or {*all_checks()}
+    if selected & SIMILAR_CHECKS:
+        selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
     work = Work(thread_count(threads), progress)
     return lint_listing(source.list_samples(), work, deep=deep, selected=selected)
@@ -121,7 +128,7 @@ def _check_samples(
     """Read and check every sample; return the number of images by split and label."""
     samples = listing.samples
     work.total = len(samples)
-    contents, annotations = array("Q"), array("Q")
+    contents, annotations, shapes = array("Q"), array("Q"), bytearray()
     counts: Counter[tuple[str | None, int]] = Counter()
     starts = range(0, len(samples), _AT_ONCE)
     with ExitStack() as stack:
@@ -146,10 +153,15 @@ def _check_samples(
             report.image_count += part.image_count
             contents.extend(part.contents)
             annotations.extend(part.annotations)
+            shapes += part.shapes
             counts.update(part.classes)
             work.advance(len(part.contents))
     if not {*DuplicateCheck}.isdisjoint(selected):
-        check_duplicates(contents, annotations, splits.tolist(), samples, listing.reader, findings)
+        first = check_duplicates(
+            contents, annotations, splits.tolist(), samples, listing.reader, findings
+        )
+        if not SIMILAR_CHECKS.isdisjoint(selected):
+            check_similar(shapes, first, splits, samples, listing.reader, findings)
     return counts
 
 

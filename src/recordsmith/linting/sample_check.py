@@ -45,6 +45,7 @@ from recordsmith.linting.sample_images import (
     place_of,
     values_of,
 )
+from recordsmith.linting.similar_images import SHAPE_BYTES, shape_of
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.flaws import Check, Flaw, LintCheck, Severity
@@ -133,6 +134,7 @@ class Checked:
     findings: of these samples.
     image_count: number of decoded images.
     contents: a hash of the pixels of each image; 0 without one.
+    shapes: what each image shows, SHAPE_BYTES of each; 0 without one.
     annotations: a hash of the annotations of each; 0 if they are unknown.
     classes: number of images by split and label.
     """
@@ -140,6 +142,7 @@ class Checked:
     findings: Findings = field(default_factory=Findings)
     image_count: int = 0
     contents: list[int] = field(default_factory=list)
+    shapes: bytearray = field(default_factory=bytearray)
     annotations: list[int] = field(default_factory=list)
     classes: Counter[tuple[str | None, int]] = field(default_factory=Counter)
 
@@ -191,10 +194,11 @@ class SampleCheck:
             if problems[0][0] is not ImageCheck.UNREADABLE_IMAGE or problems[0][1].place:
                 features = image_of(self._reader, sample)
         data = image_in(features)
-        content = 0
+        content, shape = 0, bytes(SHAPE_BYTES)
         if data is not None:
-            content = self._check_image(name, row, data, features, checked)
+            content, shape = self._check_image(name, row, data, features, checked)
         checked.contents.append(content)
+        checked.shapes += shape
         checked.annotations.append(_annotation_hash(features) if is_annotated else 0)
         labels = {*_labels(features)} if sample.label is None else {sample.label}
         checked.classes.update((sample.split, label) for label in labels)
@@ -205,9 +209,9 @@ class SampleCheck:
 
     def _check_image(
         self, name: str, row: str, data: bytes, features: Mapping[str, Any], checked: Checked
-    ) -> int:
-        """Decode an image and check it; return a hash of its pixels."""
-        content = _hash(data)
+    ) -> tuple[int, bytes]:
+        """Decode an image and check it; return a hash of its pixels and its shape."""
+        content, shape = _hash(data), bytes(SHAPE_BYTES)
 
         def add(check: LintCheck, found: str, severity: Severity | None = None) -> None:
             checked.findings.add(check, LintExample(name, found, row), severity=severity)
@@ -221,13 +225,13 @@ class SampleCheck:
                         max_pixels=MAX_PIXELS,
                         on_damage=lambda detail: add(ImageCheck.DAMAGED_IMAGE, detail),
                     )
-                    content = _pixel_hash(decoded.pixels)
+                    content, shape = _pixel_hash(decoded.pixels), shape_of(decoded.pixels)
                     for check, found in _surprises(decoded):
                         add(check, found)
                 checked.image_count += 1
         except DataError as error:
             add(ImageCheck.UNREADABLE_IMAGE, error.detail)
-            return content
+            return content, shape
         stated = first_of(features.get(HEIGHT)), first_of(features.get(WIDTH))
         if stated[0] is not None and stated != (head.height, head.width):
             add(
@@ -244,7 +248,7 @@ class SampleCheck:
                 f"orientation {orientation}" + (", with boxes or a mask" if depends else ""),
                 None if depends else Severity.NOTE,
             )
-        return content
+        return content, shape
 
     def _check_mask(self, name: str, data: bytes, checked: Checked) -> None:
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _WHOLE_BYTES = 1 << 62
 _TASK_BYTES = 32 << 20  # Ray would make tasks of 1 MB; each costs as much as decoding 10 MB
-_LEAST_TASK_BYTES = 1 << 20
+_MIN_TASK_BYTES = 1 << 20
 _TASKS_PER_PROCESSOR = 4
 _MAX_TASKS = 4000  # Ray warns of more
 _BLOCK_BYTES = 32 << 20
@@ -152,7 +152,7 @@ class RecordsmithDatasource(Datasource):  # type: ignore[misc]
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
         by_size = min(total // _TASK_BYTES, _MAX_TASKS)
         return max(
-            1, min(max(by_size, _TASKS_PER_PROCESSOR * processors), total // _LEAST_TASK_BYTES)
+            1, min(max(by_size, _TASKS_PER_PROCESSOR * processors), total // _MIN_TASK_BYTES)
         )
 
     def estimate_inmemory_data_size(self) -> int | None:

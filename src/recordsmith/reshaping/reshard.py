@@ -475,6 +475,8 @@ class _Job:
             for key, feature in section.items()
             if feature.kind == "mixed"
         ]
+        if edits is not None:
+            notices += edits.stale_texts(manifest.schema)
         if manifest.schema.omission is not None:
             notices.append(manifest.schema.omission)
         return manifest

@@ -42,7 +42,7 @@ _MAX_WASTED_PASSES = 8
 """How many times the file's size may be read for lengths that turn out to be wrong; after that, the
 range of such a length is skipped instead of searched. An undamaged file needs at most one."""
 
-_LEAST_WASTED_BYTES = 1 << 24
+_MIN_WASTED_BYTES = 1 << 24
 """The minimum of this limit, for small files."""
 
 
@@ -143,7 +143,7 @@ class _Recovery:
     def __init__(self, stream: ByteStream) -> None:
         self._window = _Window(stream)
         self._wasted_bytes = 0
-        self._most_wasted_bytes = _MAX_WASTED_PASSES * self._window.size + _LEAST_WASTED_BYTES
+        self._most_wasted_bytes = _MAX_WASTED_PASSES * self._window.size + _MIN_WASTED_BYTES
 
     def findings(self) -> Iterator[Finding]:
         at = 0

@@ -16,7 +16,7 @@ from recordsmith.image.masks.mask import nearest
 Interpolation = Literal["auto", "linear", "area", "nearest", "cubic"]
 Number = TypeVar("Number", bound=np.generic)
 
-_FEWEST_ROWS = 16  # below this, different divisors give the same size
+_MIN_ROWS = 16  # below this, different divisors give the same size
 
 
 def divisor_for(placement: Placement, height: int, width: int) -> int:
@@ -24,7 +24,7 @@ def divisor_for(placement: Placement, height: int, width: int) -> int:
 
     The cropped part is still at least as large as its target.
     """
-    if height < _FEWEST_ROWS or width < _FEWEST_ROWS:
+    if height < _MIN_ROWS or width < _MIN_ROWS:
         return 1
     factor = min(placement.height // placement.to_height, placement.width // placement.to_width)
     return 8 if factor >= 8 else 4 if factor >= 4 else 2 if factor >= 2 else 1

@@ -17,14 +17,14 @@ from recordsmith.image.formats.jpeg import APP0, APP15, COMMENT, SCAN, all_segme
 from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
-LEAST_SIDE = 128
+MIN_SIDE = 128
 """Tiles gain nothing in images with a shorter side than this, in pixels."""
 
 GROWTH = 0.02
 """The most that a file may grow, as a share of its size."""
 
 _USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
-_LEAST_WIDTH = 32
+_MIN_WIDTH = 32
 _VERIFYING = 12  # bytes per pixel
 BASELINE = (0xC0, 0xC1)
 """Frames of baseline and extended sequential JPEGs, Huffman-coded."""
@@ -116,5 +116,5 @@ def _intervals(row_length: int, mcu_width: int) -> list[int]:
         if row_length % length == 0
     }
     is_usual = any(width in _USUAL_WIDTHS for width in widths.values())
-    least = _USUAL_WIDTHS.start if is_usual else _LEAST_WIDTH
+    least = _USUAL_WIDTHS.start if is_usual else _MIN_WIDTH
     return [length for length, width in widths.items() if width >= least]

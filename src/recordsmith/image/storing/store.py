@@ -46,7 +46,7 @@ from recordsmith.image.storing.encode import (
 )
 from recordsmith.image.storing.image_options import ImageOptions
 from recordsmith.image.storing.lossless import (
-    LEAST_SIDE,
+    MIN_SIDE,
     NotLosslessError,
     add_tiles,
 )
@@ -255,7 +255,7 @@ def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
             check_size(stored.height, stored.width, options.max_pixels)
             with reserve_memory(_REWRITING * stored.height * stored.width):
                 stored = _recompressed(stored, options)
-        if adds_tiles and min(stored.height, stored.width) >= LEAST_SIDE:
+        if adds_tiles and min(stored.height, stored.width) >= MIN_SIDE:
             stored = _tiled(stored, options)
     except NotLosslessError:
         return stored._replace(changes=(*stored.changes, NOT_REWRITTEN))

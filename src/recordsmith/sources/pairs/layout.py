@@ -57,7 +57,7 @@ _MAX_DEPTH = 16
 _MAX_MATCHES = 12  # pairs of folders of which files are opened
 _MAX_OPENED = 48
 _OPENED_FILES = 3  # of each folder
-_LEAST_SHARED = 0.5
+_MIN_SHARED = 0.5
 _MAX_BYTES = 1 << 25
 _MAX_PIXELS = 1 << 26
 _PIXELS_COUNTED = 1 << 20
@@ -261,7 +261,7 @@ def _share(left: _Folder, right: _Folder, of_left: _Names, of_right: _Names) -> 
             for names in (of_left, of_right)
         )
     shared = len(of_left.keys() & of_right.keys())
-    return shared > 0 and shared >= _LEAST_SHARED * min(len(of_left), len(of_right))
+    return shared > 0 and shared >= _MIN_SHARED * min(len(of_left), len(of_right))
 
 
 def _neighbours(folders: list[_Folder]) -> Iterator[tuple[_Folder, _Folder]]:

@@ -288,7 +288,8 @@ def _image_readings(
             + (f", splits in column {split}" if split is not None else "")
         )
         left_out = tuple(
-            f"{path} ({_why_left_out(path, heads, with_images, labelled)})" for path in others
+            f"{path} ({_why_left_out(path, heads, with_images, labelled, images, lookup)})"
+            for path in others
         )
         folders = _other_folders(lookup.tree, images, head.columns[images.column])
         yield LayoutCandidate(
@@ -321,6 +322,8 @@ def _why_left_out(
     heads: Sequence[TableHead],
     with_images: Collection[TableHead],
     labelled: Collection[TableHead],
+    images: _ImageColumn,
+    lookup: _Lookup,
 ) -> str:
     """Why a table is not read next to one with images."""
     if _is_submission(path):
@@ -328,9 +331,20 @@ def _why_left_out(
     head = next((head for head in heads if head.path == path), None)
     if head is None:
         return "not a table with column names"
-    if head not in with_images:
-        return "no column whose images are there"
-    return "other columns or images" if head in labelled else "no classes"
+    if head in with_images:
+        return "other columns or images" if head in labelled else "no classes"
+    columns = [name for name, values in head.columns.items() if any(map(has_image_name, values))]
+    column = images.column if head.columns.get(images.column) else next(iter(columns), None)
+    if column is None:
+        return "no column of images"
+    names = list(dict.fromkeys(head.columns[column]))
+    near = _near_folders(lookup.tree, head)
+    there = set().union(*(lookup.hits(folder, names) for folder in near))
+    missing = [name for name in names if name not in there]
+    return (
+        f"{len(missing):,} of {len(names):,} images in column {column} of its first "
+        f"{count(head.row_count, 'row')} are missing: {join_names(missing)}"
+    )
 
 
 def _other_folders(tree: FileTree, images: _ImageColumn, values: Sequence[str]) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ _PAGES = BLOCK_BYTES // PAGE_BYTES
 _PAGE = struct.Struct("<II")
 _FILE_NAME = re.compile(r"([0-9a-f]{16})([0-9a-f]{16})-([0-9a-f]{1,12})")
 
-_FEWEST_BYTES = 4 << 20
+_MIN_BYTES = 4 << 20
 _OTHER_BYTES = 64 << 10  # the tag, the state, folders
 _FREE_SHARE = 2  # of the free space: half is the limit, if none is given
 _LOCK_SECONDS = 5.0
@@ -105,9 +105,9 @@ class BlockFiles:
         self._open_files: dict[tuple[ObjectId, int], _Block] = {}
         self._verified: dict[bytes, array[int]] = {}
         self.renew_lock()
-        if max_bytes is not None and max_bytes < _FEWEST_BYTES:
+        if max_bytes is not None and max_bytes < _MIN_BYTES:
             raise OptionError(
-                option="cache_bytes", value=max_bytes, expected=f"at least {_FEWEST_BYTES}"
+                option="cache_bytes", value=max_bytes, expected=f"at least {_MIN_BYTES}"
             )
         check_folder(folder)
         make_private_folder(folder)
@@ -150,7 +150,7 @@ class BlockFiles:
                 max_bytes = state[0]
             if max_bytes is None:
                 space = os.statvfs(self.folder)
-                max_bytes = max(space.f_bavail * space.f_frsize // _FREE_SHARE, _FEWEST_BYTES)
+                max_bytes = max(space.f_bavail * space.f_frsize // _FREE_SHARE, _MIN_BYTES)
             if state is None or state[1] > max_bytes:
                 _write_state(file, max_bytes, self._make_room(max_bytes, 0, None))
             elif state[0] != max_bytes:
