@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -31,7 +31,7 @@ from recordsmith.errors import (
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.wire import Compression, crc32c
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
@@ -145,13 +145,10 @@ class ShardResult:
         return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
 
 
-def merge_notes(parts: Iterable[Mapping[str, Occurrences]]) -> dict[str, Occurrences]:
-    """The notes of all shards."""
-    notes: dict[str, Occurrences] = {}
-    for part in parts:
-        for what, noted in part.items():
-            notes.setdefault(what, Occurrences()).extend(noted)
-    return notes
+def add_notes(notes: dict[str, Occurrences], more: Mapping[str, Occurrences]) -> None:
+    """Add the notes of a sample or a shard to those of all."""
+    for what, noted in more.items():
+        notes.setdefault(what, Occurrences()).extend(noted)
 
 
 def partial_location(folder: Location, file: str) -> Location:
@@ -398,7 +395,7 @@ def _missing(folder: Location, result: ShardResult) -> FileAccessError:
 def for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
     """Change many files, at the same time where each change is requests over a network."""
     if folder.store.is_remote:
-        Work(folder.store.concurrency, None).each(change, items)
+        WorkerPool(folder.store.concurrency, None).each(change, items)
     else:
         for item in items:
             change(item)

@@ -72,7 +72,7 @@ def pack(
     from recordsmith.linting import lint_listing
     from recordsmith.stores import as_folder
     from recordsmith.stores.checks import check_writable
-    from recordsmith.work import Work
+    from recordsmith.work import WorkerPool
 
     if write_plan is None:
         check_writable(as_folder(out).store, out)
@@ -86,7 +86,7 @@ def pack(
         _write_plan(listed, out, options, write_plan, json=json)
         return
     with console.progress_bar("packing") as progress:
-        _print_findings(lint_listing(listed.list_samples(), Work(1, None), deep=False))
+        _print_findings(lint_listing(listed.list_samples(), WorkerPool(1, None), deep=False))
         report = rs.pack(listed, out, **options, progress=progress)
     form = detected.reading.format
     if json:

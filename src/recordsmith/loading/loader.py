@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -169,7 +168,7 @@ class Loader:
 
     def __iter__(self) -> Iteration:
         """Return an iteration. It begins when its first batch is requested."""
-        iteration = Iteration(self._begin)
+        iteration = Iteration(self)
         self._iterations.add(iteration)
         return iteration
 
@@ -369,41 +368,38 @@ class Loader:
 
     # -- for its iterations ------------------------------------------------------------------------
 
-    def _begin(self) -> IterationParts:
-        """Begin an iteration."""
+    def _begin(self, iteration: Iteration) -> JobRunner[BatchResult]:
+        """Begin an iteration; return what makes its batches."""
         if is_calling(self._maker):
             raise OptionError(
                 "a filter or map iterates over the loader that calls it",
                 remedy="Create another loader for that.",
             )
         self._check_read_here()
-        before = self._progress, self._is_resumed, self._steps_skipped_count
+        iteration.before = self._progress, self._is_resumed, self._steps_skipped_count
         progress, skipped_count = self._next_progress(), self._steps_skipped_count
         self._is_resumed, self._steps_skipped_count = False, 0
         self._begun_count += 1
-        number = self._begun_count
-        undo = partial(self._undo, number, before)
+        iteration.number = self._begun_count
+        iteration.after = self._schedule.end(progress)
         steps = self._schedule.steps(progress, skipped_count)
         ahead = None if self._begin_reading_ahead is None else self._begin_reading_ahead(steps)
-        self._tally = Tally()
-        runner = JobRunner(
+        iteration.tally = self._tally = Tally()
+        return JobRunner(
             self._jobs(((step, None) for step in steps) if ahead is None else ahead),
             threads=self._thread_count,
             prefetch=self._prefetch,
             upstream=ahead,
         )
-        deliver = partial(self._deliver, number)
-        end = partial(self._end, number, self._schedule.end(progress))
-        return IterationParts(runner, self._tally, deliver, end, undo)
 
     def _check_read_here(self) -> None:
         if self._other_processes is not None:
             self._other_processes.check_read_here(self)
 
-    def _undo(self, number: int, before: tuple[EpochProgress, bool, int]) -> None:
+    def _undo(self, iteration: Iteration) -> None:
         """Restore the state from before an iteration, if it is the latest."""
-        if number == self._begun_count:
-            self._progress, self._is_resumed, self._steps_skipped_count = before
+        if iteration.number == self._begun_count:
+            self._progress, self._is_resumed, self._steps_skipped_count = iteration.before
 
     def _next_progress(self) -> EpochProgress:
         """Return where the next iteration begins."""
@@ -412,18 +408,18 @@ class Loader:
         epoch = self._progress.epoch + self._progress.is_inside
         return EpochProgress(epoch, begun=epoch)
 
-    def _end(self, number: int, after: EpochProgress | None) -> None:
+    def _end(self, iteration: Iteration) -> None:
         """Set the progress after an iteration: a worker may not have had its last batch."""
-        if after is not None and number == self._begun_count:
-            self._progress = after
+        if iteration.after is not None and iteration.number == self._begun_count:
+            self._progress = iteration.after
 
-    def _deliver(self, number: int, result: BatchResult) -> dict[str, Any]:
+    def _deliver(self, iteration: Iteration, result: BatchResult) -> dict[str, Any]:
         """Return the batch, unless too many records are skipped."""
         for position, fault in result.faults:
             if len(self._skipped) == self._skip_errors and position not in self._skipped:
                 raise fault
             self._skipped.setdefault(position, fault)
-        if number == self._begun_count:
+        if iteration.number == self._begun_count:
             self._progress = result.after
         return result.batch
 
@@ -443,26 +439,23 @@ class OtherProcesses(Protocol):
         """Note that the loader has loaded a state."""
 
 
-class IterationParts(NamedTuple):
-    """What an iteration works with.
+class Iteration:
+    """One pass over the batches of a loader: an iterator that can be closed.
 
-    deliver: called with each result; returns the batch.
-    end: called after the last batch.
-    undo: restores the loader from before the iteration.
+    The loader sets the attributes when its first batch is requested.
+
+    number: among the iterations of the loader.
+    before, after: the state of the loader before it, and its progress at the end.
+    tally: counts and times.
     """
 
-    runner: JobRunner[BatchResult]
+    number: int
+    before: tuple[EpochProgress, bool, int]
+    after: EpochProgress | None
     tally: Tally
-    deliver: Callable[[BatchResult], dict[str, Any]]
-    end: Callable[[], None]
-    undo: Callable[[], None]
 
-
-class Iteration:
-    """One pass over the batches of a loader: an iterator that can be closed."""
-
-    def __init__(self, begin: Callable[[], IterationParts]) -> None:
-        self._begin = begin
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
         self._runner: JobRunner[BatchResult] | None = None
         self._has_ended = False
 
@@ -474,21 +467,20 @@ class Iteration:
         if self._has_ended:
             raise StopIteration
         if self._runner is None:
-            parts = self._begin()
-            self._runner, self._tally, self._deliver, self._end, self._undo = parts
-        self._tally.request(asked_at)
+            self._runner = self._loader._begin(self)  # noqa: SLF001
+        self.tally.request(asked_at)
         try:
             made = next(self._runner)
-            batch = self._deliver(made)
+            batch = self._loader._deliver(self, made)  # noqa: SLF001
         except StopIteration:
             if not self._has_ended:  # not closed by another thread
-                self._end()
+                self._loader._end(self)  # noqa: SLF001
             self.close()
             raise
         except BaseException:
             self.close()
             raise
-        self._tally.deliver(
+        self.tally.deliver(
             asked_at, time.perf_counter(), made.cost, len(made.faults), self._runner.idle_seconds
         )
         return batch
@@ -513,7 +505,7 @@ class Iteration:
         """
         self.close()
         if self._runner is not None:
-            self._undo()
+            self._loader._undo(self)  # noqa: SLF001
 
 
 def _thread_count(threads: int | None) -> int:

@@ -41,7 +41,7 @@ from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Source, check_source
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.tasks import Engine, Task, run_on
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 
 def pack(
@@ -141,18 +141,20 @@ def pack(
     described = source.describe()
     assignment = assign_shards(listing, recipe, described)
     job = PackJob.of(folder, recipe, described, listing, assignment)
-    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
     reader = None if engine is None else portable_reader(listing)
 
     def write(folder: Location) -> list[ShardResult]:
         if engine is None or reader is None:
-            return ShardJobs(listing, assignment, folder, recipe, work).run(trusting=not overwrite)
-        work.total = job.sample_count
+            return ShardJobs(listing, assignment, folder, recipe, workers).run(
+                trusting=not overwrite
+            )
+        workers.total = job.sample_count
         tasks = make_tasks(folder, recipe, listing, assignment, reader, trusting=not overwrite)
         done = run_on(
             engine,
             (Task(run_task, task.number, task.name, task.size, task) for task in tasks),
-            work.advance,
+            workers.advance,
         )
         return job.ordered(done.values())
 

@@ -28,7 +28,7 @@ from recordsmith.sources.problems import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
 from recordsmith.summaries import Report
 from recordsmith.tasks import missing_error
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 FORMAT = "recordsmith-plan"
 VERSION = 5
@@ -219,7 +219,9 @@ class PackPlan(Report):
             return None
 
         at_once = self.out.store.concurrency
-        with closing(Work(at_once, None).in_order(read, self.shards, ahead=at_once)) as results:
+        with closing(
+            WorkerPool(at_once, None).in_order(read, self.shards, ahead=at_once)
+        ) as results:
             yield from filter(None, results)
 
     def save(self, path: PlaceLike) -> None:

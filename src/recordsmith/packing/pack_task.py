@@ -28,7 +28,7 @@ from recordsmith.sources import Listing, Sample, SampleReader, open_reader
 from recordsmith.sources.numbered import collect
 from recordsmith.stores import Location, as_folder
 from recordsmith.tasks import VERSION, version_error
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Label: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -167,7 +167,7 @@ def run_task(task: PackTask) -> ShardResult:
         (shard,), (shard.split,), recipe.shard_compression, task.fingerprint, samples, numbers
     )
     folder = claim(as_folder(task.out), task.fingerprint, [task.name])
-    jobs = ShardJobs(listing, assignment, folder, recipe, Work(1, None))
+    jobs = ShardJobs(listing, assignment, folder, recipe, WorkerPool(1, None))
     # a worker may not have seen all samples, so a rerun tries those again that were skipped
     (result,) = jobs.run(trusting=task.trusting, keeps_skipped=False)
     return result

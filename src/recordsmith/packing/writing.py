@@ -9,11 +9,9 @@ threads or earlier runs.
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import ExitStack, closing
-from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +20,7 @@ from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
     Occurrences,
     ShardResult,
+    add_notes,
     complete_shard,
     survey_written,
 )
@@ -35,9 +34,9 @@ from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
-from recordsmith.threads import wait_for
+from recordsmith.threads import map_ahead
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 _AT_ONCE = 1 << 18
 _COPIED_BYTES = 32 << 20  # measured: fewer bytes cost more passes over a temporary file
@@ -53,13 +52,13 @@ class ShardJobs:
         assignment: ShardAssignment,
         folder: Location,
         recipe: Recipe,
-        work: Work,
+        workers: WorkerPool,
     ) -> None:
         self._listing = listing
         self._assignment = assignment
         self._folder = folder
         self._recipe = recipe
-        self._work = work
+        self._workers = workers
         self._executor: Executor | None = None
         self._ahead = _AHEAD
         self._frames: EncodedRows | None = None
@@ -70,15 +69,15 @@ class ShardJobs:
     def run(self, *, trusting: bool = True, keeps_skipped: bool = True) -> list[ShardResult]:
         """Write the shards, or verify them if they are complete; return the results in order."""
         shards = self._assignment.shards
-        self._work.total = sum(len(shard.samples) for shard in shards)
-        threads = self._work.threads
+        self._workers.total = sum(len(shard.samples) for shard in shards)
+        threads = self._workers.threads
         at_once = min(threads, max(1, len(shards)))
         with ExitStack() as stack:
             self._samples_ahead = stack.enter_context(SamplesAhead(self._listing.reader, at_once))
             if self._encoder.is_heavy:
-                self._executor = stack.enter_context(self._work.pool())
+                self._executor = stack.enter_context(self._workers.pool())
             self._ahead = _AHEAD * -(-threads // at_once)
-            return self._work.each(
+            return self._workers.each(
                 lambda shard: self._complete(shard, trusting, keeps_skipped), shards
             )
 
@@ -95,7 +94,7 @@ class ShardJobs:
             keeps_skipped=keeps_skipped,
         )
         if not is_new:
-            self._work.advance(len(shard.samples))
+            self._workers.advance(len(shard.samples))
         return result
 
     def _write(self, shard: AssignedShard, writer: ShardWriter) -> ShardResult:
@@ -106,8 +105,7 @@ class ShardJobs:
         skipped: dict[int, str] = {}
         notes: dict[str, Occurrences] = {}
         for encoded in self._encoded(shard):
-            for what, noted in encoded.notes.items():
-                notes.setdefault(what, Occurrences()).extend(noted)
+            add_notes(notes, encoded.notes)
             if encoded.payload is None:
                 skipped[self._assignment.number_in_listing(encoded.number)] = encoded.failure
                 if len(skipped) == 2 * MAX_PROBLEMS:
@@ -115,7 +113,7 @@ class ShardJobs:
             else:
                 writer.write(encoded.payload)
                 bytes_in += encoded.sample.size_bytes
-            self._work.advance(1)
+            self._workers.advance(1)
         schema = survey_written(writer)
         return ShardResult.from_writer(
             writer, schema, bytes_in, skipped=_first(skipped), notes=notes
@@ -130,7 +128,7 @@ class ShardJobs:
         faults = np.array(sorted(source.faults), np.int64)
         samples = np.asarray(shard.samples, np.int64)
         for numbers in _portions(samples, self._assignment.samples.sizes):
-            self._work.check()
+            self._workers.check()
             is_fault = np.isin(numbers, faults)
             for number in numbers[is_fault].tolist():
                 skipped[number] = source.faults[number].error().unnamed
@@ -141,7 +139,7 @@ class ShardJobs:
                 starts = offsets_from_lengths(lengths + FRAME_BYTES)[:-1] + HEADER_BYTES
                 survey.update(frames, starts, lengths)
             bytes_in += int(lengths.sum())
-            self._work.advance(len(numbers))
+            self._workers.advance(len(numbers))
         if is_verified:
             writer.seal()
             schema = survey.finish()
@@ -155,22 +153,14 @@ class ShardJobs:
         with closing(self._samples_ahead.each(samples)) as reads:
             items = zip(shard.samples, reads, strict=True)
             if self._executor is None:
-                yield from starmap(self._encode, items)
+                yield from map(self._encode, items)
                 return
-            waiting: deque[Future[_Encoded]] = deque()
-            try:
-                for number, item in items:
-                    waiting.append(self._executor.submit(self._encode, number, item))
-                    if len(waiting) >= self._ahead:
-                        yield wait_for(waiting.popleft())
-                while waiting:
-                    yield wait_for(waiting.popleft())
-            finally:
-                for future in waiting:
-                    future.cancel()
+            with closing(map_ahead(self._executor, self._encode, items, self._ahead)) as encoded:
+                yield from encoded
 
-    def _encode(self, number: int, item: SampleToRead) -> _Encoded:
-        self._work.check()
+    def _encode(self, numbered: tuple[int, SampleToRead]) -> _Encoded:
+        self._workers.check()
+        number, item = numbered
         notes: dict[str, Occurrences] = {}
 
         def note(what: str, where: str) -> None:

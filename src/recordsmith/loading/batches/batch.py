@@ -13,11 +13,11 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
+from recordsmith.buffers import Int64Array
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
@@ -42,20 +42,9 @@ from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.schedule import EpochProgress, Step
+from recordsmith.loading.record_source import RecordSource
 
 _SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged records."
-
-
-class RecordSource(Protocol):
-    """A source of records by position: a Dataset or a Mix."""
-
-    def read_records(
-        self, positions: Int64Array, allocate: AllocateBytes = empty_bytes
-    ) -> BytesArray:
-        """Return the payloads at many positions."""
-
-    def locate_record(self, position: int) -> RecordLocation:
-        """Return the file, number and offset of a record."""
 
 
 @dataclass(frozen=True)
