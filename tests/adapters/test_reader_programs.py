@@ -119,7 +119,7 @@ def test_tensorflow_reads_what_others_wrote(run_program: Run, shared_data: Path)
 def test_torch(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
     values, looks, *_ = write_odd_files(tmp_path, images)
     plain = tmp_path / "plain"
-    rs.reshard(looks, plain)  # a loader reads no compressed shards
+    rs.reshard(looks, plain, compression="none")  # a loader reads no compressed shards
     shown = run_program(
         program("reads_by_adapters.py"), "torch", json.dumps([str(values), str(plain)])
     )

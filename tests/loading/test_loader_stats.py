@@ -35,7 +35,7 @@ RUN: dict[str, Any] = {"batch_count": 9, "thread_count": 8, "processor_count": 8
         (
             {"waited_seconds": 7.1, "between_seconds": 2.9, "decoding_seconds": 5,
              "has_pixels": True, "image_pixel_count": 9, "decoded_pixel_count": 8},
-            ("Tiles in JPEGs that have none (`recordsmith reshard PATH OUT --tiles`) or smaller "
+            ("Tiles in JPEGs that have none (`recordsmith pack PATH OUT --tiles`) or smaller "
             "images (`recordsmith pack --shorter-side`) would help."),
         ),
         (

@@ -29,7 +29,7 @@ from recordsmith.errors import (
 _SUMMARIZED = frozenset(
     (
         *("pack", "run", "finish", "append", "demo", "sheet", "salvage", "reshard", "edit"),
-        *("upgrade", "export", "index"),
+        *("export", "index"),
     )
 )
 """Commands whose output is only a summary: --quiet hides it."""

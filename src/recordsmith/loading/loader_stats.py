@@ -139,7 +139,7 @@ class LoaderStats(Report):
         if self.has_pixels:
             smaller = "smaller images (`recordsmith pack --shorter-side`)"
             if (self.decoded_share or 1) < 1:
-                tiles = "tiles in JPEGs that have none (`recordsmith reshard PATH OUT --tiles`)"
+                tiles = "tiles in JPEGs that have none (`recordsmith pack PATH OUT --tiles`)"
                 smaller = f"{tiles} or {smaller}"
             decoding = ("Decoding images is", "decoded", smaller)
         functions = ("Your functions are", "ran them", "whole batches at once (map_batches)")

@@ -99,7 +99,7 @@ def check_random_access(dataset: Dataset) -> None:
             "can only be read in order",
             option="dataset",
             value=str(compressed.location),
-            remedy="Write it uncompressed once with `recordsmith reshard PATH OUT`.",
+            remedy="Write it once with `recordsmith reshard PATH OUT --compression none`.",
         )
 
 

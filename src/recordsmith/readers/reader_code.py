@@ -71,6 +71,6 @@ def reader_code(
         raise OptionError(
             f"{description.name} is compressed with {description.compression}, but {reader} needs "
             "random access",
-            remedy="Write uncompressed shards with `recordsmith reshard PATH OUT`.",
+            remedy="Write others with `recordsmith reshard PATH OUT --compression none`.",
         )
     return _PROGRAMS[reader](description)
