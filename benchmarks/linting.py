@@ -23,7 +23,7 @@ from drawing import Painter
 from recordsmith.linting import lint_listing
 from recordsmith.linting.similar_images import SHAPE_BYTES, Shapes, find_similar
 from recordsmith.sources import Listing, Source
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 CLASSES = 10
 SIZES = ((320, 240), (500, 375))
@@ -97,7 +97,7 @@ def _before_packing(source: Source) -> float:
 
 
 def _check(listing: Listing) -> object:
-    return lint_listing(listing, Work(1, None), deep=False)
+    return lint_listing(listing, WorkerPool(1, None), deep=False)
 
 
 def _shapes(count: int) -> Iterator[tuple[str, Shapes]]:

@@ -68,7 +68,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
     from recordsmith.building import survey_written
     from recordsmith.dataset import ShardWriter
-    from recordsmith.packing import Recipe, make_plan
+    from recordsmith.packing import Recipe, assign_shards
     from recordsmith.sources.source import ignore_note
 
     steps = Steps()
@@ -76,7 +76,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     with steps.step("listing"):
         listing = source.list_samples()
     with steps.step("planning: shuffle, fingerprint"):
-        plan = make_plan(listing, recipe, source.describe())
+        plan = assign_shards(listing, recipe, source.describe())
     encoder = recipe.encoder(listing)
     numbers = plan.shards[0].samples
     with ShardWriter(out) as writer:

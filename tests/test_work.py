@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.work import Stopped, Work, thread_count
+from recordsmith.work import Stopped, WorkerPool, thread_count
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.0, "2"])
@@ -50,9 +50,9 @@ def test_results_are_in_the_order_of_the_items(threads: int) -> None:
         return item * item
 
     expected = [item * item for item in range(6)]
-    assert Work(threads, None).each(answer, range(6)) == expected
+    assert WorkerPool(threads, None).each(answer, range(6)) == expected
     later.clear()
-    assert list(Work(threads, None).in_order(answer, range(6), ahead=3)) == expected
+    assert list(WorkerPool(threads, None).in_order(answer, range(6), ahead=3)) == expected
 
 
 def test_at_most_ahead_items_are_in_progress() -> None:
@@ -63,7 +63,7 @@ def test_at_most_ahead_items_are_in_progress() -> None:
             taken.append(item)
             yield item
 
-    with closing(Work(2, None).in_order(lambda item: item, items(), ahead=4)) as answers:
+    with closing(WorkerPool(2, None).in_order(lambda item: item, items(), ahead=4)) as answers:
         assert next(answers) == 0
         assert len(taken) == 4
         assert next(answers) == 1
@@ -71,7 +71,7 @@ def test_at_most_ahead_items_are_in_progress() -> None:
 
 
 def test_an_error_stops_the_others_and_is_raised() -> None:
-    work = Work(2, None)
+    workers = WorkerPool(2, None)
     begun = threading.Event()
     ended = []
 
@@ -82,13 +82,13 @@ def test_an_error_stops_the_others_and_is_raised() -> None:
         begun.set()
         try:
             while True:
-                work.check()
+                workers.check()
         except Stopped:
             ended.append(item)
             raise
 
     with pytest.raises(ValueError, match="this one"):
-        work.each(fail_or_wait, range(50))
+        workers.each(fail_or_wait, range(50))
     assert sorted(ended) in ([0], [0, 2])  # at most one more may have begun
 
 
@@ -102,17 +102,17 @@ def test_the_first_error_in_order_is_raised() -> None:
         raise ValueError(item)
 
     with pytest.raises(ValueError, match="0"):
-        list(Work(2, None).in_order(fail, range(2), ahead=3))
+        list(WorkerPool(2, None).in_order(fail, range(2), ahead=3))
 
 
 def test_progress_never_passes_the_total_and_ends_there() -> None:
     calls: list[tuple[int, int]] = []
-    work = Work(1, lambda done, total: calls.append((done, total)), total=10)
+    workers = WorkerPool(1, lambda done, total: calls.append((done, total)), total=10)
     for count in (4, 0, 9):
-        work.advance(count)
+        workers.advance(count)
     assert calls == [(4, 10), (10, 10)]
     calls.clear()
-    work = Work(1, lambda done, total: calls.append((done, total)), total=10)
-    work.advance(3)
-    work.finish()
+    workers = WorkerPool(1, lambda done, total: calls.append((done, total)), total=10)
+    workers.advance(3)
+    workers.finish()
     assert calls == [(3, 10), (10, 10)]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from recordsmith.errors import OptionError
-from recordsmith.threads import Stopped, stoppable_pool, wait_for
+from recordsmith.threads import Stopped, map_ahead, stoppable_pool
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), from any thread, one call at a time."""
@@ -44,7 +44,7 @@ def thread_count(threads: int | None, *, most: int | None = None) -> int:
     return threads
 
 
-class Work:
+class WorkerPool:
     """The thread pool of a job, with its progress and cancellation."""
 
     def __init__(self, threads: int, progress: Progress | None, total: int = 0) -> None:
@@ -96,13 +96,7 @@ class Work:
             yield from (self._begin(function, item) for item in items)
             return
         with self._pool() as pool:
-            waiting: deque[Future[_Result]] = deque()
-            for item in items:
-                waiting.append(pool.submit(self._begin, function, item))
-                if len(waiting) >= ahead:
-                    yield wait_for(waiting.popleft())
-            while waiting:
-                yield wait_for(waiting.popleft())
+            yield from map_ahead(pool, partial(self._begin, function), items, ahead)
 
     def finish(self) -> None:
         """Advance the progress to the total."""

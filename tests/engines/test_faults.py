@@ -102,7 +102,7 @@ def _replace(shard: Path) -> None:
     shard.write_bytes(bytes(shard.stat().st_size))
     note = shard.with_suffix(".done")
     if note.exists():
-        note.write_text(json.dumps(json.loads(note.read_text()) | {"plan": "0" * 32}))
+        note.write_text(json.dumps(json.loads(note.read_text()) | {"fingerprint": "0" * 32}))
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ class Fuzz:
         result = ShardResult(
             "s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Occurrences(1, ["p"])}
         )
-        save_result(as_folder(folder), None, replace(result, plan="plan"))
+        save_result(as_folder(folder), None, replace(result, fingerprint="plan"))
         self.note = done_location(folder, "s").read_bytes()
         self.note = PublishNote("x", ("a.tfrecord", "b")).to_bytes()
 

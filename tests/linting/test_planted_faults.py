@@ -19,7 +19,7 @@ from recordsmith.linting.lint_report import all_checks
 from recordsmith.sources import Check, Flaw, Listing, Sample
 from recordsmith.sources.problems import Fault
 from recordsmith.stores import Location, MemoryStore, write_atomically
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 from ..raising import raises
 from .planted import (
@@ -230,7 +230,7 @@ def test_mask_values_beyond_known_classes_are_errors() -> None:
     mask[0, :3], mask[1] = 9, 255
     rows = [{"image/encoded": _jpeg(n), "image/segmentation/class/encoded": encode_mask(mask)}
             for n in range(2)]  # fmt: skip
-    report = lint_listing(_listing(rows, ("background", "cat")), Work(1, None), deep=True)
+    report = lint_listing(_listing(rows, ("background", "cat")), WorkerPool(1, None), deep=True)
     (found,) = report.findings
     assert (found.check, found.severity, found.count) == ("mask-values", "error", 2)
     assert "9" in found.examples[0].found
@@ -306,7 +306,7 @@ def test_errors_of_any_source_are_findings() -> None:
         rs.FileAccessError(5, "the device reported a read error", "a/b"),
         rs.CorruptDataError(rs.Defect.UNREADABLE_IMAGE, "cut", path="a/c"),
     ]
-    report = lint_listing(_listing(errors), Work(2, None), deep=True)
+    report = lint_listing(_listing(errors), WorkerPool(2, None), deep=True)
     assert {(str(f.check), f.examples[0].file, f.examples[0].place) for f in report.findings} == {
         ("unreadable-sample", "0", ""),
         ("box-empty", "1", "x, line 3"),
@@ -322,7 +322,7 @@ def test_cheap_checks_read_no_sample(tmp_path: Path) -> None:
         ("cat", "cats"),
         notices=[Flaw("2 lost", Check.ANNOTATION_WITHOUT_IMAGE, files=["a", "b"], item_count=2)],
     )
-    report = lint_listing(listing, Work(1, None), deep=False)
+    report = lint_listing(listing, WorkerPool(1, None), deep=False)
     assert not report.is_deep
     assert [(str(f.check), f.count) for f in report.findings] == [
         ("annotation-without-image", 2),
@@ -344,7 +344,7 @@ def test_cheap_checks_read_no_sample(tmp_path: Path) -> None:
     ],
 )
 def test_similar_class_names(one: str, other: str, is_similar: bool) -> None:
-    report = lint_listing(_listing([], (one, other)), Work(1, None), deep=False)
+    report = lint_listing(_listing([], (one, other)), WorkerPool(1, None), deep=False)
     found = [str(finding.check) for finding in report.findings]
     assert found == ["similar-class-names"] * is_similar
 

@@ -17,7 +17,7 @@ import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Column
-from recordsmith.loading.features import BatchRows, ColumnRequest, Filling, PixelFeature
+from recordsmith.loading.features import BatchBuffer, BatchRows, ColumnRequest, RowFeature
 from recordsmith.stores import as_folder
 
 from ..places import AnyPlace
@@ -65,7 +65,7 @@ def damage(dataset: rs.Dataset, positions: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True)
-class Painted(PixelFeature):
+class Painted(RowFeature):
     """An image of one colour, the record's id; `bad` ones cannot be painted."""
 
     key: str = "id"
@@ -75,14 +75,14 @@ class Painted(PixelFeature):
     def requests(self) -> dict[str, ColumnRequest]:
         return {self.key: ColumnRequest(("int64", "float"))}
 
-    def begin(self, name: str, rows: BatchRows) -> Filling:
+    def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
         ids: Any = rows.columns[self.key]
         pixels = rows.allocate(name, (rows.count, self.side, self.side), np.float32)
         pixels.fill(-1)
         return Painting(name, ids, pixels, self.bad)
 
 
-class Painting(Filling):
+class Painting(BatchBuffer):
     def __init__(self, name: str, ids: Any, pixels: Any, bad: tuple[int, ...]) -> None:
         self.name, self.ids, self.pixels, self.bad = name, ids, pixels, bad
 

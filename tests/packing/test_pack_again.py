@@ -166,7 +166,7 @@ def test_invalid_notes_of_completed_shards_are_ignored(
 ) -> None:
     """The shard is written again, and the dataset is correct."""
     note = {
-        "plan": json.loads(undisturbed["dataset.json"])["provenance"]["fingerprint"],
+        "fingerprint": json.loads(undisturbed["dataset.json"])["provenance"]["fingerprint"],
         "was_reused": False,
         "versions_hash": None,
         "file": "train-00000-of-00002.tfrecord",

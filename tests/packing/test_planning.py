@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recordsmith.dataset.shares import share_counts
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.packing import Plan, Recipe, make_plan
+from recordsmith.packing import Recipe, ShardAssignment, assign_shards
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.stores import as_folder
@@ -34,12 +34,12 @@ def _listed(samples: Sequence[Sample], *arguments: Any, **options: Any) -> Listi
     return Listing(samples, ImageReader(as_folder("nowhere")), *arguments, **options)
 
 
-def _plan(listing: Listing, **options: Any) -> Plan:
+def _plan(listing: Listing, **options: Any) -> ShardAssignment:
     source = {"kind": options.pop("kind", "x")}
-    return make_plan(listing, Recipe(**options), source)
+    return assign_shards(listing, Recipe(**options), source)
 
 
-def _split_of(plan: Plan, listing: Listing) -> dict[str, str]:
+def _split_of(plan: ShardAssignment, listing: Listing) -> dict[str, str]:
     return {
         listing.samples[number].name: shard.split
         for shard in plan.shards

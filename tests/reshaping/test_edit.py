@@ -158,7 +158,12 @@ def test_labels_and_their_names(labelled: Path, tmp_path: Path) -> None:
         "image/class/label": tmp_path / "table.csv",
         "image/class/text": tmp_path / "texts.csv",
     }
-    rs.edit(labelled, tmp_path / "out", recode=recode)
+    assert rs.edit(labelled, tmp_path / "out", recode=recode).notices == ()
+    del recode["image/class/text"]
+    (notice,) = rs.edit(labelled, tmp_path / "stale", recode=recode).notices
+    assert "image/class/text" in notice
+    drop = ["image/class/text"]
+    assert rs.edit(labelled, tmp_path / "dropped", recode=recode, drop=drop).notices == ()
     dataset = rs.open(tmp_path / "out")
     assert dataset.class_names == ("rose", "flower")
     assert (tmp_path / "out" / "labels.txt").read_text() == "0:rose\n1:flower\n"

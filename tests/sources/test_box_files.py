@@ -34,7 +34,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
 )
-from recordsmith.sources.boxes.image_annotation_files import ImageAnnotationFiles
+from recordsmith.sources.boxes.image_annotation_files import PerImageAnnotationSource
 from recordsmith.sources.boxes.source import SOURCES, find_candidates
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder
@@ -631,7 +631,7 @@ def _parse_words(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 def test_a_format_registers_itself(tmp_path: Path) -> None:
     class _(
-        ImageAnnotationFiles,
+        PerImageAnnotationSource,
         box_format=BoxFormat(
             "words",
             ".words",

@@ -10,7 +10,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources.boxes.annotation import AnnotatedObject
 from recordsmith.sources.boxes.placing import (
-    BoxReader,
+    BoxPlacer,
     Frame,
 )
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
@@ -21,7 +21,7 @@ CLASSES = Classes({"cat": 1, "Dog": 2}, "the label map x.pbtxt")
 NAN = float("nan")
 
 
-class _Reader(BoxReader):
+class _Placer(BoxPlacer):
     """On an image of 40 by 20, with what it noted."""
 
     def __init__(self, policy: Any, folder: Path, orientation: int | None = None) -> None:
@@ -41,16 +41,16 @@ class _Reader(BoxReader):
 
 @pytest.mark.parametrize("policy", ["stop", "clip", "drop"])
 def test_good_boxes_are_divided_by_the_size(tmp_path: Path, policy: str) -> None:
-    reader = _Reader(policy, tmp_path)
+    placer = _Placer(policy, tmp_path)
     edges = (0, 0, 40, 20)
     rounded = (-0.00003, -0.00001, 40.00003, 20.00001)
-    assert reader.boxes((4, 5, 10, 10), edges, rounded) == [
+    assert placer.boxes((4, 5, 10, 10), edges, rounded) == [
         (0.25, 0.1, 0.5, 0.25),
         (0, 0, 1, 1),
         (0, 0, 1, 1),
     ]
-    reader.finish("a.jpg")
-    assert reader.notes == []
+    placer.finish("a.jpg")
+    assert placer.notes == []
 
 
 BAD: dict[str, tuple[Any, str, list[Any], str]] = {
@@ -75,20 +75,20 @@ def test_bad_boxes(tmp_path: Path, name: str) -> None:
     """They stop the sample, are dropped, or are fixed where possible."""
     corners, fault, fixed, done = BAD[name]
     good = (4, 5, 10, 10), (0.25, 0.1, 0.5, 0.25)
-    reader = _Reader("stop", tmp_path)
-    assert reader.boxes(good[0], corners) == [good[1]]
+    placer = _Placer("stop", tmp_path)
+    assert placer.boxes(good[0], corners) == [good[1]]
     with pytest.raises(rs.SourceError) as caught:
-        reader.finish("a.jpg")
+        placer.finish("a.jpg")
     (problem,) = caught.value.problems
     assert problem.startswith("a.xml, line 2 (cat): ")
     assert fault in problem
     assert problem in str(caught.value)
     assert "boxes='clip'" in str(caught.value)
     for policy, expected, words in (("drop", [], "dropped"), ("clip", fixed, done)):
-        reader = _Reader(policy, tmp_path)
-        assert reader.boxes(corners, good[0]) == [*expected, good[1]]
-        reader.finish("a.jpg")
-        ((what, where),) = reader.notes
+        placer = _Placer(policy, tmp_path)
+        assert placer.boxes(corners, good[0]) == [*expected, good[1]]
+        placer.finish("a.jpg")
+        ((what, where),) = placer.notes
         assert words in what
         assert "box" in what
         assert where.startswith("a.xml, line 1 (cat): ")
@@ -96,19 +96,19 @@ def test_bad_boxes(tmp_path: Path, name: str) -> None:
 
 
 def test_swapped_and_outside_is_both(tmp_path: Path) -> None:
-    reader = _Reader("clip", tmp_path)
-    assert reader.boxes((50, 12, 10, 4)) == [(0.2, 0.25, 0.6, 1)]
-    assert ["clipped" in what for what, _ in reader.notes] == [False, True]
-    assert "reordered" in reader.notes[0][0]
+    placer = _Placer("clip", tmp_path)
+    assert placer.boxes((50, 12, 10, 4)) == [(0.2, 0.25, 0.6, 1)]
+    assert ["clipped" in what for what, _ in placer.notes] == [False, True]
+    assert "reordered" in placer.notes[0][0]
 
 
 def test_every_problem_is_listed(tmp_path: Path) -> None:
-    reader = _Reader("stop", tmp_path)
-    reader.boxes((30, 5, 10, 30), name="cat")
-    reader.boxes((1, 1, 1, 2), name="dgo")
-    reader.reject("a.xml, line 30", "no bndbox")
+    placer = _Placer("stop", tmp_path)
+    placer.boxes((30, 5, 10, 30), name="cat")
+    placer.boxes((1, 1, 1, 2), name="dgo")
+    placer.reject("a.xml, line 30", "no bndbox")
     with pytest.raises(rs.SourceError, match="5 problems") as caught:
-        reader.finish("a.jpg")
+        placer.finish("a.jpg")
     assert caught.value.path == "a.jpg"
     assert len(caught.value.problems) == 5
     for problem in caught.value.problems:
@@ -116,18 +116,18 @@ def test_every_problem_is_listed(tmp_path: Path) -> None:
 
 
 def test_unknown_classes_are_named(tmp_path: Path) -> None:
-    reader = _Reader("stop", tmp_path)
-    assert reader.boxes((1, 1, 2, 2), name="DOG") == []
-    reader.boxes((1, 1, 2, 2), name="zebra")
-    first, second = reader.problems
+    placer = _Placer("stop", tmp_path)
+    assert placer.boxes((1, 1, 2, 2), name="DOG") == []
+    placer.boxes((1, 1, 2, 2), name="zebra")
+    first, second = placer.problems
     assert "'DOG'" in first
     assert first.endswith(": Dog and cat")
     assert "'zebra'" in second
     assert second.endswith(": Dog and cat")
     for policy in ("clip", "drop"):
-        reader = _Reader(policy, tmp_path)
-        assert reader.boxes((1, 1, 2, 2), name="dog") == []
-        ((what, where),) = reader.notes
+        placer = _Placer(policy, tmp_path)
+        assert placer.boxes((1, 1, 2, 2), name="dog") == []
+        ((what, where),) = placer.notes
         assert "dropped" in what
         assert "class" in what
         assert "'dog'" in where
@@ -156,13 +156,13 @@ UPRIGHT_OF_6 = (5, 10, 15, 30)  # drawn on the upright image, 20 wide and 40 hig
 def test_frames_that_are_clear(
     tmp_path: Path, policy: str, size: Any, orientation: Any, frame: Frame, noted: str | None
 ) -> None:
-    reader = _Reader(policy, tmp_path, orientation)
-    assert reader.make_frame(*size, "a.xml") == frame
-    reader.finish("a.jpg")
-    assert len(reader.notes) == (noted is not None)
+    placer = _Placer(policy, tmp_path, orientation)
+    assert placer.make_frame(*size, "a.xml") == frame
+    placer.finish("a.jpg")
+    assert len(placer.notes) == (noted is not None)
     if noted is not None:
-        assert noted in reader.notes[0][0]
-        assert reader.notes[0][1] == f"a.xml: orientation {orientation}"
+        assert noted in placer.notes[0][0]
+        assert placer.notes[0][1] == f"a.xml: orientation {orientation}"
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ def test_frames_that_are_clear(
 def test_frames_of_another_size(
     tmp_path: Path, size: Any, orientation: Any, frame: Frame, noted: str
 ) -> None:
-    reader = _Reader("stop", tmp_path, orientation)
-    reader.make_frame(*size, "a.xml")
+    placer = _Placer("stop", tmp_path, orientation)
+    placer.make_frame(*size, "a.xml")
     with pytest.raises(rs.SourceError, match=f"size {size[0]}x{size[1]}"):
-        reader.finish("a.jpg")
+        placer.finish("a.jpg")
     for policy in ("clip", "drop"):
-        reader = _Reader(policy, tmp_path, orientation)
-        assert reader.make_frame(*size, "a.xml") == frame
-        ((what, where),) = reader.notes
+        placer = _Placer(policy, tmp_path, orientation)
+        assert placer.make_frame(*size, "a.xml") == frame
+        ((what, where),) = placer.notes
         assert noted in what
         assert "40x20" in where
 
@@ -195,18 +195,18 @@ def test_the_orientation_of_square_images_is_ambiguous(tmp_path: Path) -> None:
     notes: list[Any] = []
     data = image(tmp_path / "a.jpg", (20, 20), 6)
     features = {"image/encoded": data, "image/width": 20, "image/height": 20}
-    reader = BoxReader(features, "stop", lambda *note: notes.append(note))
-    assert reader.make_frame(20, 20, "a.xml") == Frame(20, 20)
+    placer = BoxPlacer(features, "stop", lambda *note: notes.append(note))
+    assert placer.make_frame(20, 20, "a.xml") == Frame(20, 20)
     assert "drawn on" in notes[0][0]
 
 
 def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     """Upright, 6 means: the stored top is on the right."""
-    reader = _Reader("stop", tmp_path, 6)
-    frame = reader.make_frame(20, 40, "a.xml")
-    assert reader.boxes(UPRIGHT_OF_6, frame=frame) == [(0.25, 0.25, 0.75, 0.75)]
-    assert reader.boxes((0, 0, 5, 10), frame=frame) == [(0.75, 0, 1, 0.25)]  # upper left
-    assert reader.boxes((0, 0, 21, 10), frame=frame) == []  # 21 is outside of its width, 20
+    placer = _Placer("stop", tmp_path, 6)
+    frame = placer.make_frame(20, 40, "a.xml")
+    assert placer.boxes(UPRIGHT_OF_6, frame=frame) == [(0.25, 0.25, 0.75, 0.75)]
+    assert placer.boxes((0, 0, 5, 10), frame=frame) == [(0.75, 0, 1, 0.25)]  # upper left
+    assert placer.boxes((0, 0, 21, 10), frame=frame) == []  # 21 is outside of its width, 20
 
 
 # -- classes and options -------------------------------------------------------------------------

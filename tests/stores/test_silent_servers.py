@@ -23,7 +23,7 @@ from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.stores import Location
 from recordsmith.stores.remote import object_store
 from recordsmith.threads import Stopped, stoppable_pool, wait_for
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 from ..images import jpeg
 from ..raising import raises
@@ -126,7 +126,7 @@ def test_an_error_ends_the_tasks_that_wait_for_a_server(s3: S3, method: str) -> 
             raise ValueError("this one")
 
         with pytest.raises(ValueError, match="this one"):
-            Work(4, None).each(request_or_fail, range(4))
+            WorkerPool(4, None).each(request_or_fail, range(4))
         assert proxy.counters.fault_count == 3
 
 

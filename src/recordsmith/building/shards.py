@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -31,7 +31,7 @@ from recordsmith.errors import (
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.wire import Compression, crc32c
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
@@ -72,7 +72,7 @@ class ShardResult:
     skipped: the reason for each unreadable sample, by its number in the listing.
     notes: changes to samples and properties worth knowing.
     was_reused: whether an interrupted earlier run had completed it, so that it was only verified.
-    plan: the fingerprint of the job that the shard belongs to.
+    fingerprint: of the job that the shard belongs to.
     """
 
     file: str
@@ -84,7 +84,7 @@ class ShardResult:
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, Occurrences] = field(default_factory=dict)
     was_reused: bool = False
-    plan: str = ""
+    fingerprint: str = ""
 
     @classmethod
     def from_writer(
@@ -120,7 +120,7 @@ class ShardResult:
             "skipped": list(self.skipped.items()),
             "notes": {what: vars(noted) for what, noted in self.notes.items()},
             "was_reused": self.was_reused,
-            "plan": self.plan,
+            "fingerprint": self.fingerprint,
         }
 
     @classmethod
@@ -136,7 +136,7 @@ class ShardResult:
             {integer_in_json(number): str(why) for number, why in document["skipped"]},
             {what: Occurrences.from_json(noted) for what, noted in document["notes"].items()},
             bool(document["was_reused"]),
-            sys.intern(str(document["plan"])),
+            sys.intern(str(document["fingerprint"])),
         )
 
     @property
@@ -145,13 +145,10 @@ class ShardResult:
         return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
 
 
-def merge_notes(parts: Iterable[Mapping[str, Occurrences]]) -> dict[str, Occurrences]:
-    """The notes of all shards."""
-    notes: dict[str, Occurrences] = {}
-    for part in parts:
-        for what, noted in part.items():
-            notes.setdefault(what, Occurrences()).extend(noted)
-    return notes
+def add_notes(notes: dict[str, Occurrences], more: Mapping[str, Occurrences]) -> None:
+    """Add the notes of a sample or a shard to those of all."""
+    for what, noted in more.items():
+        notes.setdefault(what, Occurrences()).extend(noted)
 
 
 def partial_location(folder: Location, file: str) -> Location:
@@ -227,7 +224,7 @@ def _verified_result(
 ) -> ShardResult | None:
     document = json.loads(note)
     result = replace(ShardResult.from_json(document), was_reused=True)
-    if result.plan != fingerprint or result.file != file:
+    if result.fingerprint != fingerprint or result.file != file:
         return None
     known = versions()
     if document.get("versions_hash") != known or (known is None and not trusting):
@@ -304,7 +301,7 @@ def complete_shard(
         return result, False
     with open_partial_shard(folder, file, compression) as writer:
         result = write(writer)
-    result = replace(result, plan=fingerprint)
+    result = replace(result, fingerprint=fingerprint)
     save_result(folder, versions(), result)
     return result, True
 
@@ -359,15 +356,15 @@ def check_written(
     if earlier is not None:
         published = {(earlier.last_fingerprint, shard) for shard in earlier.shards}
     begun = read_publish_note(folder)
-    renamed_plan = None if begun is None else begun.fingerprint  # of a job that was killed
+    renamed_fingerprint = None if begun is None else begun.fingerprint  # of a job that was killed
 
     def check(result: ShardResult) -> None:
         size = waiting.get(f"{result.file}{PARTIAL_SUFFIX}")
         if size is None:  # it may have its final name already
             size = final.get(result.file)
-            if size == result.size_bytes and (result.plan, result.entry) in published:
+            if size == result.size_bytes and (result.fingerprint, result.entry) in published:
                 return  # the note was removed when it was published
-            if folder.store.can_rename and renamed_plan != result.plan:
+            if folder.store.can_rename and renamed_fingerprint != result.fingerprint:
                 raise _missing(folder, result)
         if size != result.size_bytes or not _is_noted(folder, result):
             raise _missing(folder, result)
@@ -379,10 +376,10 @@ def _is_noted(folder: Location, result: ShardResult) -> bool:
     """Whether the note of a shard is about this result."""
     try:
         note = json.loads(read_note(done_location(folder, result.file)))
-        noted = (note["plan"], note["size_bytes"], note["crc32c"])
+        noted = (note["fingerprint"], note["size_bytes"], note["crc32c"])
     except (MissingFileError, *NOT_AS_EXPECTED):
         return False
-    return noted == (result.plan, result.size_bytes, result.crc32c)
+    return noted == (result.fingerprint, result.size_bytes, result.crc32c)
 
 
 def _missing(folder: Location, result: ShardResult) -> FileAccessError:
@@ -398,7 +395,7 @@ def _missing(folder: Location, result: ShardResult) -> FileAccessError:
 def for_each(items: Sequence[_Item], change: Callable[[_Item], object], folder: Location) -> None:
     """Change many files, at the same time where each change is requests over a network."""
     if folder.store.is_remote:
-        Work(folder.store.concurrency, None).each(change, items)
+        WorkerPool(folder.store.concurrency, None).each(change, items)
     else:
         for item in items:
             change(item)

@@ -66,7 +66,7 @@ from recordsmith.errors import (
 from recordsmith.example import BytesArray, RaggedArray, Schema
 from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
 from recordsmith.wire import Compression, check_compression
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 _PIECE_BYTES = 32 << 20  # of a batch that are encoded together
 
@@ -511,7 +511,7 @@ class _JobStore(ClaimedStore):
 def _delete(folder: Location, files: Iterable[str]) -> None:
     """Delete unpublished shards and their indexes."""
     places = [partial_location(folder, name) for file in files for name in (file, f"{file}.index")]
-    Work(folder.store.concurrency, None).each(Location.delete, places)
+    WorkerPool(folder.store.concurrency, None).each(Location.delete, places)
 
 
 def _unlisted(folder: Location, manifest: Manifest | None) -> set[str]:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from recordsmith.building import ShardResult
     from recordsmith.linting import LintReport
     from recordsmith.packing import PackReport
-    from recordsmith.sources import Detection
-    from recordsmith.sources import Source as SampleSource
+    from recordsmith.sources import Detection, ListedSource
 
 _NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
 _IMAGES = "How images are stored"
@@ -36,7 +35,7 @@ _PANELS = {
     "Many machines": "write_plan",
 }
 _NOT_PLANNED = frozenset({"like", "skip_errors", "overwrite", "engine", "threads"})
-"""Options of `pack` that do not change the shards."""
+"""Options of `pack` that a plan does not take."""
 
 _PlanPath: TypeAlias = Annotated[
     str,
@@ -60,8 +59,9 @@ def pack(
     json: Json = False,
 ) -> None:
     """Detects the type of SOURCE and prints it. Images are stored unchanged by default. Each shard
-    is read back and verified before it gets its final name. If the job is interrupted, rerun it to
-    resume: it keeps the finished shards. Until then, every command refuses OUT as unfinished.
+    is read back and verified before it gets its final name (of uncompressed copies of rows, what is
+    copied is verified). If the job is interrupted, rerun it to resume: it keeps the finished
+    shards. Until then, every command refuses OUT as unfinished.
 
     Example: `recordsmith pack flowers out --splits train=0.8,test=0.2`
 
@@ -70,10 +70,9 @@ def pack(
         write_plan: write a plan of the shards to a file, and pack nothing.
     """
     from recordsmith.linting import lint_listing
-    from recordsmith.sources import ListedSource
     from recordsmith.stores import as_folder
     from recordsmith.stores.checks import check_writable
-    from recordsmith.work import Work
+    from recordsmith.work import WorkerPool
 
     if write_plan is None:
         check_writable(as_folder(out).store, out)
@@ -87,10 +86,8 @@ def pack(
         _write_plan(listed, out, options, write_plan, json=json)
         return
     with console.progress_bar("packing") as progress:
-        listing = listed.list_samples()
-        _print_findings(lint_listing(listing, Work(1, None), deep=False))
-        source_listed = ListedSource(listed, listing)
-        report = rs.pack(source_listed, out, **options, progress=progress)
+        _print_findings(lint_listing(listed.list_samples(), WorkerPool(1, None), deep=False))
+        report = rs.pack(listed, out, **options, progress=progress)
     form = detected.reading.format
     if json:
         read = {"format": form, "options": dict(detected.reading.options)}
@@ -255,14 +252,12 @@ def detect(source: Source, source_options: SourceOptions, json: Json = False) ->
 # -- printing, for other commands as well ----------------------------------------------------------
 
 
-def print_detected(detected: Detection, *, json: bool) -> SampleSource:
-    """Print what was detected, and return the source, which is not listed again."""
-    if detected.given_format is not None:
-        return detected.source
+def print_detected(detected: Detection, *, json: bool) -> ListedSource:
+    """Print what was detected, unless the format was given; list the source once."""
     from recordsmith.sources import ListedSource
 
     listing = detected.source.list_samples()
-    if not json:
+    if detected.given_format is None and not json:
         described = with_options(detected.describe(listing))
         console.print_aside(f"Detected: {console.printable(described)}")
         shown = _options_in_shell(detected.reading.format, detected.reading.options)

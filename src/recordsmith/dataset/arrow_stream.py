@@ -15,7 +15,7 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords
 from recordsmith.example import Schema
 from recordsmith.where import Where
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 DEFAULT_ROWS = 16_384
 _BATCH_BYTES = 16 << 20  # of the payloads in a batch, if no number of rows is requested
@@ -91,7 +91,7 @@ def open_stream(
         rows = batch_size or DEFAULT_ROWS
         rows *= max(1, DEFAULT_ROWS // rows)
         parts = (records.cut(slice(start, start + rows)) for start in range(0, len(records), rows))
-        decoded = Work(threads, None).in_order(
+        decoded = WorkerPool(threads, None).in_order(
             lambda part: list(record_batches(blocks(part), make_decoder(), batch_size)),
             parts,
             ahead=threads + 1,

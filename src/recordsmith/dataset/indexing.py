@@ -33,7 +33,7 @@ from recordsmith.errors import ForbiddenFileError, OptionError, accessing, optio
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, write_atomically
 from recordsmith.summaries import Report
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
 
@@ -119,33 +119,33 @@ def index(
         )
     shards = locate_whole(paths, split).shards
     total = sum(shard.size_bytes for shard in shards)
-    work = Work(thread_count(None, most=max(1, total // _THREAD_BYTES)), progress, total)
+    workers = WorkerPool(thread_count(None, most=max(1, total // _THREAD_BYTES)), progress, total)
     if format == "recordsmith":
         _remove_leftovers(place for shard in shards for place in index_locations(shard.location))
-        jobs = [partial(_write_own, shard, work, overwrite) for shard in shards]
+        jobs = [partial(_write_own, shard, workers, overwrite) for shard in shards]
     else:
         targets = _text_files(shards, None if to is None else as_folder(to))
         _remove_leftovers(targets)
         jobs = [
-            partial(_write_text, shard, target, work, overwrite)
+            partial(_write_text, shard, target, workers, overwrite)
             for shard, target in zip(shards, targets, strict=True)
         ]
     files = []
-    results = work.in_order(lambda job: job(), jobs, ahead=2 * work.threads - 1)
+    results = workers.in_order(lambda job: job(), jobs, ahead=2 * workers.threads - 1)
     for shard, file in zip(shards, results, strict=True):
         files.append(file)
-        work.advance(shard.size_bytes)
-    work.finish()
+        workers.advance(shard.size_bytes)
+    workers.finish()
     return IndexReport(format, tuple(files))
 
 
 # -- recordsmith's own -----------------------------------------------------------------------------
 
 
-def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
+def _write_own(shard: Shard, workers: WorkerPool, overwrite: bool) -> IndexFile:
     info = shard.info()
     saved = None if overwrite else _saved(shard, info)
-    work.check()
+    workers.check()
     if saved is None:
         index = shard.walk()
     else:
@@ -206,8 +206,8 @@ def _text_files(shards: Sequence[Shard], folder: Location | None) -> list[Locati
     return list(shard_of)
 
 
-def _write_text(shard: Shard, target: Location, work: Work, overwrite: bool) -> IndexFile:
-    work.check()
+def _write_text(shard: Shard, target: Location, workers: WorkerPool, overwrite: bool) -> IndexFile:
+    workers.check()
     offsets = shard.walk().offsets
     exists = target.exists()
     is_new = not (exists and _holds_lines(target, offsets))

@@ -416,12 +416,12 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
                 listed = folder.info_of(name, location)
                 shards.append(Shard(location, split.name, listed=listed))
                 continue
-            missing.append(_unlisted(INFO_NAME, name, split.name, location))
+            missing.append(_listed_but_absent(INFO_NAME, name, split.name, location))
     names = class_names_in(folder.location, info, list(folder.entries))
     return Located(shards, class_names=names, missing=tuple(missing))
 
 
-def _unlisted(where: str, name: str, split: str, location: Location) -> MissingShard:
+def _listed_but_absent(where: str, name: str, split: str, location: Location) -> MissingShard:
     return _missing_shard(split, location, f"{where} lists {name}, which is missing")
 
 
@@ -590,7 +590,7 @@ def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None =
             location = folder / entry.file
             info = None if listing is None else listing.info_of(entry.file, location)
             if listing is not None and info is None:
-                missing.append(_unlisted("the manifest", entry.file, split, location))
+                missing.append(_listed_but_absent("the manifest", entry.file, split, location))
                 continue
             shard = Shard(
                 location,

@@ -34,7 +34,7 @@ from recordsmith.example import BytesArray
 from recordsmith.stores import Location
 from recordsmith.threads import renew_in_children, stoppable_pool, wait_for
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
-from recordsmith.work import Work, thread_count
+from recordsmith.work import WorkerPool, thread_count
 
 _MAX_OPEN_SHARDS = 256
 """File descriptors are limited."""
@@ -238,8 +238,8 @@ def _call_in_threads(function: Callable[[Shard], Any], shards: Sequence[Shard]) 
     """
     if len(shards) > 1:
         concurrency = max(shard.location.store.concurrency for shard in shards)
-        work = Work(max(thread_count(None), min(len(shards), concurrency)), None)
-        for _ in work.in_order(function, shards, ahead=2 * work.threads):
+        workers = WorkerPool(max(thread_count(None), min(len(shards), concurrency)), None)
+        for _ in workers.in_order(function, shards, ahead=2 * workers.threads):
             pass
 
 
@@ -284,7 +284,7 @@ def scattered_blocks(
     groups = _cut_by_size(records, positions, group_bytes or _GROUP_BYTES, at_once)
     read = partial(_read_together, records)
     if records.has_remote:
-        pieces = Work(_GROUPS_AHEAD, None).in_order(read, groups, ahead=_GROUPS_AHEAD)
+        pieces = WorkerPool(_GROUPS_AHEAD, None).in_order(read, groups, ahead=_GROUPS_AHEAD)
     else:
         pieces = (read(group) for group in groups)
     with closing(pieces):

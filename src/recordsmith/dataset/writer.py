@@ -266,7 +266,7 @@ class ShardWriter:
         return self._is_open
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Close the writer; remove the file unless it was published."""
         self._is_open = False
         with suppress(FileAccessError):
             self._file.writer.discard()

@@ -22,7 +22,7 @@ from recordsmith.errors import MissingExtraError, OptionError
 from recordsmith.stores import Location, as_folder, is_url
 from recordsmith.stores.local.scratch import ScratchFile, ScratchFolder
 from recordsmith.tasks import Outcome, Task, failed_error, lost_error, result_error
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 try:
     import apache_beam as beam
@@ -190,8 +190,8 @@ class _SignedFiles:
             return number
 
         at_once = self.folder.store.concurrency
-        work = Work(at_once, None)
-        with closing(work.in_order(write, enumerate(values), ahead=at_once)) as written:
+        workers = WorkerPool(at_once, None)
+        with closing(workers.in_order(write, enumerate(values), ahead=at_once)) as written:
             yield from written
 
     def read(self, place: Location) -> Any:
@@ -328,6 +328,6 @@ def _remove(folder: Location, _scratch: ScratchFolder | None) -> None:
     places = (folder / _TASKS, folder / _OUTCOMES, folder)
     for place in places:
         place.store.remove_leftovers(place.key)  # of workers that were killed
-    Work(folder.store.concurrency, None).each(Location.delete, folder.list())
+    WorkerPool(folder.store.concurrency, None).each(Location.delete, folder.list())
     for place in places:
         place.store.remove_empty_folder(place.key)

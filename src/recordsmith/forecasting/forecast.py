@@ -22,7 +22,7 @@ from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Source, check_source
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
@@ -83,16 +83,16 @@ def forecast(
     sizes = samples.sizes.astype(float)
     choice = choose_samples(sizes, sample_count, seed)
     storage = SampleStorage(recipe.encoder(listing), variants)
-    work = Work(count, progress, len(choice.numbers))
+    workers = WorkerPool(count, progress, len(choice.numbers))
 
     def store(item: SampleToRead) -> StoredSample:
         stored = storage.store(item)
-        work.advance(1)
+        workers.advance(1)
         return stored
 
     chosen = map(listing.samples.__getitem__, choice.numbers.tolist())
     with SamplesAhead(listing.reader, 1) as ahead, closing(ahead.each(chosen)) as items:
-        stored = list(work.in_order(store, items, ahead=_AHEAD * count))
+        stored = list(workers.in_order(store, items, ahead=_AHEAD * count))
     failures = [f"{sample.name}: {sample.failure}" for sample in stored if sample.failure]
     if not any(sample.records for sample in stored):
         raise SourceError(

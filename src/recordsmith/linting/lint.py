@@ -29,7 +29,7 @@ from recordsmith.sources import Listing, Sample, Source, check_source
 from recordsmith.sources.flaws import Check, Flaw, LintCheck
 from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 _AT_ONCE = 32  # samples of one task
 _AHEAD = 4  # tasks for each thread
@@ -76,7 +76,7 @@ def lint(
     if selected & SIMILAR_CHECKS:
         selected.add(DuplicateCheck.ALIKE_IMAGES)  # says why the others may be missing
     selected -= _parse_checks(ignore, "ignore")
-    work = Work(thread_count(threads), progress)
+    work = WorkerPool(thread_count(threads), progress)
     return lint_listing(source.list_samples(), work, deep=deep, selected=selected)
 
 
@@ -95,7 +95,7 @@ def _parse_checks(names: Iterable[str], argument: str) -> set[LintCheck]:
 
 
 def lint_listing(
-    listing: Listing, work: Work, *, deep: bool, selected: Collection[LintCheck] | None = None
+    listing: Listing, work: WorkerPool, *, deep: bool, selected: Collection[LintCheck] | None = None
 ) -> LintReport:
     """Check the samples of a listing; see `lint`."""
     selected = all_checks() if selected is None else selected
@@ -120,7 +120,7 @@ def lint_listing(
 def _check_samples(
     listing: Listing,
     splits: Int64Array,
-    work: Work,
+    work: WorkerPool,
     findings: Findings,
     report: LintReport,
     selected: Collection[LintCheck],

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 
 from recordsmith.dataset import Dataset, Positions, integer_positions
 from recordsmith.errors import OptionError, option
-from recordsmith.loading.batches.batch_maker import batch_maker
+from recordsmith.loading.batches.batch_maker import make_batch_maker
 from recordsmith.loading.batches.user_functions import Map, UserFunctions
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.number_options import seed_number, whole_number
@@ -47,7 +47,9 @@ class Examples:
         self._dataset = dataset
         self._epoch = 0
         functions = UserFunctions.checked(map_examples=map_examples)
-        self._maker = batch_maker(dataset, features, seed=seed_number(seed), functions=functions)
+        self._maker = make_batch_maker(
+            dataset, features, seed=seed_number(seed), functions=functions
+        )
 
     def __repr__(self) -> str:
         names = ", ".join(self._maker.names)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,8 +20,8 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import DataError, OptionError, option
 from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
-from recordsmith.loading.batches.batch_maker import batch_maker
-from recordsmith.loading.batches.engine import BatchEngine
+from recordsmith.loading.batches.batch_maker import make_batch_maker
+from recordsmith.loading.batches.job_runner import JobRunner
 from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
@@ -116,7 +115,7 @@ class Loader:
         self._has_default_threads = threads is None
         self._thread_count = _thread_count(threads)
         functions = UserFunctions.checked(filter, map_examples, map_batches)
-        self._schedule, self._reader = plan_reading(
+        self._schedule, self._begin_reading_ahead = plan_reading(
             dataset,
             shuffle=shuffle,
             seed=self._seed,
@@ -129,7 +128,7 @@ class Loader:
             worker=worker,
             worker_count=worker_count,
         )
-        self._maker = batch_maker(
+        self._maker = make_batch_maker(
             dataset,
             features,
             seed=self._seed,
@@ -169,7 +168,7 @@ class Loader:
 
     def __iter__(self) -> Iteration:
         """Return an iteration. It begins when its first batch is requested."""
-        iteration = Iteration(self._begin)
+        iteration = Iteration(self)
         self._iterations.add(iteration)
         return iteration
 
@@ -227,7 +226,7 @@ class Loader:
             thread_count=self._thread_count,
             processor_count=processor_count(),
             has_pixels=self._maker.has_pixels,
-            is_remote=self._reader is not None,
+            is_remote=self._begin_reading_ahead is not None,
         )
         return self._tally.stats(known)
 
@@ -369,41 +368,38 @@ class Loader:
 
     # -- for its iterations ------------------------------------------------------------------------
 
-    def _begin(self) -> IterationParts:
-        """Begin an iteration."""
+    def _begin(self, iteration: Iteration) -> JobRunner[BatchResult]:
+        """Begin an iteration; return what makes its batches."""
         if is_calling(self._maker):
             raise OptionError(
                 "a filter or map iterates over the loader that calls it",
                 remedy="Create another loader for that.",
             )
         self._check_read_here()
-        before = self._progress, self._is_resumed, self._steps_skipped_count
+        iteration.before = self._progress, self._is_resumed, self._steps_skipped_count
         progress, skipped_count = self._next_progress(), self._steps_skipped_count
         self._is_resumed, self._steps_skipped_count = False, 0
         self._begun_count += 1
-        number = self._begun_count
-        undo = partial(self._undo, number, before)
+        iteration.number = self._begun_count
+        iteration.after = self._schedule.end(progress)
         steps = self._schedule.steps(progress, skipped_count)
-        ahead = None if self._reader is None else self._reader(steps)
-        self._tally = Tally()
-        engine = BatchEngine(
+        ahead = None if self._begin_reading_ahead is None else self._begin_reading_ahead(steps)
+        iteration.tally = self._tally = Tally()
+        return JobRunner(
             self._jobs(((step, None) for step in steps) if ahead is None else ahead),
             threads=self._thread_count,
             prefetch=self._prefetch,
             upstream=ahead,
         )
-        deliver = partial(self._deliver, number)
-        end = partial(self._end, number, self._schedule.end(progress))
-        return IterationParts(engine, self._tally, deliver, end, undo)
 
     def _check_read_here(self) -> None:
         if self._other_processes is not None:
             self._other_processes.check_read_here(self)
 
-    def _undo(self, number: int, before: tuple[EpochProgress, bool, int]) -> None:
+    def _undo(self, iteration: Iteration) -> None:
         """Restore the state from before an iteration, if it is the latest."""
-        if number == self._begun_count:
-            self._progress, self._is_resumed, self._steps_skipped_count = before
+        if iteration.number == self._begun_count:
+            self._progress, self._is_resumed, self._steps_skipped_count = iteration.before
 
     def _next_progress(self) -> EpochProgress:
         """Return where the next iteration begins."""
@@ -412,25 +408,25 @@ class Loader:
         epoch = self._progress.epoch + self._progress.is_inside
         return EpochProgress(epoch, begun=epoch)
 
-    def _end(self, number: int, after: EpochProgress | None) -> None:
+    def _end(self, iteration: Iteration) -> None:
         """Set the progress after an iteration: a worker may not have had its last batch."""
-        if after is not None and number == self._begun_count:
-            self._progress = after
+        if iteration.after is not None and iteration.number == self._begun_count:
+            self._progress = iteration.after
 
-    def _deliver(self, number: int, result: BatchResult) -> dict[str, Any]:
+    def _deliver(self, iteration: Iteration, result: BatchResult) -> dict[str, Any]:
         """Return the batch, unless too many records are skipped."""
         for position, fault in result.faults:
             if len(self._skipped) == self._skip_errors and position not in self._skipped:
                 raise fault
             self._skipped.setdefault(position, fault)
-        if number == self._begun_count:
+        if iteration.number == self._begun_count:
             self._progress = result.after
         return result.batch
 
     def _jobs(self, held: HeldSteps) -> Iterator[BatchJob]:
         memory = RecycledMemory(self._prefetch + 2)  # as many batches as a loop has at once
         for step, records in held:
-            yield self._maker.batch(step, memory.empty, records)
+            yield self._maker.job(step, memory.empty, records)
 
 
 class OtherProcesses(Protocol):
@@ -443,27 +439,24 @@ class OtherProcesses(Protocol):
         """Note that the loader has loaded a state."""
 
 
-class IterationParts(NamedTuple):
-    """What an iteration works with.
+class Iteration:
+    """One pass over the batches of a loader: an iterator that can be closed.
 
-    deliver: called with each result; returns the batch.
-    end: called after the last batch.
-    undo: restores the loader from before the iteration.
+    The loader sets the attributes when its first batch is requested.
+
+    number: among the iterations of the loader.
+    before, after: the state of the loader before it, and its progress at the end.
+    tally: counts and times.
     """
 
-    engine: BatchEngine[BatchResult]
+    number: int
+    before: tuple[EpochProgress, bool, int]
+    after: EpochProgress | None
     tally: Tally
-    deliver: Callable[[BatchResult], dict[str, Any]]
-    end: Callable[[], None]
-    undo: Callable[[], None]
 
-
-class Iteration:
-    """One pass over the batches of a loader: an iterator that can be closed."""
-
-    def __init__(self, begin: Callable[[], IterationParts]) -> None:
-        self._begin = begin
-        self._engine: BatchEngine[BatchResult] | None = None
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._runner: JobRunner[BatchResult] | None = None
         self._has_ended = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -473,23 +466,22 @@ class Iteration:
         asked_at = time.perf_counter()
         if self._has_ended:
             raise StopIteration
-        if self._engine is None:
-            parts = self._begin()
-            self._engine, self._tally, self._deliver, self._end, self._undo = parts
-        self._tally.request(asked_at)
+        if self._runner is None:
+            self._runner = self._loader._begin(self)  # noqa: SLF001
+        self.tally.request(asked_at)
         try:
-            made = next(self._engine)
-            batch = self._deliver(made)
+            made = next(self._runner)
+            batch = self._loader._deliver(self, made)  # noqa: SLF001
         except StopIteration:
             if not self._has_ended:  # not closed by another thread
-                self._end()
+                self._loader._end(self)  # noqa: SLF001
             self.close()
             raise
         except BaseException:
             self.close()
             raise
-        self._tally.deliver(
-            asked_at, time.perf_counter(), made.cost, len(made.faults), self._engine.idle_seconds
+        self.tally.deliver(
+            asked_at, time.perf_counter(), made.cost, len(made.faults), self._runner.idle_seconds
         )
         return batch
 
@@ -502,8 +494,8 @@ class Iteration:
     def close(self) -> None:
         """Stop its threads. It returns no more batches."""
         self._has_ended = True
-        if self._engine is not None:
-            self._engine.close()
+        if self._runner is not None:
+            self._runner.close()
 
     def undo(self) -> None:
         """Close it and reset the loader: the next iteration returns the same batches.
@@ -512,8 +504,8 @@ class Iteration:
         after this one, it is only closed.
         """
         self.close()
-        if self._engine is not None:
-            self._undo()
+        if self._runner is not None:
+            self._loader._undo(self)  # noqa: SLF001
 
 
 def _thread_count(threads: int | None) -> int:

@@ -16,6 +16,7 @@ from recordsmith.loading.order.mix import Mix
 from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.schedule import Schedule, Step
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
+from recordsmith.loading.record_source import datasets_of, record_source
 
 
 def plan_reading(
@@ -37,25 +38,20 @@ def plan_reading(
     if not isinstance(shuffle, (bool, BlockShuffle)):
         raise OptionError(option="shuffle", value=shuffle, expected="True, False or a BlockShuffle")
     rank_share = RankShare(len(dataset), **share)
-    for one in _datasets(dataset):
+    for one in datasets_of(dataset):
         check_random_access(one)
     order = _order_of(
         dataset, shuffle=shuffle, seed=seed, buckets=buckets, step_size=rank_share.step_size
     )
     schedule = Schedule(order, rank_share, epochs, _selection_of(dataset))
-    if any(shard.is_remote for one in _datasets(dataset) for shard in records_of(one).all_shards):
-        records = dataset if isinstance(dataset, Mix) else records_of(dataset)
-        return schedule, partial(AheadReader, records, order.runs)
+    if any(shard.is_remote for one in datasets_of(dataset) for shard in records_of(one).all_shards):
+        return schedule, partial(AheadReader, record_source(dataset), order.runs)
     return schedule, None
-
-
-def _datasets(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
-    return dataset.datasets if isinstance(dataset, Mix) else (dataset,)
 
 
 def _selection_of(dataset: Dataset | Mix) -> Any:
     """Return a description of the selected records, for a state; None for all records."""
-    described = [records_of(one).positions.describe() for one in _datasets(dataset)]
+    described = [records_of(one).positions.describe() for one in datasets_of(dataset)]
     if all(one is None for one in described):
         return None
     return described if isinstance(dataset, Mix) else described[0]
@@ -84,7 +80,7 @@ def _order_of(
         order,
         buckets,
         step_size=step_size,
-        record_sizes=(dataset if isinstance(dataset, Mix) else records_of(dataset)).record_sizes,
+        record_sizes=record_source(dataset).record_sizes,
         is_shuffled=shuffle is not False,
         seed=seed,
     )
@@ -110,7 +106,7 @@ def check_random_access(dataset: Dataset) -> None:
 def _check_sizes(dataset: Dataset | Mix, buckets: BucketBySize) -> None:
     if buckets.by is None:
         return
-    count = sum(dataset.record_counts) if isinstance(dataset, Mix) else len(dataset)
+    count = sum(map(len, datasets_of(dataset)))
     size_count = len(np.asarray(buckets.by))
     if size_count != count:
         raise OptionError(

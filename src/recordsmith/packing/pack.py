@@ -35,13 +35,13 @@ from recordsmith.packing.like import apply_like
 from recordsmith.packing.pack_plan import PackJob, PackPlan, parse_result
 from recordsmith.packing.pack_report import PackReport, collect, report_existing
 from recordsmith.packing.pack_task import PackTask, make_tasks, portable_reader, run_task
-from recordsmith.packing.planning import make_plan
+from recordsmith.packing.planning import assign_shards
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Source, check_source
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.tasks import Engine, Task, run_on
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 
 def pack(
@@ -139,20 +139,22 @@ def pack(
     source, folder = _check_arguments(source, out, threads)
     listing = source.list_samples()
     described = source.describe()
-    plan = make_plan(listing, recipe, described)
-    job = PackJob.of(folder, recipe, described, listing, plan)
-    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    assignment = assign_shards(listing, recipe, described)
+    job = PackJob.of(folder, recipe, described, listing, assignment)
+    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
     reader = None if engine is None else portable_reader(listing)
 
     def write(folder: Location) -> list[ShardResult]:
         if engine is None or reader is None:
-            return ShardJobs(listing, plan, folder, recipe, work).run(trusting=not overwrite)
-        work.total = job.sample_count
-        tasks = make_tasks(folder, recipe, listing, plan, reader, trusting=not overwrite)
+            return ShardJobs(listing, assignment, folder, recipe, workers).run(
+                trusting=not overwrite
+            )
+        workers.total = job.sample_count
+        tasks = make_tasks(folder, recipe, listing, assignment, reader, trusting=not overwrite)
         done = run_on(
             engine,
             (Task(run_task, task.number, task.name, task.size, task) for task in tasks),
-            work.advance,
+            workers.advance,
         )
         return job.ordered(done.values())
 
@@ -197,11 +199,11 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
             remedy="Use `pack`.",
         )
     described = source.describe()
-    made = make_plan(listing, recipe, described)
+    assignment = assign_shards(listing, recipe, described)
     return PackPlan(
         folder,
-        PackJob.of(folder, recipe, described, listing, made),
-        partial(make_tasks, folder, recipe, listing, made, reader),
+        PackJob.of(folder, recipe, described, listing, assignment),
+        partial(make_tasks, folder, recipe, listing, assignment, reader),
     )
 
 

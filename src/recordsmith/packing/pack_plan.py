@@ -21,14 +21,14 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
 from recordsmith.packing.pack_task import Count, PackTask, check_shard_file
-from recordsmith.packing.planning import Plan
+from recordsmith.packing.planning import ShardAssignment
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
 from recordsmith.summaries import Report
 from recordsmith.tasks import missing_error
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 FORMAT = "recordsmith-plan"
 VERSION = 5
@@ -61,21 +61,29 @@ class PackJob(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, out: Location, recipe: Recipe, source: Mapping[str, Any], listing: Listing, plan: Plan
+        cls,
+        out: Location,
+        recipe: Recipe,
+        source: Mapping[str, Any],
+        listing: Listing,
+        assignment: ShardAssignment,
     ) -> PackJob:
         """Return the job of a listed source."""
         return cls(
-            plan.fingerprint,
+            assignment.fingerprint,
             str(out.absolute()),
             dict(source),
             recipe.to_json(),
-            list(plan.splits),
-            [PlannedShard(shard.file, shard.split, len(shard.samples)) for shard in plan.shards],
+            list(assignment.splits),
+            [
+                PlannedShard(shard.file, shard.split, len(shard.samples))
+                for shard in assignment.shards
+            ],
             None if listing.class_names is None else list(listing.class_names),
             listing.has_label_map,
             listing.arrow_schema,
             None if listing.tfds is None else dict(listing.tfds),
-            [*map(str, listing.notices), *_divided_notice(recipe, plan, listing)],
+            [*map(str, listing.notices), *_divided_notice(recipe, assignment, listing)],
         )
 
     @classmethod
@@ -112,11 +120,11 @@ class PackJob(msgspec.Struct, frozen=True):
         different: set[int] = set()
         for result in results:
             number = numbers.get(result.file)
-            if number is None or result.plan != self.fingerprint:
+            if number is None or result.fingerprint != self.fingerprint:
                 raise OptionError(
                     f"the result for {result.file} belongs to another plan",
                     option="results",
-                    value=result.plan,
+                    value=result.fingerprint,
                     expected=f"results of the plan {self.fingerprint}",
                 )
             if result.record_count > self.shards[number].sample_count:
@@ -193,7 +201,7 @@ class PackPlan(Report):
     def _checked(self, number: int, task: PackTask) -> PackTask:
         """Return a task that writes the shard of its number, and nothing else."""
         own = (self.fingerprint, number, self.shards[number].file, str(self.out.absolute()))
-        if (task.plan, task.number, task.name, task.out) != own:
+        if (task.fingerprint, task.number, task.name, task.out) != own:
             raise OptionError(
                 f"task {number} belongs to another plan, or was changed",
                 option="path",
@@ -211,7 +219,9 @@ class PackPlan(Report):
             return None
 
         at_once = self.out.store.concurrency
-        with closing(Work(at_once, None).in_order(read, self.shards, ahead=at_once)) as results:
+        with closing(
+            WorkerPool(at_once, None).in_order(read, self.shards, ahead=at_once)
+        ) as results:
             yield from filter(None, results)
 
     def save(self, path: PlaceLike) -> None:
@@ -253,7 +263,9 @@ class PackPlan(Report):
         return cls(as_folder(job.out), job, read_tasks)
 
 
-def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, ...]:
+def _divided_notice(
+    recipe: Recipe, assignment: ShardAssignment, listing: Listing
+) -> tuple[str, ...]:
     """Report the splits of the source that were divided again."""
     own = listing.splits or tuple(filter(None, [listing.only_split]))
     if not own or recipe.splits is None:
@@ -261,7 +273,7 @@ def _divided_notice(recipe: Recipe, plan: Plan, listing: Listing) -> tuple[str, 
     resplit = recipe.resplit or own
     divided = [resplit] if isinstance(resplit, str) else list(resplit)
     what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
-    new = join_names(split for split in plan.splits if split in recipe.splits)
+    new = join_names(split for split in assignment.splits if split in recipe.splits)
     return (f"the source's {what} divided again into {new}",)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from recordsmith.building import Occurrences, ShardResult, merge_notes
+from recordsmith.building import Occurrences, ShardResult, add_notes
 from recordsmith.dataset import Manifest
 from recordsmith.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
 from recordsmith.packing.pack_plan import PackJob
@@ -79,7 +79,9 @@ def collect(
     report.skipped_count = job.sample_count - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.reused_count = sum(result.was_reused for result in results)
-    notes = merge_notes(result.notes for result in results)
+    notes: dict[str, Occurrences] = {}
+    for result in results:
+        add_notes(notes, result.notes)
     report.notes = {with_options(sentence): noted for sentence, noted in notes.items()}
     if failures and not skip_errors:
         raise _unreadable(report, job.sample_count)

@@ -21,14 +21,14 @@ from recordsmith.dataset import is_shard_name
 from recordsmith.dataset.documents import line_in_json
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.packing.planning import PackShard, Plan
+from recordsmith.packing.planning import AssignedShard, ShardAssignment
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Sample, SampleReader, open_reader
 from recordsmith.sources.numbered import collect
 from recordsmith.stores import Location, as_folder
 from recordsmith.tasks import VERSION, version_error
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Label: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -49,7 +49,7 @@ class TaskSample(msgspec.Struct, frozen=True, array_like=True):
 class PackTask(msgspec.Struct, frozen=True):
     """Writes one shard of a plan, in any process that sees the source and the dataset.
 
-    plan: the fingerprint of the plan.
+    fingerprint: of the plan.
     number: its place in the plan, from 0.
     name: the shard.
     out: the folder of the dataset, without credentials.
@@ -57,7 +57,7 @@ class PackTask(msgspec.Struct, frozen=True):
     samples: in the order of the shard.
     """
 
-    plan: str
+    fingerprint: str
     number: Count
     name: str
     split: str
@@ -110,23 +110,23 @@ def make_tasks(
     out: Location,
     recipe: Recipe,
     listing: Listing,
-    plan: Plan,
+    assignment: ShardAssignment,
     reader: dict[str, Any],
     numbers: Iterable[int] | None = None,
     *,
     trusting: bool = True,
 ) -> Iterator[PackTask]:
-    """Yield the tasks of a plan, one for each shard; args as of `PackTask`.
+    """Yield the tasks of a job, one for each shard; args as of `PackTask`.
 
     Args:
         numbers: of the shards; None for all.
     """
     names = listing.class_names
-    for number in range(len(plan.shards)) if numbers is None else numbers:
-        shard = plan.shards[number]
-        samples = zip(shard.samples, plan.samples.select(shard.samples), strict=True)
+    for number in range(len(assignment.shards)) if numbers is None else numbers:
+        shard = assignment.shards[number]
+        samples = zip(shard.samples, assignment.samples.select(shard.samples), strict=True)
         yield PackTask(
-            plan.fingerprint,
+            assignment.fingerprint,
             number,
             shard.file,
             shard.split,
@@ -151,7 +151,7 @@ def make_tasks(
 
 def run_task(task: PackTask) -> ShardResult:
     """Write the shard of a task."""
-    shard = PackShard(
+    shard = AssignedShard(
         check_shard_file(task.name), line_in_json(task.split), array("q", range(task.size))
     )
     recipe = Recipe.from_json(task.recipe)
@@ -163,9 +163,11 @@ def run_task(task: PackTask) -> ShardResult:
     )
     numbers = np.array([sample.number for sample in task.samples], np.int64)
     listing = Listing(samples, reader, class_names_in_json(task.class_names))
-    plan = Plan((shard,), (shard.split,), recipe.shard_compression, task.plan, samples, numbers)
-    folder = claim(as_folder(task.out), task.plan, [task.name])
-    jobs = ShardJobs(listing, plan, folder, recipe, Work(1, None))
+    assignment = ShardAssignment(
+        (shard,), (shard.split,), recipe.shard_compression, task.fingerprint, samples, numbers
+    )
+    folder = claim(as_folder(task.out), task.fingerprint, [task.name])
+    jobs = ShardJobs(listing, assignment, folder, recipe, WorkerPool(1, None))
     # a worker may not have seen all samples, so a rerun tries those again that were skipped
     (result,) = jobs.run(trusting=task.trusting, keeps_skipped=False)
     return result

@@ -2,8 +2,9 @@
 
 Samples are ordered by a hash of seed and name: a shuffle that is the same on every machine and in
 every Python version, and in which most samples keep their split when samples are added or removed.
-Splits are consecutive runs of that order, shards are consecutive runs of a split. Planning takes
-about 60 bytes for each sample in addition to its name and reference.
+Splits are consecutive runs of that order, shards are consecutive runs of a split. Without
+shuffling, the order is that of the source; groups and stratified classes are divided separately.
+Planning takes about 60 bytes for each sample in addition to its name and reference.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _PLACES = ("folder", "file", "files")
 
 
 @dataclass(frozen=True)
-class PackShard:
-    """A shard: its file name, its split, and the numbers of its samples in `Plan.samples`."""
+class AssignedShard:
+    """A shard: its file name, its split, and the numbers of its samples in the assignment."""
 
     file: str
     split: str
@@ -49,15 +50,15 @@ class PackShard:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The plan of a job. Shards can be written independently, in any order, on any machine.
+class ShardAssignment:
+    """Which samples each shard gets. Shards can be written in any order, on any machine.
 
     fingerprint: a hash of the listing and the options.
     samples: of the listing; of a task, its own.
     listed: the numbers of the samples in the listing; None if these are their numbers here.
     """
 
-    shards: tuple[PackShard, ...]
+    shards: tuple[AssignedShard, ...]
     splits: tuple[str, ...]
     compression: Compression
     fingerprint: str
@@ -69,8 +70,8 @@ class Plan:
         return number if self.listed is None else int(self.listed[number])
 
 
-def make_plan(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -> Plan:
-    """Plan a job before any sample is read.
+def assign_shards(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -> ShardAssignment:
+    """ShardAssignment a job before any sample is read.
 
     Args:
         source: its description. Where it is does not count, as that may differ between machines.
@@ -105,9 +106,11 @@ def make_plan(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -> Pl
     )
     compression = recipe.shard_compression
     shards = [
-        PackShard(file, split, _as_integers(members[split][start:stop]))
+        AssignedShard(file, split, _as_integers(members[split][start:stop]))
         for split, files in shard_files_by_split(counts, compression, recipe.shard_names).items()
-        for file, (start, stop) in zip(files, _spans(members[split], len(files)), strict=True)
+        for file, (start, stop) in zip(
+            files, pairwise(shard_bounds(len(members[split]), len(files))), strict=True
+        )
     ]
     options = {
         "compression": compression,
@@ -115,7 +118,7 @@ def make_plan(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -> Pl
         **recipe.options_of_records(),
     }
     fingerprint = _fingerprint(listing, _digest(samples), shards, options)
-    return Plan(tuple(shards), tuple(members), compression, fingerprint, samples)
+    return ShardAssignment(tuple(shards), tuple(members), compression, fingerprint, samples)
 
 
 def _check_names(listing: Listing) -> None:
@@ -189,12 +192,6 @@ def _ascending(hashes: npt.NDArray[np.uint64]) -> Int64Array:
     return order.astype(np.int64, copy=False)
 
 
-def _spans(numbers: Int64Array, count: int) -> Iterable[tuple[int, int]]:
-    """Return start and stop of each of so many shards."""
-    bounds = shard_bounds(len(numbers), count)
-    return pairwise(bounds)
-
-
 def _as_integers(numbers: Int64Array) -> array[int]:
     """Return a copy that yields Python integers faster than NumPy."""
     integers = array("q")
@@ -218,7 +215,7 @@ def _digest(samples: SampleTable) -> bytes:
 
 
 def _fingerprint(
-    listing: Listing, digest: bytes, shards: Iterable[PackShard], options: Mapping[str, Any]
+    listing: Listing, digest: bytes, shards: Iterable[AssignedShard], options: Mapping[str, Any]
 ) -> str:
     """Hash everything that determines the content of the shards, without reading samples."""
     whole = hashlib.blake2b(digest_size=16)

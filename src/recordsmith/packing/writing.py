@@ -1,18 +1,17 @@
-"""Writes the shards of a plan in threads.
+"""Writes the shards of a job in threads.
 
-A shard is written under a temporary name, synced, read back with every checksum, and noted as
-complete. A shard that an interrupted job completed is only verified. The bytes depend on the plan
-only, not on threads or earlier runs.
+A shard is written under a temporary name, synced, read back with every checksum (uncompressed
+copies of rows: their frames are verified as they are copied), and noted as complete. A shard that
+an interrupted job completed is only verified. The bytes depend on the assignment only, not on
+threads or earlier runs.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import ExitStack, closing
-from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -21,22 +20,23 @@ from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
     Occurrences,
     ShardResult,
+    add_notes,
     complete_shard,
     survey_written,
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.example import SchemaSurvey
-from recordsmith.packing.planning import PackShard, Plan
+from recordsmith.packing.planning import AssignedShard, ShardAssignment
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
-from recordsmith.threads import wait_for
+from recordsmith.threads import map_ahead
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 _AT_ONCE = 1 << 18
 _COPIED_BYTES = 32 << 20  # measured: fewer bytes cost more passes over a temporary file
@@ -44,21 +44,21 @@ _AHEAD = 2  # samples in preparation for each thread, so that no thread waits fo
 
 
 class ShardJobs:
-    """Writes the shards of a plan."""
+    """Writes the shards of a job."""
 
     def __init__(
         self,
         listing: Listing,
-        plan: Plan,
+        assignment: ShardAssignment,
         folder: Location,
         recipe: Recipe,
-        work: Work,
+        workers: WorkerPool,
     ) -> None:
         self._listing = listing
-        self._plan = plan
+        self._assignment = assignment
         self._folder = folder
         self._recipe = recipe
-        self._work = work
+        self._workers = workers
         self._executor: Executor | None = None
         self._ahead = _AHEAD
         self._frames: EncodedRows | None = None
@@ -68,36 +68,36 @@ class ShardJobs:
 
     def run(self, *, trusting: bool = True, keeps_skipped: bool = True) -> list[ShardResult]:
         """Write the shards, or verify them if they are complete; return the results in order."""
-        shards = self._plan.shards
-        self._work.total = sum(len(shard.samples) for shard in shards)
-        threads = self._work.threads
+        shards = self._assignment.shards
+        self._workers.total = sum(len(shard.samples) for shard in shards)
+        threads = self._workers.threads
         at_once = min(threads, max(1, len(shards)))
         with ExitStack() as stack:
             self._samples_ahead = stack.enter_context(SamplesAhead(self._listing.reader, at_once))
             if self._encoder.is_heavy:
-                self._executor = stack.enter_context(self._work.pool())
+                self._executor = stack.enter_context(self._workers.pool())
             self._ahead = _AHEAD * -(-threads // at_once)
-            return self._work.each(
+            return self._workers.each(
                 lambda shard: self._complete(shard, trusting, keeps_skipped), shards
             )
 
-    def _complete(self, shard: PackShard, trusting: bool, keeps_skipped: bool) -> ShardResult:
+    def _complete(self, shard: AssignedShard, trusting: bool, keeps_skipped: bool) -> ShardResult:
         """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,
-            self._plan.compression,
+            self._assignment.compression,
             lambda writer: self._write(shard, writer),
-            fingerprint=self._plan.fingerprint,
-            versions=lambda: _hash_versions(self._plan.samples, shard),
+            fingerprint=self._assignment.fingerprint,
+            versions=lambda: _hash_versions(self._assignment.samples, shard),
             trusting=trusting,
             keeps_skipped=keeps_skipped,
         )
         if not is_new:
-            self._work.advance(len(shard.samples))
+            self._workers.advance(len(shard.samples))
         return result
 
-    def _write(self, shard: PackShard, writer: ShardWriter) -> ShardResult:
+    def _write(self, shard: AssignedShard, writer: ShardWriter) -> ShardResult:
         """Write the records of a shard."""
         if self._frames is not None:
             return self._copy(shard, writer, self._frames)
@@ -105,31 +105,30 @@ class ShardJobs:
         skipped: dict[int, str] = {}
         notes: dict[str, Occurrences] = {}
         for encoded in self._encoded(shard):
-            for what, noted in encoded.notes.items():
-                notes.setdefault(what, Occurrences()).extend(noted)
+            add_notes(notes, encoded.notes)
             if encoded.payload is None:
-                skipped[self._plan.number_in_listing(encoded.number)] = encoded.failure
+                skipped[self._assignment.number_in_listing(encoded.number)] = encoded.failure
                 if len(skipped) == 2 * MAX_PROBLEMS:
                     skipped = _first(skipped)
             else:
                 writer.write(encoded.payload)
                 bytes_in += encoded.sample.size_bytes
-            self._work.advance(1)
+            self._workers.advance(1)
         schema = survey_written(writer)
         return ShardResult.from_writer(
             writer, schema, bytes_in, skipped=_first(skipped), notes=notes
         )
 
-    def _copy(self, shard: PackShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
+    def _copy(self, shard: AssignedShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0
         survey = SchemaSurvey()
-        is_verified = self._plan.compression == "none"  # as copying verifies frames
+        is_verified = self._assignment.compression == "none"  # as copying verifies frames
         skipped: dict[int, str] = {}
         faults = np.array(sorted(source.faults), np.int64)
         samples = np.asarray(shard.samples, np.int64)
-        for numbers in _portions(samples, self._plan.samples.sizes):
-            self._work.check()
+        for numbers in _portions(samples, self._assignment.samples.sizes):
+            self._workers.check()
             is_fault = np.isin(numbers, faults)
             for number in numbers[is_fault].tolist():
                 skipped[number] = source.faults[number].error().unnamed
@@ -140,7 +139,7 @@ class ShardJobs:
                 starts = offsets_from_lengths(lengths + FRAME_BYTES)[:-1] + HEADER_BYTES
                 survey.update(frames, starts, lengths)
             bytes_in += int(lengths.sum())
-            self._work.advance(len(numbers))
+            self._workers.advance(len(numbers))
         if is_verified:
             writer.seal()
             schema = survey.finish()
@@ -148,28 +147,20 @@ class ShardJobs:
             schema = survey_written(writer)
         return ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)
 
-    def _encoded(self, shard: PackShard) -> Iterator[_Encoded]:
+    def _encoded(self, shard: AssignedShard) -> Iterator[_Encoded]:
         """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
-        samples = self._plan.samples.select(shard.samples)
+        samples = self._assignment.samples.select(shard.samples)
         with closing(self._samples_ahead.each(samples)) as reads:
             items = zip(shard.samples, reads, strict=True)
             if self._executor is None:
-                yield from starmap(self._encode, items)
+                yield from map(self._encode, items)
                 return
-            waiting: deque[Future[_Encoded]] = deque()
-            try:
-                for number, item in items:
-                    waiting.append(self._executor.submit(self._encode, number, item))
-                    if len(waiting) >= self._ahead:
-                        yield wait_for(waiting.popleft())
-                while waiting:
-                    yield wait_for(waiting.popleft())
-            finally:
-                for future in waiting:
-                    future.cancel()
+            with closing(map_ahead(self._executor, self._encode, items, self._ahead)) as encoded:
+                yield from encoded
 
-    def _encode(self, number: int, item: SampleToRead) -> _Encoded:
-        self._work.check()
+    def _encode(self, numbered: tuple[int, SampleToRead]) -> _Encoded:
+        self._workers.check()
+        number, item = numbered
         notes: dict[str, Occurrences] = {}
 
         def note(what: str, where: str) -> None:
@@ -206,7 +197,7 @@ def _first(skipped: dict[int, str]) -> dict[int, str]:
     return dict(sorted(skipped.items())[:MAX_PROBLEMS])
 
 
-def _hash_versions(samples: SampleTable, shard: PackShard) -> str | None:
+def _hash_versions(samples: SampleTable, shard: AssignedShard) -> str | None:
     """The hash of the versions of a shard's samples; None if they have none."""
     if samples.versions is None:
         return None

@@ -57,7 +57,7 @@ from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_
 from recordsmith.summaries import Report
 from recordsmith.wire import Compression
 from recordsmith.words import first_of
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 _VERSION = 1  # changes if the same inputs give other shards
 _NAMED = 5  # features in an error
@@ -158,12 +158,12 @@ def append(
             value=str(folder),
             remedy="`recordsmith reshard` creates a dataset.",
         )
-    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
     inputs = find_inputs(paths, None, folder)
     if split is not None:
         inputs = _of_one_split(inputs, split)
     with locked_folder(folder, needs_lock=lock) as notices:
-        report = _Job(inputs, folder, work, allow_missing).run(again=again)
+        report = _Job(inputs, folder, workers, allow_missing).run(again=again)
     report.notices += notices
     return report
 
@@ -174,7 +174,7 @@ class _Job:
 
     inputs: Inputs
     folder: Location
-    work: Work
+    workers: WorkerPool
     allow_missing: bool
 
     def run(self, *, again: bool) -> AppendReport:
@@ -233,7 +233,7 @@ class _Job:
 
     def _build(self, folder: Location, manifest: Manifest, base: str, files: list[str]) -> Manifest:
         """Write the new shards, whose names are stored in `files`, and publish them."""
-        inputs, work = self.inputs, self.work
+        inputs, workers = self.inputs, self.workers
         old_names = manifest.class_names
         if old_names is None:
             old_names = read_labels(folder)
@@ -241,14 +241,14 @@ class _Job:
         known = Schema.merged(list(inputs.schemas.values()))
         _check_schemas_match(manifest.schema, known, allow_missing=self.allow_missing)
         job = self._fingerprint(base)
-        records, notices = open_records(inputs, folder, work)
+        records, notices = open_records(inputs, folder, workers)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
         plan, renamed = self._with_names(manifest, make_plan(options, inputs, records, None))
         files[:] = [shard.file for shard in plan.shards]
         note_files(folder, [*files, *renamed.values()])
-        work.total += plan.size_bytes
+        workers.total += plan.size_bytes
         copy_job = CopyJob(job, plan.compression, inputs.versions(), tuple(plan.pools))
-        results = copy_job.run(plan.shards, plan.spans(), records, folder, work)
+        results = copy_job.run(plan.shards, plan.spans(), records, folder, workers)
         schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more]
         _check_schemas_match(manifest.schema, schema, allow_missing=self.allow_missing)

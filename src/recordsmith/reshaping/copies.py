@@ -31,7 +31,7 @@ from recordsmith.reshaping.plan import ReshardedShard
 from recordsmith.stores import Location, as_folder
 from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.wire import Compression
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 Spans: TypeAlias = Iterable[range | Int64Array]
 """The positions of the records of a shard, in order."""
@@ -59,11 +59,11 @@ class CopyJob:
         spans: Callable[[ReshardedShard], Spans],
         records: InputRecords,
         folder: Location,
-        work: Work,
+        workers: WorkerPool,
     ) -> list[ShardResult]:
         """Write shards under temporary names; return a result per shard, in order."""
-        results = work.each(
-            lambda shard: self.write_shard(shard, spans(shard), records, folder, work), shards
+        results = workers.each(
+            lambda shard: self.write_shard(shard, spans(shard), records, folder, workers), shards
         )
         records.check_unchanged()
         return results
@@ -75,7 +75,7 @@ class CopyJob:
         spans: Callable[[ReshardedShard], Spans],
         records: InputRecords,
         folder: Location,
-        work: Work,
+        workers: WorkerPool,
         earlier: Manifest | None,
     ) -> list[ShardResult]:
         """Write shards on an engine; return a result per shard, in order."""
@@ -86,7 +86,7 @@ class CopyJob:
                 content = {"job": self, "out": str(folder.absolute()), "shard": shard, **inputs}
                 yield Task(_run_task, number, shard.file, size, content)
 
-        results = run_on(engine, tasks(), work.advance)
+        results = run_on(engine, tasks(), workers.advance)
         in_order = [results[number] for number in range(len(shards))]
         check_written(folder, in_order, earlier)
         records.check_unchanged()
@@ -98,7 +98,7 @@ class CopyJob:
         spans: Spans,
         records: InputRecords,
         folder: Location,
-        work: Work,
+        workers: WorkerPool,
         *,
         checks_inputs: bool = False,
     ) -> ShardResult:
@@ -106,7 +106,7 @@ class CopyJob:
 
         def write(writer: ShardWriter) -> ShardResult:
             is_surveyed = shard.split in self.surveyed
-            result = self._write(spans, records, writer, work, is_surveyed=is_surveyed)
+            result = self._write(spans, records, writer, workers, is_surveyed=is_surveyed)
             if checks_inputs:
                 records.check_unchanged()
             return result
@@ -121,7 +121,7 @@ class CopyJob:
             trusting=self.trusting,
         )
         if not is_new:
-            work.advance(result.bytes_in)
+            workers.advance(result.bytes_in)
         return result
 
     def _write(
@@ -129,7 +129,7 @@ class CopyJob:
         spans: Spans,
         records: InputRecords,
         writer: ShardWriter,
-        work: Work,
+        workers: WorkerPool,
         *,
         is_surveyed: bool,
     ) -> ShardResult:
@@ -156,7 +156,7 @@ class CopyJob:
                 unfit.problem = f"{where.path}, record {where.number}: {unfit.problem}"
                 raise unfit from None
             bytes_in += len(frames)
-            work.advance(len(frames))
+            workers.advance(len(frames))
         schema = survey.finish()
         if is_as_checked:
             writer.seal()
@@ -198,6 +198,6 @@ def _run_task(content: dict[str, Any]) -> ShardResult:
     if not is_valid_file_name(shard.file):
         raise OptionError(option="file", value=shard.file, expected="a name of a shard")
     folder = claim(as_folder(content["out"]), job.fingerprint, [shard.file])
-    work = Work(1, None)
-    records = InputRecords.from_task(content["inputs"], work)
-    return job.write_shard(shard, content["spans"], records, folder, work, checks_inputs=True)
+    workers = WorkerPool(1, None)
+    records = InputRecords.from_task(content["inputs"], workers)
+    return job.write_shard(shard, content["spans"], records, folder, workers, checks_inputs=True)

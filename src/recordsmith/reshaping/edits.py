@@ -237,6 +237,21 @@ class Edits:
 
     # -- results -------------------------------------------------------------------------------
 
+    def stale_texts(self, schema: Schema) -> Iterator[str]:
+        """Yield a notice for each recoded label whose text, `a/text` of `a/label`, stayed.
+
+        `schema`: of the records after the edit.
+        """
+        known = {key for part in schema.sections.values() for key in part}
+        for key in self.recode:
+            folder, _, last = key.rpartition("/")
+            text = f"{folder}/text"
+            if last == "label" and text in known and text not in (*self.recode, *self.add):
+                yield (
+                    f"{key!r} was recoded but {text!r} was not, so they may name different "
+                    "classes; recode or drop the texts as well"
+                )
+
     def class_names(self, names: ClassNames | None) -> ClassNames | None:
         """Return the class names after the edit: names follow recoded labels."""
         return recoded_class_names(self.recode, names)

@@ -50,7 +50,7 @@ from recordsmith.stores import Location, ObjectInfo, as_folder, as_place
 from recordsmith.stores.local.scratch import ScratchFolder
 from recordsmith.wire import FRAME_BYTES, Compression
 from recordsmith.words import first_of
-from recordsmith.work import Work
+from recordsmith.work import WorkerPool
 
 _NAMED = 5  # files in a notice
 _Value = TypeVar("_Value")
@@ -344,7 +344,7 @@ def _history(manifests: Iterable[Manifest]) -> list[Any]:
 
 
 def open_records(
-    inputs: Inputs, folder: Location, work: Work, *, is_shared: bool = False
+    inputs: Inputs, folder: Location, workers: WorkerPool, *, is_shared: bool = False
 ) -> tuple[InputRecords, list[str]]:
     """Return the records of all inputs, decompressed if necessary, and notices.
 
@@ -353,7 +353,7 @@ def open_records(
     unless other machines read them as well (`is_shared`).
     """
     packed = [number for number, kind in enumerate(inputs.compressions) if kind != "none"]
-    work.total += sum(inputs.infos[number].size_bytes for number in packed)
+    workers.total += sum(inputs.infos[number].size_bytes for number in packed)
     is_in_folder = folder.store.can_rename or is_shared or not packed
     scratch = None if is_in_folder else ScratchFolder()
     internal = folder / INTERNAL_FOLDER if scratch is None else as_folder(scratch.path)
@@ -368,13 +368,13 @@ def open_records(
                 inputs.compressions[number],
                 count,
                 lambda block: plain.write(block.frames()),
-                work.advance,
+                workers.advance,
             )
 
     notices = [*inputs.notices]
-    for more in work.each(unpack, packed):
+    for more in workers.each(unpack, packed):
         notices += more
-    return InputRecords(inputs.shards, inputs.infos, unpacked, work, scratch=scratch), notices
+    return InputRecords(inputs.shards, inputs.infos, unpacked, workers, scratch=scratch), notices
 
 
 class InputRecords:
@@ -391,7 +391,7 @@ class InputRecords:
         given: Sequence[Shard],
         infos: Sequence[ObjectInfo],
         unpacked: Mapping[int, Location],
-        work: Work,
+        workers: WorkerPool,
         *,
         scratch: object = None,
     ) -> None:
@@ -405,7 +405,7 @@ class InputRecords:
             else shard
             for number, shard in enumerate(given)
         ]
-        measured = work.each(self._measure, range(len(given)))
+        measured = workers.each(self._measure, range(len(given)))
         self.counts = [count for count, _ in measured]
         self.sizes = [size for _, size in measured]
         self.starts = offsets_from_lengths(self.counts)
@@ -425,7 +425,7 @@ class InputRecords:
         }
 
     @classmethod
-    def from_task(cls, documents: Sequence[Mapping[str, Any]], work: Work) -> InputRecords:
+    def from_task(cls, documents: Sequence[Mapping[str, Any]], workers: WorkerPool) -> InputRecords:
         """Open the inputs of a task, from `to_task` of each."""
         shards = [shard_from_task(document) for document in documents]
         unpacked = {
@@ -434,7 +434,7 @@ class InputRecords:
             if document["unpacked"] is not None
         }
         infos = [shard.info() for shard in shards]
-        return cls(shards, infos, unpacked, work)
+        return cls(shards, infos, unpacked, workers)
 
     def location(self, number: int) -> Location:
         """Return the given file, for messages."""

@@ -59,7 +59,7 @@ from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
 from recordsmith.where import parse_where
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 
 @dataclass(repr=False)
@@ -281,11 +281,11 @@ def _run(
 ) -> ReshardReport:
     folder = as_folder(out)
     check_folder(folder)
-    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
     selection = InputSelection.from_option(paths_or_dataset, options.split)
     inputs = find_inputs(selection.paths, selection.splits, folder)
     options = replace(options, split=selection.split, selection=selection.description)
-    job = _Job(options, inputs, selection, folder, work, overwrite, engine)
+    job = _Job(options, inputs, selection, folder, workers, overwrite, engine)
     job.check_options(inputs.schema)
     with locked_folder(folder) as notices:
         report = job.run()
@@ -301,7 +301,7 @@ class _Job:
     inputs: Inputs
     selection: InputSelection
     folder: Location
-    work: Work
+    workers: WorkerPool
     overwrite: bool
     engine: Engine | None
 
@@ -361,18 +361,20 @@ class _Job:
 
         The names of the shards are stored in `files` as soon as they are known.
         """
-        inputs, work, options = self.inputs, self.work, self.options
+        inputs, workers, options = self.inputs, self.workers, self.options
         passes = 1 if options.where is None else 2
-        work.total = passes * inputs.size_bytes
-        records, notices = open_records(inputs, folder, work, is_shared=self.engine is not None)
-        work.total += passes * (sum(records.sizes) - inputs.size_bytes)
+        workers.total = passes * inputs.size_bytes
+        records, notices = open_records(inputs, folder, workers, is_shared=self.engine is not None)
+        workers.total += passes * (sum(records.sizes) - inputs.size_bytes)
         if options.edits is not None and inputs.schema is None:
-            work.total += sum(records.sizes)
-            schemas = work.each(lambda number: self._survey(records, number), range(len(records)))
+            workers.total += sum(records.sizes)
+            schemas = workers.each(
+                lambda number: self._survey(records, number), range(len(records))
+            )
             self.check_options(Schema.merged(schemas))
         plan = make_plan(options, inputs, records, self._choose(records))
         notices += plan.notices
-        work.total += plan.size_bytes - sum(records.sizes)
+        workers.total += plan.size_bytes - sum(records.sizes)
         files[:] = [shard.file for shard in plan.shards]
         self._earlier(files)
         note_files(folder, files)
@@ -385,7 +387,7 @@ class _Job:
             options.edits,
             trusting=not self.overwrite,
         )
-        arguments = (plan.shards, plan.spans(), records, folder, work)
+        arguments = (plan.shards, plan.spans(), records, folder, workers)
         if self.engine is None:
             results = job.run(*arguments)
         else:
@@ -407,7 +409,7 @@ class _Job:
             for block in records.shards[number].blocks():
                 with located(records.location(number), block.position):
                     survey.update(block.buffer, block.starts, block.lengths)
-                self.work.advance(len(block.frames()))
+                self.workers.advance(len(block.frames()))
         return survey.finish().packed()
 
     def _choose(self, records: InputRecords) -> dict[int, MatchedRecords] | None:
@@ -418,9 +420,9 @@ class _Job:
 
         def choose(number: int) -> MatchedRecords:
             flags = selection.flags(records.location(number), records.counts[number])
-            return choose_records(records, number, where, flags, self.work.advance)
+            return choose_records(records, number, where, flags, self.workers.advance)
 
-        chosen = self.work.each(choose, range(len(records)))
+        chosen = self.workers.each(choose, range(len(records)))
         if where is not None:
             where.check_features_found()
         return dict(enumerate(chosen))
@@ -475,6 +477,8 @@ class _Job:
             for key, feature in section.items()
             if feature.kind == "mixed"
         ]
+        if edits is not None:
+            notices += edits.stale_texts(manifest.schema)
         if manifest.schema.omission is not None:
             notices.append(manifest.schema.omission)
         return manifest

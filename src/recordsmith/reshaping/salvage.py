@@ -59,7 +59,7 @@ from recordsmith.wire import (
     recover,
 )
 from recordsmith.words import first_of
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 MAX_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""
@@ -218,11 +218,11 @@ def salvage(
     """
     folder = as_folder(out)
     check_folder(folder)
-    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
     located = locate(paths, split, around_defects=True)
     places = [shard.location for shard in located.shards]
     check_separate(folder, [*as_places(paths), *places])
-    job = _Salvage(located, folder, _shard_names(places), work)
+    job = _Salvage(located, folder, _shard_names(places), workers)
     with locked_folder(folder) as notices:
         job.report.notices += notices
         earlier = existing_dataset(
@@ -253,7 +253,7 @@ class _Salvage:
     located: Located
     folder: Location
     names: list[str]
-    work: Work
+    workers: WorkerPool
 
     def __post_init__(self) -> None:
         located = self.located
@@ -282,10 +282,10 @@ class _Salvage:
     def run(self, folder: Location) -> list[ShardResult | None]:
         """Recover all shards into a folder; a result is None for a shard without intact records."""
         shards = self.located.shards
-        self.work.total += sum(shard.size_bytes for shard in shards)
-        outcomes = self.work.each(
+        self.workers.total += sum(shard.size_bytes for shard in shards)
+        outcomes = self.workers.each(
             lambda number: _recover_shard(
-                shards[number], folder, self.names[number], self.compression, self.work.advance
+                shards[number], folder, self.names[number], self.compression, self.workers.advance
             ),
             range(len(shards)),
         )

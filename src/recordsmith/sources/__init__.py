@@ -1,7 +1,7 @@
 """Sources of samples: image folders, annotation files, tables, archives, existing shards.
 
-To add a source, write a class that implements `source.Source` and add it to `detection`.
-Formats of boxes register themselves.
+To add a source, write a class that implements `source.Source` and add it to `detection._OTHERS`;
+box formats register themselves.
 """
 
 from recordsmith.sources.archives.arrays import Arrays

@@ -21,8 +21,8 @@ from recordsmith.example import Kind
 from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners
 from recordsmith.sources.boxes.placing import (
     BOX_KINDS,
+    BoxPlacer,
     BoxPolicy,
-    BoxReader,
     box_features,
     check_policy,
 )
@@ -273,7 +273,7 @@ class HuggingFaceReader:
             )
         if self.box_format == "xywh":
             corners[:, 2:] += corners[:, :2]
-        reader = BoxReader(features, self.policy, note)
+        reader = BoxPlacer(features, self.policy, note)
         frame = reader.make_frame(0, 0, name)
         boxes = []
         for number, (box, label) in enumerate(zip(corners.tolist(), labels.tolist(), strict=True)):

@@ -44,7 +44,7 @@ from recordsmith.examining.shard_summaries import output_compression
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.example.canonical import canonical
 from recordsmith.wire import RecordBlock
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 KEY_FEATURES = (
     "image/filename",
@@ -106,7 +106,7 @@ def diff(
         print(report.is_equal, report.changed_count)
     """
     sides = (_Side.of(dataset_of(a, split)), _Side.of(dataset_of(b, split)))
-    matching = _Matching(sides, Work(thread_count(threads), progress))
+    matching = _Matching(sides, WorkerPool(thread_count(threads), progress))
     matching.match_all()
     if by is not None:
         _check_key(by, sides)
@@ -198,9 +198,9 @@ class _Matching:
     is_taken: bool, (records of B,): whether a record has a match.
     """
 
-    def __init__(self, sides: tuple[_Side, _Side], work: Work) -> None:
+    def __init__(self, sides: tuple[_Side, _Side], workers: WorkerPool) -> None:
         self.sides = sides
-        self._work = work
+        self._workers = workers
         self.splits = list(dict.fromkeys(shard.split for side in sides for shard in side.shards))
         self.partners: Int64Array = np.zeros(0, np.int64)
         self.is_taken: npt.NDArray[np.bool_] = np.zeros(0, bool)
@@ -308,14 +308,14 @@ class _Matching:
                 if numbers is None or len(numbers):
                     readings.append(_Reading(number, shard, numbers))
         sizes = [self.sides[reading.side].shards[reading.number].size_bytes for reading in readings]
-        self._work.total += sum(sizes)
+        self._workers.total += sum(sizes)
 
         def read_shard(reading: _Reading) -> None:
             side, number, numbers = reading
             shard, reported = self.sides[side].shards[number], 0
             stop = None if numbers is None else int(numbers[-1]) + 1
             for block in shard.blocks(0, stop) if shard.size_bytes else ():
-                self._work.check()
+                self._workers.check()
                 if numbers is None:
                     rows = np.arange(len(block))
                 else:
@@ -326,11 +326,11 @@ class _Matching:
                     read(side, number, block, rows)
                 if shard.compression == "none":
                     end = min(block.offset + len(block.buffer), shard.size_bytes)
-                    self._work.advance(end - reported)
+                    self._workers.advance(end - reported)
                     reported = end
-            self._work.advance(shard.size_bytes - reported)
+            self._workers.advance(shard.size_bytes - reported)
 
-        self._work.each(read_shard, readings)
+        self._workers.each(read_shard, readings)
 
     def _match(self, positions: Positions, digests: tuple[Digests, Digests]) -> None:
         """Match equal digests, in the same split first, so that copies in several splits are not

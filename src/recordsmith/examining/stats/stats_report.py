@@ -31,7 +31,7 @@ from recordsmith.reports import ReportContent
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine, Task, completed, in_order
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
 
@@ -118,21 +118,21 @@ def stats(
         FileAccessError, OptionError: as in `recordsmith.open`; or a process of the engine does not
             see the same file.
     """
-    work = Work(thread_count(threads), progress)
+    workers = WorkerPool(thread_count(threads), progress)
     dataset = dataset_of(paths_or_dataset, split)
     shards = records_of(dataset).in_file_order().parts()
     sizes = [shard.size_bytes for shard in shards]
-    work.total = sum(sizes)
+    workers.total = sum(sizes)
     runs = list(_runs(shards, sizes))
     counts, compressions = [], []
     limits: dict[str, int] = {}
     whole = RecordBuilder("", limits)
-    with closing(_read_on(engine, runs, work, limits)) as results:
+    with closing(_read_on(engine, runs, workers, limits)) as results:
         for result in results:
             counts += result.counts
             compressions += result.compressions
             whole.merge(result.records)
-    work.finish()
+    workers.finish()
     summaries = tuple(
         ShardSummary(str(shard.location), shard.split, count, size, compression)
         for shard, count, size, compression in zip(shards, counts, sizes, compressions, strict=True)
@@ -169,13 +169,16 @@ def _runs(shards: Sequence[AnyShard], sizes: Sequence[int]) -> Iterator[Run]:
 
 
 def _read_on(
-    engine: Engine | None, runs: Sequence[Run], work: Work, mask_limits: MutableMapping[str, int]
+    engine: Engine | None,
+    runs: Sequence[Run],
+    workers: WorkerPool,
+    mask_limits: MutableMapping[str, int],
 ) -> Generator[RunResult]:
     """Yield the results of the runs in order, from threads or from the processes of an engine."""
     if engine is None:
-        read = partial(_read, mask_limits=mask_limits, work=work)
-        ahead = min(work.threads, sum(len(run.shards) for run in runs)) + 2
-        with closing(work.in_order(read, runs, ahead=ahead)) as results:
+        read = partial(_read, mask_limits=mask_limits, workers=workers)
+        ahead = min(workers.threads, sum(len(run.shards) for run in runs)) + 2
+        with closing(workers.in_order(read, runs, ahead=ahead)) as results:
             yield from results
         return
     tasks = (
@@ -188,7 +191,7 @@ def _read_on(
         )
         for number, run in enumerate(runs)
     )
-    with closing(completed(engine, tasks, work.advance)) as results:
+    with closing(completed(engine, tasks, workers.advance)) as results:
         yield from in_order(results)
 
 
@@ -196,17 +199,17 @@ def run_task(content: tuple[int, list[Any]]) -> RunResult:
     """Read the shards of a task; return their statistics."""
     first, documents = content
     shards = [*map(part_from_task, documents)]
-    return _read(Run(first, shards, [0] * len(shards)), {}, Work(1, None))
+    return _read(Run(first, shards, [0] * len(shards)), {}, WorkerPool(1, None))
 
 
-def _read(run: Run, mask_limits: MutableMapping[str, int], work: Work) -> RunResult:
+def _read(run: Run, mask_limits: MutableMapping[str, int], workers: WorkerPool) -> RunResult:
     """Read the shards of a run."""
     records = RecordBuilder(run.shards[0].split, mask_limits)
     number_of = {id(shard): number for number, shard in enumerate(run.shards)}
     counts = [0] * len(run.shards)
     current, before, advanced = None, 0, 0
     for shard, block in blocks_of(run.shards):
-        work.check()
+        workers.check()
         number = number_of[id(shard)]
         with LocatedBlock(block, shard).located():
             records.add(block, place_numbers(run.first + number, block.position, len(block)))
@@ -214,9 +217,9 @@ def _read(run: Run, mask_limits: MutableMapping[str, int], work: Work) -> RunRes
         if shard.compression == "none":
             before, current = before if shard is current else 0, shard
             end = block.offset + len(block.buffer)
-            work.advance(end - before)
+            workers.advance(end - before)
             advanced, before = advanced + end - before, end
-    work.advance(sum(run.sizes) - advanced)
+    workers.advance(sum(run.sizes) - advanced)
     return RunResult(records, counts, [shard.compression for shard in run.shards])
 
 

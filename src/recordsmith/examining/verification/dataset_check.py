@@ -40,7 +40,7 @@ from recordsmith.examining.verification.verify_report import (
 )
 from recordsmith.stores import PlaceLike
 from recordsmith.tasks import Engine, Task, run_on
-from recordsmith.work import Progress, Work, thread_count
+from recordsmith.work import Progress, WorkerPool, thread_count
 
 Contents: TypeAlias = tuple[Rules | None, bool]
 """The rules of payloads, and whether to decode images."""
@@ -103,10 +103,10 @@ def verify(
     report.add(missing.error for missing in located.missing)
     report.add(manifest_check.check_labels(located))
     report.add(manifest_check.find_extra_shards(located, split))
-    work = Work(reading_threads(threads, located.shards), progress)
+    workers = WorkerPool(reading_threads(threads, located.shards), progress)
     for shard in located.shards if progress else ():
         with suppress(FileAccessError):  # reported when the shard is read
-            work.total += shard.size_bytes
+            workers.total += shard.size_bytes
     report.is_deep = deep
     rules = None if schema is None else schema.rules()
     manifest = located.manifest
@@ -115,8 +115,8 @@ def verify(
         if not manifest.schema.is_complete:
             report.unchecked.append(f"schema of the manifest: {manifest.schema.omission}")
     contents = (rules, deep) if deep or schema is not None else None
-    results = _check_shards(engine, located.shards, contents, work)
-    work.finish()
+    results = _check_shards(engine, located.shards, contents, workers)
+    workers.finish()
     found = [findings for findings, _ in results]
     checked = [(findings, summary) for findings, summary in results if summary is not None]
     compare_shards(checked, rules)
@@ -174,15 +174,15 @@ def _add_unchecked(report: VerifyReport, summaries: Mapping[str, PayloadSummary]
 
 
 def _check_shards(
-    engine: Engine | None, shards: Sequence[Shard], contents: Contents | None, work: Work
+    engine: Engine | None, shards: Sequence[Shard], contents: Contents | None, workers: WorkerPool
 ) -> list[tuple[ShardFindings, PayloadSummary | None]]:
     """Check the shards; a shard that cannot be read is a finding."""
     if engine is None:
-        with ThreadPoolExecutor(work.threads) as decoding:
-            read = partial(_check_shard, contents=contents, work=work, decoding=decoding)
-            results = work.each(read, shards)
+        with ThreadPoolExecutor(workers.threads) as decoding:
+            read = partial(_check_shard, contents=contents, workers=workers, decoding=decoding)
+            results = workers.each(read, shards)
     else:
-        by_number = run_on(engine, _tasks(shards, contents), work.advance)
+        by_number = run_on(engine, _tasks(shards, contents), workers.advance)
         results = [by_number[number] for number in range(len(shards))]
     for shard, (findings, _, error) in zip(shards, results, strict=True):
         path = str(shard.location)
@@ -197,15 +197,15 @@ def _check_shards(
 
 
 def _check_shard(
-    shard: Shard, contents: Contents | None, work: Work, decoding: ThreadPoolExecutor
+    shard: Shard, contents: Contents | None, workers: WorkerPool, decoding: ThreadPoolExecutor
 ) -> _Result:
     new_check: Callable[[], PayloadCheck] | None = None
     if contents is not None:
         rules, decodes_images = contents
         pool = decoding if decodes_images else None
-        new_check = partial(PayloadCheck, rules, work.advance, pool, work.threads)
+        new_check = partial(PayloadCheck, rules, workers.advance, pool, workers.threads)
     try:
-        return *check_shard(shard, work.advance, new_check), None
+        return *check_shard(shard, workers.advance, new_check), None
     except FileAccessError as error:
         return ShardFindings(str(shard.location)), None, error
 
@@ -221,7 +221,7 @@ def _run_task(content: tuple[Mapping[str, Any], Contents | None]) -> _Result:
     document, contents = content
     shard = shard_from_task(document)
     with ThreadPoolExecutor(1) as decoding:
-        result = _check_shard(shard, contents, Work(1, None), decoding)
+        result = _check_shard(shard, contents, WorkerPool(1, None), decoding)
     error = result[2]
     if shard.is_remote and isinstance(error, ForbiddenFileError):
         # it says more about the worker than about the shard

@@ -151,8 +151,8 @@ _EXPLANATIONS: dict[Defect, Explanation] = {
         "Fetch it again. Without it, open the shards by file name or with a glob.",
     ),
     Defect.TRANSIENT_READ: Explanation(
-        "The first read returned wrong bytes; a second read that bypassed the page cache returned "
-        "the right ones. The file is intact.",
+        "The first read returned wrong bytes; a second read past all caches returned the "
+        "right ones. The file is intact.",
         "If this happens again, test the memory, cables and disk of this machine.",
     ),
     Defect.CHANGING_SHARD: Explanation(

@@ -50,11 +50,13 @@ def check_labels(located: Located) -> list[DataError]:
 def find_extra_shards(located: Located, split: str | None) -> list[DataError]:
     """Find files that look like shards of the dataset but do not belong to it."""
     if located.manifest is not None and located.listing is not None:
-        return list(_unlisted(located.listing, located.manifest, split))
+        return list(_not_in_manifest(located.listing, located.manifest, split))
     return list(_mixed_sets(located))
 
 
-def _unlisted(folder: ListedFolder, manifest: Manifest, split: str | None) -> Iterator[DataError]:
+def _not_in_manifest(
+    folder: ListedFolder, manifest: Manifest, split: str | None
+) -> Iterator[DataError]:
     counts = {}  # by the split in names of files: the split, and how many shards are listed
     listed = {entry.file for entries in manifest.splits.values() for entry in entries}
     for name, entries in manifest.splits.items():

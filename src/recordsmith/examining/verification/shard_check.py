@@ -26,7 +26,7 @@ from recordsmith.stores import ObjectReader
 from recordsmith.wire import HEAD_BYTES, crc32c, detect_compression, read_blocks
 
 _WORTH_A_SECOND_LOOK = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC, Defect.BROKEN_COMPRESSION)
-_WRONG_TWICE = "A second read that bypassed the page cache returned the same error."
+_WRONG_TWICE = "A second read past all caches returned the same error."
 _BEING_WRITTEN = "Another program is writing it; verify it again when that program is done."
 
 
@@ -97,7 +97,7 @@ def _transient(error: DataError) -> DataError:
     """Make the notice for a defect that a second read did not find."""
     return CorruptDataError(
         Defect.TRANSIENT_READ,
-        f"{error.defect} in the first read; a second read that bypassed the page cache was right, "
+        f"{error.defect} in the first read; a second read past all caches was right, "
         "so the file is intact",
         remedy="If this happens again, test the memory, cables and disk of this machine.",
         record=error.record,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
 from recordsmith.dataset import Faults
 from recordsmith.errors import DataError, FileAccessError
 from recordsmith.example import BytesArray
-from recordsmith.loading.batches.engine import BatchEngine, Call
+from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.schedule import Step
+from recordsmith.loading.record_source import RecordSource
 
 AHEAD_BYTES = 64 << 20
 """Rounds are read ahead of the steps up to so many bytes, and one more: of two long runs, one is
@@ -37,18 +38,6 @@ _SIZED_AT_ONCE = 8
 _SIZED_AHEAD = 64
 _ROUNDS_AT_ONCE = 8
 _ROUNDS_AHEAD = 32  # of tiny records
-
-
-class PlannedRecords(Protocol):
-    """The records of a dataset or a mix."""
-
-    def read_records(
-        self, positions: Int64Array, allocate: AllocateBytes, faults: Faults | None
-    ) -> BytesArray:
-        """Return the payloads at many positions; errors of damaged records go to `faults`."""
-
-    def record_sizes(self, positions: Int64Array) -> Int64Array:
-        """Return the sizes of the payloads at many positions: int64, (count,)."""
 
 
 Runs: TypeAlias = Callable[[int, Int64Array], "Int64Array | None"]
@@ -108,9 +97,9 @@ class Rounds:
     One thread iterates, another one makes room, and any can close.
     """
 
-    def __init__(self, records: PlannedRecords, parts: Iterable[StepPart]) -> None:
+    def __init__(self, records: RecordSource, parts: Iterable[StepPart]) -> None:
         jobs = (Call(partial(_sized, records, part)) for part in parts)
-        self._sized = BatchEngine(jobs, threads=_SIZED_AT_ONCE, prefetch=_SIZED_AHEAD)
+        self._sized = JobRunner(jobs, threads=_SIZED_AT_ONCE, prefetch=_SIZED_AHEAD)
         self._returned: SimpleQueue[int] = SimpleQueue()
         self._is_closed = False
 
@@ -142,7 +131,7 @@ class Rounds:
         self._sized.abandon()
 
 
-def _sized(records: PlannedRecords, part: StepPart) -> Round:
+def _sized(records: RecordSource, part: StepPart) -> Round:
     """Count the bytes and pieces of the records of a part."""
     sized = Round([part])
     # a CorruptDataError: an index cannot be built; reading reports which records are lost
@@ -215,12 +204,12 @@ class FetchedRecords:
 class AheadReader:
     """An iterator over steps and their records, which can be closed from any thread."""
 
-    def __init__(self, records: PlannedRecords, runs: Runs, steps: Iterable[Step]) -> None:
+    def __init__(self, records: RecordSource, runs: Runs, steps: Iterable[Step]) -> None:
         """`runs`: which records are best read in one round."""
         rounds = Rounds(records, step_parts(steps, runs))
         self._finish = rounds.finish
         memory = RecycledMemory(2)
-        self._engine: BatchEngine[tuple[Round, list[_Fetched | FileAccessError]]] = BatchEngine(
+        self._runner: JobRunner[tuple[Round, list[_Fetched | FileAccessError]]] = JobRunner(
             (Call(partial(_read_round, records, planned, memory)) for planned in rounds),
             threads=_ROUNDS_AT_ONCE,
             prefetch=_ROUNDS_AHEAD,
@@ -240,7 +229,7 @@ class AheadReader:
             if not self._ready:
                 if self._round is not None:
                     self._finish(self._round)
-                self._round, fetched = next(self._engine)
+                self._round, fetched = next(self._runner)
                 self._ready.extend(zip(self._round.parts, fetched, strict=True))
             part, records = self._ready.popleft()
             if isinstance(records, Exception):
@@ -253,11 +242,11 @@ class AheadReader:
 
     def close(self) -> None:
         """Stop reading ahead."""
-        self._engine.close()
+        self._runner.close()
 
     def abandon(self) -> None:
         """Let the threads end, without waiting for them and without a lock."""
-        self._engine.abandon()
+        self._runner.abandon()
 
 
 class _Fetched(NamedTuple):
@@ -268,7 +257,7 @@ class _Fetched(NamedTuple):
 
 
 def _read_round(
-    records: PlannedRecords, planned: Round, memory: RecycledMemory
+    records: RecordSource, planned: Round, memory: RecycledMemory
 ) -> tuple[Round, list[_Fetched | FileAccessError]]:
     """Read the records of a round: of each of its parts, or why that cannot be read."""
     try:
@@ -278,7 +267,7 @@ def _read_round(
 
 
 def _read(
-    records: PlannedRecords, parts: list[StepPart], memory: RecycledMemory
+    records: RecordSource, parts: list[StepPart], memory: RecycledMemory
 ) -> Iterator[_Fetched]:
     """Read parts together; their payloads share the memory."""
     positions = np.concatenate([part.positions for part in parts])
@@ -296,7 +285,7 @@ def _read(
 
 
 def _read_alone(
-    records: PlannedRecords, part: StepPart, memory: RecycledMemory
+    records: RecordSource, part: StepPart, memory: RecycledMemory
 ) -> _Fetched | FileAccessError:
     """Read a part of a round that failed: record by record if an index cannot be built."""
     try:

@@ -1,7 +1,7 @@
 """Makes batches of records: reads them, decodes their columns, fills the pixels.
 
 A `BatchMaker` knows what a batch holds; a `BatchJob` makes one of them, in the three parts
-of an engine's job. Rows that are filtered or skipped are missing from their batch; the other
+of a job of `JobRunner`. Rows that are filtered or skipped are missing from their batch; the other
 batches keep their records.
 """
 
@@ -13,11 +13,11 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
+from recordsmith.buffers import Int64Array
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
@@ -30,11 +30,11 @@ from recordsmith.loading.batches.user_functions import (
     mapped_batch,
 )
 from recordsmith.loading.features import (
+    BatchBuffer,
     BatchRows,
     Feature,
-    Filling,
-    ImageFilling,
-    PixelFeature,
+    ImageBuffer,
+    RowFeature,
     Text,
     ValueFeature,
 )
@@ -42,20 +42,9 @@ from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.schedule import EpochProgress, Step
+from recordsmith.loading.record_source import RecordSource
 
 _SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged records."
-
-
-class RecordSource(Protocol):
-    """A source of records by position: a Dataset or a Mix."""
-
-    def read_records(
-        self, positions: Int64Array, allocate: AllocateBytes = empty_bytes
-    ) -> BytesArray:
-        """Return the payloads at many positions."""
-
-    def locate_record(self, position: int) -> RecordLocation:
-        """Return the file, number and offset of a record."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +79,8 @@ class BatchMaker:
         self.value_features = {
             name: feature for name, feature in features.items() if isinstance(feature, ValueFeature)
         }
-        self.pixel_features = _leaders_first(features)
-        self.has_pixels = any(feature.has_pixels for feature in self.pixel_features.values())
+        self.row_features = _leaders_first(features)
+        self.has_pixels = any(feature.has_pixels for feature in self.row_features.values())
         self.ragged_texts = {
             name for name, feature in features.items()
             if isinstance(feature, Text) and feature.shape == "ragged"
@@ -112,7 +101,7 @@ class BatchMaker:
         """Leave out the decoders, which cannot be pickled."""
         return {**vars(self), "_decoders": deque()}
 
-    def batch(
+    def job(
         self,
         step: Step,
         allocate: Allocate = empty,
@@ -123,9 +112,9 @@ class BatchMaker:
 
     def make(self, step: Step) -> BatchResult:
         """Make one batch in this thread."""
-        batch = self.batch(step)
-        batch.fill(0, batch.begin())
-        return batch.finish()
+        job = self.job(step)
+        job.fill(0, job.begin())
+        return job.finish()
 
     def decode(
         self, payloads: BytesArray, rows: Int64Array | None
@@ -165,7 +154,7 @@ class BatchJob:
         self._faults: list[tuple[int, DataError]] = []
         self._columns: dict[str, Column] = {}  # of the records
         self._values: dict[str, Column] = {}  # of the batch, without pixels
-        self._fillings: dict[str, Filling] = {}
+        self._buffers: dict[str, BatchBuffer] = {}
         self._mapped: MappedRows | None = None
         held_seconds = 0.0 if held is None else held.seconds
         self._cost = BatchCost(record_count=len(step.positions), reading_seconds=held_seconds)
@@ -191,12 +180,12 @@ class BatchJob:
         self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate)
         if functions.map_examples is not None and count:
             self._mapped = MappedRows(functions.map_examples, self._locate)
-        elif not maker.pixel_features:
+        elif not maker.row_features:
             return 0
         begun = perf_counter()
-        for name, feature in maker.pixel_features.items():
-            self._fillings[name] = feature.begin(name, self._rows)
-            self._rows.fillings[name] = self._fillings[name]
+        for name, feature in maker.row_features.items():
+            self._buffers[name] = feature.begin(name, self._rows)
+            self._rows.buffers[name] = self._buffers[name]
         if self._rows.failures:
             self._check(min(self._rows.failures))
         cost.decoding_seconds += perf_counter() - begun
@@ -207,10 +196,10 @@ class BatchJob:
         begun = perf_counter()
         failures = self._rows.failures
         for row in range(start, stop):
-            for filling in self._fillings.values():
+            for buffer in self._buffers.values():
                 if row not in failures:
                     try:
-                        filling.fill(row)
+                        buffer.fill(row)
                     except DataError as error:
                         self._rows.fail(row, error)
                         self._check(row)
@@ -230,10 +219,10 @@ class BatchJob:
             self._check(row)
             self._faults.append((int(self._positions[row]), self._located(failures[row], row)))
         batch = dict(self._values)
-        for filling in self._fillings.values():
-            batch |= filling.finish()
-            if isinstance(filling, ImageFilling):
-                image_pixels, decoded_pixels = filling.pixel_counts()
+        for buffer in self._buffers.values():
+            batch |= buffer.finish()
+            if isinstance(buffer, ImageBuffer):
+                image_pixels, decoded_pixels = buffer.pixel_counts()
                 self._cost.image_pixel_count += image_pixels
                 self._cost.decoded_pixel_count += decoded_pixels
         row_count = self._rows.count - len(failures)
@@ -356,8 +345,8 @@ class BatchJob:
 
     def _map_example(self, mapped: MappedRows, row: int) -> None:
         example = self._example(row)
-        for filling in self._fillings.values():
-            example |= filling.example(row)
+        for buffer in self._buffers.values():
+            example |= buffer.example(row)
         mapped.add(row, example, self._generator("map_examples", row))
 
     def _map_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
@@ -375,10 +364,10 @@ def _with_skip_remedy(error: DataError) -> DataError:
     return error
 
 
-def _leaders_first(features: Mapping[str, Feature]) -> dict[str, PixelFeature]:
+def _leaders_first(features: Mapping[str, Feature]) -> dict[str, RowFeature]:
     """Return the pixel features; those that follow an image come after it."""
     pixels = {
-        name: feature for name, feature in features.items() if isinstance(feature, PixelFeature)
+        name: feature for name, feature in features.items() if isinstance(feature, RowFeature)
     }
     return dict(
         sorted(pixels.items(), key=lambda item: item[1].leader(item[0], features) is not None)

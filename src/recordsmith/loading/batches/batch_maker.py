@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, records_of
+from recordsmith.dataset import Dataset
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
@@ -18,11 +18,12 @@ from recordsmith.loading.features.declaration import Features, declare_features
 from recordsmith.loading.features.images.image import in_words, line_with_size
 from recordsmith.loading.features.requests import merged_schema, resolve_for_all
 from recordsmith.loading.order.mix import Mix
+from recordsmith.loading.record_source import datasets_of, record_source
 
 _PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
 
 
-def batch_maker(
+def make_batch_maker(
     dataset: Dataset | Mix,
     features: Features | None,
     *,
@@ -31,7 +32,7 @@ def batch_maker(
     may_skip: bool = False,
 ) -> BatchMaker:
     """Return a BatchMaker for these features. Reads only the schema, or the first records."""
-    datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
+    datasets = datasets_of(dataset)
     previews = [one.view.preview_schema(_PREVIEW_COUNT) for one in datasets]
     schema, is_complete = merged_schema(previews)
     declared = declare_features(features, schema, is_complete=is_complete)
@@ -40,7 +41,7 @@ def batch_maker(
         if isinstance(feature, Image) and feature.needs_one_size:
             declared[name] = _of_one_size(name, feature, specs, datasets)
     return BatchMaker(
-        dataset if isinstance(dataset, Mix) else records_of(dataset),
+        record_source(dataset),
         declared,
         specs,
         seed=seed,

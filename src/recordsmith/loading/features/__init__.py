@@ -2,13 +2,13 @@
 
 from recordsmith.loading.features.bytes import Bytes, Raw, Text
 from recordsmith.loading.features.feature import (
+    BatchBuffer,
     BatchRows,
     ColumnRequest,
     Feature,
-    Filling,
+    ImageBuffer,
     ImageFeature,
-    ImageFilling,
-    PixelFeature,
+    RowFeature,
     ValueFeature,
 )
 from recordsmith.loading.features.images.boxes import Boxes
@@ -18,23 +18,23 @@ from recordsmith.loading.features.images.patches import Patches
 from recordsmith.loading.features.numbers import Padded, Position, Present, Ragged, Scalar, Tensor
 
 __all__ = [
+    "BatchBuffer",
     "BatchRows",
     "Boxes",
     "Bytes",
     "ColumnRequest",
     "Feature",
-    "Filling",
     "Image",
+    "ImageBuffer",
     "ImageFeature",
-    "ImageFilling",
     "Mask",
     "Padded",
     "Patches",
-    "PixelFeature",
     "Position",
     "Present",
     "Ragged",
     "Raw",
+    "RowFeature",
     "Scalar",
     "Tensor",
     "Text",

@@ -1,7 +1,7 @@
 """The interface of features.
 
 A feature requests columns of the records and makes arrays of them, whose first axis counts the rows
-of the batch. A `ValueFeature` makes its arrays directly from the columns. A `PixelFeature` works
+of the batch. A `ValueFeature` makes its arrays directly from the columns. A `RowFeature` works
 row by row, such as decoding an image, in several threads: it allocates arrays, fills them, and
 finishes. Masks and boxes follow an `ImageFeature`: they are transformed as its images are.
 
@@ -79,7 +79,7 @@ class ValueFeature(Feature):
         """
 
 
-class PixelFeature(Feature):
+class RowFeature(Feature):
     """A feature with work for each row, or one that follows such a feature.
 
     has_pixels: whether its arrays are pixels, which take most of the time and memory.
@@ -92,11 +92,11 @@ class PixelFeature(Feature):
         return None
 
     @abstractmethod
-    def begin(self, name: str, rows: BatchRows) -> Filling:
-        """Allocate arrays for all rows. Errors of single rows go to `Rows.fail`."""
+    def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
+        """Allocate arrays for all rows. Errors of single rows go to `BatchRows.fail`."""
 
 
-class ImageFeature(PixelFeature):
+class ImageFeature(RowFeature):
     """A feature with images, which masks and boxes can follow."""
 
     @property
@@ -105,7 +105,7 @@ class ImageFeature(PixelFeature):
         """Whether images are cropped or flipped at random."""
 
     @abstractmethod
-    def begin(self, name: str, rows: BatchRows) -> ImageFilling:
+    def begin(self, name: str, rows: BatchRows) -> ImageBuffer:
         """Allocate the images, and compute their sizes and placements."""
 
 
@@ -117,7 +117,7 @@ class BatchRows:
     columns: the columns of the records, by key.
     random_numbers: the random numbers of the rows.
     allocate: allocates the arrays to fill.
-    fillings: of the pixel features that began before.
+    buffers: of the row features that began before.
     failures: the errors of rows, which need not be filled.
     """
 
@@ -125,7 +125,7 @@ class BatchRows:
     columns: Mapping[str, Column]
     random_numbers: RandomNumbers
     allocate: Allocate
-    fillings: dict[str, Filling] = field(default_factory=dict)
+    buffers: dict[str, BatchBuffer] = field(default_factory=dict)
     failures: dict[int, Exception] = field(default_factory=dict)
 
     def fail(self, row: int, error: Exception) -> None:
@@ -133,8 +133,8 @@ class BatchRows:
         self.failures.setdefault(row, error)
 
 
-class Filling(ABC):
-    """The arrays of a pixel feature in the making."""
+class BatchBuffer(ABC):
+    """The arrays of a row feature in the making."""
 
     @abstractmethod
     def fill(self, row: int) -> None:
@@ -149,7 +149,7 @@ class Filling(ABC):
         """Return the entries of the batch, when all rows are filled or have failed."""
 
 
-class ImageFilling(Filling):
+class ImageBuffer(BatchBuffer):
     """The images of a batch in the making.
 
     sizes: height and width of each stored image; None for failed rows.

@@ -57,7 +57,7 @@ class Schedule:
     def __init__(
         self, order: PositionOrder, share: RankShare, epochs: int | None, selection: Any = None
     ) -> None:
-        """"""
+        """`selection`: what must match when a state is loaded."""
         self._order = order
         self._selection = selection
         self.share = share

@@ -109,7 +109,7 @@ class DatasetOrder(PositionOrder):
     """An order of `count` positions, different in each epoch if shuffled."""
 
     def __init__(self, count: int, *, shuffle: bool | BlockShuffle = False, seed: int = 0) -> None:
-        """"""
+        """`count`: how many positions an epoch has."""
         if not isinstance(shuffle, (bool, BlockShuffle)):
             raise OptionError(
                 option="shuffle", value=shuffle, expected="True, False or a BlockShuffle"

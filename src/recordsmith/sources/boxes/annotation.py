@@ -93,6 +93,8 @@ class AnnotationFile:
     note: called for what is left out.
     context: what parsing parts needs to know of the whole file, in JSON values; set by `parse`.
     class_names: of its objects, in order; set by `parse`, except those of `objects`.
+    uses_category_0: whether an object has the category id 0, which may be the background; set by
+        `parse`.
     problems, notices: what is wrong outside of objects, and what is left out; set by `parse`.
     """
 
@@ -105,6 +107,7 @@ class AnnotationFile:
     note: Note = ignore_note
     context: Any = None
     class_names: dict[str, Any] = field(default_factory=dict)
+    uses_category_0: bool = False
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
 
@@ -138,7 +141,9 @@ class BoxFormat:
 
     suffix: of its annotation files, in lower case.
     matches: whether a file begins like one of this format.
-    parse: yields the images of a file; raises SourceError with the line of what is invalid.
+    parse: yields the images of a file; raises SourceError with the line of what is invalid. Sets
+        context, class_names, uses_category_0, problems and notices of the file, which are complete
+        when it is exhausted.
     what: how a folder in this format is described, with {} for the files.
     expected: the files of this format, for the error if there are none.
     file_what: how a single file is described, if it may be the source.

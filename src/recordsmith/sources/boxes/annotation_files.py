@@ -16,7 +16,7 @@ from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.boxes.annotation import AnnotatedImage, AnnotationFile, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
-from recordsmith.sources.boxes.source import AnnotatedImages, ListedImages, path_notes
+from recordsmith.sources.boxes.source import AnnotatedSource, ListedImages, path_notes
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.file_index import (
     FOUND_WITH_SUFFIX,
@@ -26,20 +26,20 @@ from recordsmith.sources.files.file_index import (
     not_found,
 )
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
-from recordsmith.sources.files.images import has_image_name, stem_of
+from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name, stem_of
 from recordsmith.sources.files.paths import inside, is_file, size_and_version
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
-_IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
+_LIKELY_FOLDERS = frozenset((*IMAGE_FOLDERS, "data"))
 
 
-class AnnotationFiles(AnnotatedImages):
+class SharedAnnotationSource(AnnotatedSource):
     """What the sources of such files share: the options `annotations` and `images`."""
 
-    option_names = ("annotations", "images", *AnnotatedImages.option_names)
+    option_names = ("annotations", "images", *AnnotatedSource.option_names)
 
     def __init__(
         self,
@@ -83,10 +83,21 @@ class AnnotationFiles(AnnotatedImages):
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
-        if paths := cls._matching(tree):
-            what = cls.box_format.what.format(join_names(paths))
-            files = tuple(paths)
-            yield LayoutCandidate(cls.box_format.name, what, Confidence.ANNOTATED, files=files)
+        if not (paths := cls._matching(tree)):
+            return
+        chosen = [path for path in paths if not cls._is_of_other_task(path)] or paths
+        yield LayoutCandidate(
+            cls.box_format.name,
+            cls.box_format.what.format(join_names(chosen)),
+            Confidence.ANNOTATED,
+            left_out=tuple(f"{path} (another task)" for path in paths if path not in chosen),
+            files=tuple(paths),
+        )
+
+    @staticmethod
+    def _is_of_other_task(path: str) -> bool:  # noqa: ARG004 - most formats have none
+        """Whether a file has no boxes of objects, by its name."""
+        return False
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)
@@ -256,7 +267,7 @@ def _image_folders(index: FileIndex, file: str, split: str) -> list[str]:
         last = posixpath.basename(folder).lower()
         if folder == own:
             return 0, folder
-        return (1 if last in words else 2 if last in _IMAGE_FOLDERS else 3), folder
+        return (1 if last in words else 2 if last in _LIKELY_FOLDERS else 3), folder
 
     near = {own, posixpath.dirname(own), ""}
     likely = [folder for folder in {*folders, *above, *near} if rank(folder)[0] < 3]

@@ -15,7 +15,7 @@ import msgspec
 
 from recordsmith.errors import RecordsmithError, SourceError
 from recordsmith.sources.boxes.annotation import MAX_VALUE_BYTES, AnnotationFile, Entry
-from recordsmith.sources.boxes.source import AnnotatedImages, ListedImages, path_notes, strength
+from recordsmith.sources.boxes.source import AnnotatedSource, ListedImages, path_notes, strength
 from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.file_index import (
     FileIndex,
@@ -25,7 +25,7 @@ from recordsmith.sources.files.file_index import (
     not_found,
 )
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.images import has_image_name, stem_of
+from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name, stem_of
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import with_slashes
 from recordsmith.sources.flaws import Check
@@ -36,13 +36,12 @@ from recordsmith.sources.splits import split_lists, splits_by_folder
 _ANNOTATION_FOLDERS = frozenset(
     ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels")
 )
-_IMAGE_FOLDERS = ("jpegimages", "images", "image", "imgs", "img", "pictures", "photos")
 _MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
 _ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)
 _OTHER_NAME = "annotations name another image than their file name does"
 
 
-class ImageAnnotationFiles(AnnotatedImages):
+class PerImageAnnotationSource(AnnotatedSource):
     """What the sources of such files share."""
 
     @classmethod
@@ -123,7 +122,7 @@ class _Layout:
             self.base,
         )
         by_lower = {name.lower(): name for name in folders}
-        images = [by_lower[name] for name in _IMAGE_FOLDERS if name in by_lower]
+        images = [by_lower[name] for name in IMAGE_FOLDERS if name in by_lower]
         has_own = self.annotations != self.base and bool(images)
         self.images = f"{self.base}{images[0]}/" if has_own else self.base
         self.documents = [path for path in documents if path.startswith(self.annotations)]

@@ -104,7 +104,7 @@ def check_policy(boxes: object) -> BoxPolicy:
     raise OptionError(option="boxes", value=boxes, expected="'stop', 'clip' or 'drop'")
 
 
-class BoxReader:
+class BoxPlacer:
     """Checks and places the boxes of one image, and collects their problems.
 
     Call `make_frame` (or make a frame), `place`, `finish`.

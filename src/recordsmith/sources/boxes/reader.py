@@ -37,8 +37,8 @@ from recordsmith.sources.boxes.annotation import (
 )
 from recordsmith.sources.boxes.placing import (
     BOX_KINDS,
+    BoxPlacer,
     BoxPolicy,
-    BoxReader,
     Frame,
     PlacedBox,
     box_features,
@@ -98,7 +98,7 @@ class AnnotatedReader(StoredReader):
         features = read_image(self.root / sample.name, sample.name)
         source_id = reference.get("id", posixpath.basename(sample.name))
         features[SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
-        reader = BoxReader(features, self.boxes, note)
+        placer = BoxPlacer(features, self.boxes, note)
         place = reference.get("place", sample.name)
         placed: list[PlacedBox] = []
         masks: dict[str, Any] = {}
@@ -106,18 +106,18 @@ class AnnotatedReader(StoredReader):
         if "place" in reference:
             size, objects = self._read_objects(reference, note)
             frame = (
-                reader.relative_frame(place, is_upright=self.is_upright)
+                placer.relative_frame(place, is_upright=self.is_upright)
                 if size is None
-                else reader.make_frame(*size, place)
+                else placer.make_frame(*size, place)
             )
             if self.object_masks is None:
                 for item in objects:
                     if isinstance(item.outline, list) or callable(item.outline):
                         note(_POLYGONS, item.place_in(place))
-            placed = reader.place(objects, frame, self._classes, place)
-        if self.object_masks is not None and not reader.problems:
-            placed, masks = self._add_masks(placed, frame, features, reader, place)
-        reader.finish(place)
+            placed = placer.place(objects, frame, self._classes, place)
+        if self.object_masks is not None and not placer.problems:
+            placed, masks = self._add_masks(placed, frame, features, placer, place)
+        placer.finish(place)
         return {**features, **box_features(placed), **self._extra(placed, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
@@ -175,7 +175,7 @@ class AnnotatedReader(StoredReader):
         placed: list[PlacedBox],
         frame: Frame,
         image: Mapping[str, Any],
-        reader: BoxReader,
+        placer: BoxPlacer,
         place: str,
     ) -> tuple[list[PlacedBox], dict[str, Any]]:
         """The kept objects, and the features of their masks on the stored image."""
@@ -198,15 +198,15 @@ class AnnotatedReader(StoredReader):
             except RegionError as error:
                 where = item.source.place_in(place)
                 if self.boxes != "clip":
-                    reader.reject(where, str(error), _NO_OUTLINE_DROPPED)
+                    placer.reject(where, str(error), _NO_OUTLINE_DROPPED)
                     continue
-                reader.note(_NO_OUTLINE, f"{where}: {error}")
+                placer.note(_NO_OUTLINE, f"{where}: {error}")
                 mask = np.zeros((height, width), np.uint8)
             else:
                 upright = apply_orientation(drawn, inverse_orientation(frame.orientation))
                 mask = resize_nearest(upright, height, width)
                 if not mask.any():
-                    reader.note(_EMPTY_MASK, item.source.place_in(place))
+                    placer.note(_EMPTY_MASK, item.source.place_in(place))
             kept.append(item)
             if self.object_masks == "instance":
                 encoded.append(encode_mask(mask))

@@ -36,7 +36,7 @@ MAX_OPENED = 20
 
 _MAX_COMPARED = 10_000
 
-SOURCES: dict[str, type[AnnotatedImages]] = {}
+SOURCES: dict[str, type[AnnotatedSource]] = {}
 """The sources by the names of their formats."""
 
 
@@ -58,7 +58,7 @@ class ListedImages:
     is_upright: bool = False
 
 
-class AnnotatedImages(TreeSource):
+class AnnotatedSource(TreeSource):
     """What the sources of annotated images share. Subclasses name their format and find images."""
 
     box_format: ClassVar[BoxFormat]

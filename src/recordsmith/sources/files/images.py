@@ -25,10 +25,16 @@ from recordsmith.image import IMAGE_SUFFIXES, ImageInfo, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 
+IMAGE_FOLDERS = (
+    *("jpegimages", "images", "image", "imgs", "img", "pictures", "photos", "picture", "photo"),
+    *("pics", "pic"),
+)
+"""Common names of folders of images, in lower case, the most likely first."""
+
 _IMAGE_WORDS = frozenset(
     (
-        *("image", "images", "img", "imgs", "jpegimages", "photo", "photos", "picture"),
-        *("pictures", "pic", "pics", "rgb", "input", "inputs", "original", "originals", "orig"),
+        *IMAGE_FOLDERS,
+        *("rgb", "input", "inputs", "original", "originals", "orig"),
         *("sat", "frame", "frames", "source", "raw", "leftimg8bit"),
     )
 )

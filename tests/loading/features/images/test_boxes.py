@@ -15,7 +15,7 @@ import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image.geometry.fit import Placement
-from recordsmith.loading.features import BatchRows, ColumnRequest, ImageFeature, ImageFilling
+from recordsmith.loading.features import BatchRows, ColumnRequest, ImageBuffer, ImageFeature
 from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.loading.memory import empty
 
@@ -26,8 +26,8 @@ def whole(height: int, width: int, frame: int = 100, **changed: Any) -> Placemen
     return plain._replace(**changed)
 
 
-class Images(ImageFilling):
-    """What an Image's Filling says of its images, without any pixels."""
+class Images(ImageBuffer):
+    """What an Image's BatchBuffer says of its images, without any pixels."""
 
     def __init__(self, sizes: list[Any], placements: list[Any]) -> None:
         self.sizes = sizes
@@ -83,12 +83,12 @@ def begun(
     count = len(next(iter(columns.values())))
     rows = BatchRows(count, columns, RandomNumbers(0, 0, np.arange(count)), empty)
     if images is not None:
-        rows.fillings["image"] = images
-    filling = feature.begin("x", rows)
-    made = filling.finish()
+        rows.buffers["image"] = images
+    buffer = feature.begin("x", rows)
+    made = buffer.finish()
     assert tuple(made) == feature.outputs("x")
     for row in range(count):
-        example = filling.example(row)
+        example = buffer.example(row)
         assert example.keys() == made.keys()
         assert all(np.array_equal(value, made[name][row]) for name, value in example.items())
     return made, rows

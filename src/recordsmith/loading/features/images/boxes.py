@@ -21,12 +21,12 @@ from recordsmith.example import Column, RaggedArray
 from recordsmith.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image.storing.image_options import check_word
 from recordsmith.loading.features.feature import (
+    BatchBuffer,
     BatchRows,
     ColumnRequest,
     Feature,
-    Filling,
-    ImageFilling,
-    PixelFeature,
+    ImageBuffer,
+    RowFeature,
 )
 from recordsmith.loading.features.images.mask import check_leader, images_in, leading
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
@@ -46,7 +46,7 @@ _ROUNDING = 1e-4  # of a box's area
 
 
 @dataclass(frozen=True)
-class Boxes(PixelFeature):
+class Boxes(RowFeature):
     """Bounding boxes in the frame of their image: float32, (batch, n, 4), padded.
 
     Adds `<name>_labels`, int64, (batch, n), and `<name>_lengths`, int64, (batch,): the number of
@@ -124,7 +124,7 @@ class Boxes(PixelFeature):
     def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
         return self.of or next(iter(images_in(features)), None)
 
-    def begin(self, name: str, rows: BatchRows) -> BoxFilling:
+    def begin(self, name: str, rows: BatchRows) -> BoxBuffer:
         images = leading(self.of, rows)
         patches = () if images is None or images.patch_count is None else (images.patch_count,)
         per_row = math.prod(patches)
@@ -152,7 +152,7 @@ class Boxes(PixelFeature):
         if self.labels is not None:
             arrays.insert(1, pad(labels[is_kept], lengths, width, self.label_fill)[0])
         shaped = [array.reshape(rows.count, *patches, *array.shape[1:]) for array in arrays]
-        return BoxFilling(dict(zip(self.outputs(name), shaped, strict=True)))
+        return BoxBuffer(dict(zip(self.outputs(name), shaped, strict=True)))
 
     # -- the steps ---------------------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ class _Frames(NamedTuple):
     is_flipped: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, images: ImageFilling | None, row_count: int, per_row: int) -> _Frames:
+    def of(cls, images: ImageBuffer | None, row_count: int, per_row: int) -> _Frames:
         """Create the frames of some rows; without images, frames are the images."""
         count = row_count * per_row
         sizes = np.ones((count, 2))
@@ -277,7 +277,7 @@ class _Frames(NamedTuple):
         )
 
 
-class BoxFilling(Filling):
+class BoxBuffer(BatchBuffer):
     """The boxes of a batch, ready from the beginning."""
 
     def __init__(self, arrays: dict[str, npt.NDArray[Any]]) -> None:

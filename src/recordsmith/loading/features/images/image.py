@@ -29,8 +29,8 @@ from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
     Feature,
+    ImageBuffer,
     ImageFeature,
-    ImageFilling,
     RandomNumbers,
 )
 from recordsmith.loading.features.images.frames import (
@@ -152,9 +152,9 @@ class Image(ImageFeature):
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         one_thread_in_opencv()
 
-    def begin(self, name: str, rows: BatchRows) -> PixelFilling:
+    def begin(self, name: str, rows: BatchRows) -> DecodedImageBuffer:
         one_thread_in_opencv()  # for processes that unpickle the loader
-        return PixelFilling(self, name, rows)
+        return DecodedImageBuffer(self, name, rows)
 
     @property
     def is_random(self) -> bool:
@@ -272,8 +272,8 @@ class Image(ImageFeature):
             self._keep(name, values)
 
 
-class PixelFilling(ImageFilling):
-    """The images of a batch in the making; attributes as of ImageFilling."""
+class DecodedImageBuffer(ImageBuffer):
+    """The images of a batch in the making; attributes as of ImageBuffer."""
 
     def __init__(self, feature: Image, name: str, rows: BatchRows) -> None:
         self._feature = feature

@@ -25,13 +25,13 @@ from recordsmith.image.geometry.fit import Fit, FitKind, Placement
 from recordsmith.image.geometry.placing import place_mask
 from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS, check_word
 from recordsmith.loading.features.feature import (
+    BatchBuffer,
     BatchRows,
     ColumnRequest,
     Feature,
-    Filling,
+    ImageBuffer,
     ImageFeature,
-    ImageFilling,
-    PixelFeature,
+    RowFeature,
 )
 from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
 from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
@@ -63,12 +63,10 @@ def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> 
         )
 
 
-def leading(of: str | None, rows: BatchRows) -> ImageFilling | None:
+def leading(of: str | None, rows: BatchRows) -> ImageBuffer | None:
     """Return the images to follow, already begun; None without images."""
     images = {
-        name: filling
-        for name, filling in rows.fillings.items()
-        if isinstance(filling, ImageFilling)
+        name: buffer for name, buffer in rows.buffers.items() if isinstance(buffer, ImageBuffer)
     }
     return next(iter(images.values()), None) if of is None else images[of]
 
@@ -79,7 +77,7 @@ MaskType = Literal["uint8", "uint16", "int32", "int64"]
 
 
 @dataclass(frozen=True)
-class Mask(PixelFeature):
+class Mask(RowFeature):
     """Segmentation masks: the class of each pixel, (batch, height, width).
 
     A mask is cropped, resized, padded and flipped with its image, by nearest neighbour, so it gets
@@ -175,8 +173,8 @@ class Mask(PixelFeature):
                 remedy=f"Leave {option('size')} and {option('fit')} out.",
             )
 
-    def begin(self, name: str, rows: BatchRows) -> MaskFilling:
-        return MaskFilling(self, name, rows, None if self.is_alone else leading(self.of, rows))
+    def begin(self, name: str, rows: BatchRows) -> MaskBuffer:
+        return MaskBuffer(self, name, rows, None if self.is_alone else leading(self.of, rows))
 
     def geometry(self) -> Fit:
         """Return the placement rule of masks without an image."""
@@ -187,11 +185,11 @@ class Mask(PixelFeature):
         return raw_shape(self.raw_shape, self.raw_dtype, "")
 
 
-class MaskFilling(Filling):
+class MaskBuffer(BatchBuffer):
     """The masks of a batch in the making."""
 
     def __init__(
-        self, feature: Mask, name: str, rows: BatchRows, image: ImageFilling | None
+        self, feature: Mask, name: str, rows: BatchRows, image: ImageBuffer | None
     ) -> None:
         self._feature = feature
         self._name = name
@@ -287,7 +285,7 @@ class MaskFilling(Filling):
             entries[f"{self._name}_sizes"] = inner_sizes(self._placements)
         return entries
 
-    def _look(self, row: int, image: ImageFilling | None) -> tuple[int, int]:
+    def _look(self, row: int, image: ImageBuffer | None) -> tuple[int, int]:
         """Return the size of a mask, which must be that of its image, without decoding it."""
         # an image that is cropped may be larger than what is decoded of it
         is_cropped = image is not None or self._feature.geometry().crops

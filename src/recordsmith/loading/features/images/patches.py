@@ -18,7 +18,7 @@ from recordsmith.image.geometry.normalising import Layout
 from recordsmith.image.storing.image_options import MAX_PIXELS, check_word
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, Feature, ImageFeature
 from recordsmith.loading.features.images.frames import checked_size, one_thread_in_opencv
-from recordsmith.loading.features.images.image import Image, PixelFilling, PixelType, in_words
+from recordsmith.loading.features.images.image import DecodedImageBuffer, Image, PixelType, in_words
 from recordsmith.loading.number_options import count_number
 
 Small = Literal["pad", "error"]
@@ -107,13 +107,13 @@ class Patches(ImageFeature):
     def is_random(self) -> bool:
         return True
 
-    def begin(self, name: str, rows: BatchRows) -> PatchFilling:
+    def begin(self, name: str, rows: BatchRows) -> PatchBuffer:
         one_thread_in_opencv()  # for processes that unpickle the loader
-        return PatchFilling(self, name, rows)
+        return PatchBuffer(self, name, rows)
 
 
-class PatchFilling(PixelFilling):
-    """The patches of a batch in the making; attributes as of ImageFilling."""
+class PatchBuffer(DecodedImageBuffer):
+    """The patches of a batch in the making; attributes as of ImageBuffer."""
 
     def __init__(self, patches: Patches, name: str, rows: BatchRows) -> None:
         self._is_small_allowed = patches.small == "pad"

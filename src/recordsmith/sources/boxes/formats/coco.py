@@ -30,12 +30,10 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     to_float,
 )
-from recordsmith.sources.boxes.annotation_files import AnnotationFiles
+from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, no_files
-from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import count_notice, join_names, join_problems
 from recordsmith.words import count
 
@@ -209,7 +207,7 @@ class _CocoFile:
                 remedy="Pack the file with the instances of these images.",
             )
         if item.category_id == 0:
-            self._file.class_names["0"] = None
+            self._file.uses_category_0 = True
         if not isinstance(item.image_id, (int, str)):
             annotation = f"annotation {str(item.id)[:60]}"
             self._add_problem(start, f"{annotation} has image_id {str(item.image_id)[:60]}")
@@ -285,7 +283,7 @@ def _pairs(spans: array[int]) -> Iterator[tuple[int, int]]:
 
 
 class Coco(
-    AnnotationFiles,
+    SharedAnnotationSource,
     box_format=BoxFormat(
         "coco",
         ".json",
@@ -314,14 +312,10 @@ class Coco(
         >>> rs.pack(rs.Coco("coco", object_masks="instance"), "packed")  # doctest: +SKIP
     """
 
-    @classmethod
-    def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
-        if not (paths := cls._matching(tree)):
-            return
-        chosen = [path for path in paths if not _is_of_other_task(path)] or paths
-        left_out = tuple(f"{path} (another task)" for path in paths if path not in chosen)
-        what, files = cls.box_format.what.format(join_names(chosen)), tuple(paths)
-        yield LayoutCandidate("coco", what, Confidence.ANNOTATED, left_out=left_out, files=files)
+    @staticmethod
+    def _is_of_other_task(path: str) -> bool:
+        """Whether a file is named like those of captions, keypoints, stuff or panoptic masks."""
+        return posixpath.basename(path).startswith((*_BOXED_TASKS, *_BARE_TASKS))
 
     def _find(self, index: FileIndex) -> list[str]:
         documents = [path for path in index.paths if path.lower().endswith(".json")]
@@ -334,7 +328,7 @@ class Coco(
         for group in groups:
             known = [path for path in group if self._matches(index, path)]
             boxed = [path for path in known if "instances" in posixpath.basename(path)]
-            boxed = boxed or [path for path in known if not _is_of_other_task(path)]
+            boxed = boxed or [path for path in known if not self._is_of_other_task(path)]
             for task in _BOXED_TASKS:
                 boxed = boxed or [p for p in known if posixpath.basename(p).startswith(task)]
             if boxed:
@@ -386,7 +380,7 @@ class Coco(
             number = count(problems.count, "invalid entry", "invalid entries")
             notices.append(f"{number} dropped: {join_problems(problems)}")
         if 0 in names and self._label_map is None:
-            if any("0" in file.class_names for file in files):
+            if any(file.uses_category_0 for file in files):
                 names = {number + 1: name for number, name in names.items()}
                 notices.append(
                     "categories start at 0, the background: each label is its category id plus 1"
@@ -397,7 +391,7 @@ class Coco(
         others = [
             path
             for path in index.paths
-            if _is_of_other_task(path) and path not in used and self._matches(index, path)
+            if self._is_of_other_task(path) and path not in used and self._matches(index, path)
         ]
         if self._annotations is None:
             notices += count_notice(others, "annotation file", "of other tasks skipped")
@@ -405,8 +399,3 @@ class Coco(
         classes = classes_by_label(names, self._label_map, origin)
         classes.names()  # labels are checked before images are looked for
         return classes, notices
-
-
-def _is_of_other_task(path: str) -> bool:
-    """Whether a file is named like those of captions, keypoints, stuff or panoptic segmentation."""
-    return posixpath.basename(path).startswith((*_BOXED_TASKS, *_BARE_TASKS))

@@ -26,7 +26,7 @@ from recordsmith.sources.boxes.annotation import (
     Entry,
     to_float,
 )
-from recordsmith.sources.boxes.annotation_files import AnnotationFiles
+from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.file_index import FileIndex
@@ -213,7 +213,7 @@ def _described_classes(index: FileIndex, paths: Iterable[str]) -> dict[str, str]
 
 
 class CsvBoxes(
-    AnnotationFiles,
+    SharedAnnotationSource,
     box_format=BoxFormat(
         "csv-boxes",
         ".csv",

@@ -21,7 +21,7 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     to_float,
 )
-from recordsmith.sources.boxes.annotation_files import AnnotationFiles
+from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.xml_files import parse_xml
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
@@ -140,7 +140,7 @@ def _outline(points: str) -> array[float] | None:
 
 
 class Cvat(
-    AnnotationFiles,
+    SharedAnnotationSource,
     box_format=BoxFormat(
         "cvat",
         ".xml",

@@ -19,7 +19,7 @@ from recordsmith.sources.boxes.annotation import (
     Corners,
     to_float,
 )
-from recordsmith.sources.boxes.image_annotation_files import ImageAnnotationFiles
+from recordsmith.sources.boxes.image_annotation_files import PerImageAnnotationSource
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
@@ -137,7 +137,7 @@ def _document(location: Location, name: str) -> dict[str, Any]:
 
 
 class LabelMe(
-    ImageAnnotationFiles,
+    PerImageAnnotationSource,
     box_format=BoxFormat(
         "labelme",
         ".json",

@@ -20,7 +20,7 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     to_float,
 )
-from recordsmith.sources.boxes.image_annotation_files import ImageAnnotationFiles
+from recordsmith.sources.boxes.image_annotation_files import PerImageAnnotationSource
 from recordsmith.sources.boxes.xml_files import parse_xml
 from recordsmith.stores import read_document
 
@@ -113,7 +113,7 @@ def _elements(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]
 
 
 class Voc(
-    ImageAnnotationFiles,
+    PerImageAnnotationSource,
     box_format=BoxFormat(
         "voc",
         ".xml",

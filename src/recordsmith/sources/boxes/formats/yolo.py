@@ -26,7 +26,7 @@ from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
-    AnnotatedImages,
+    AnnotatedSource,
     ListedImages,
     path_notes,
     strength,
@@ -35,7 +35,7 @@ from recordsmith.sources.boxes.yolo_files import DataFile, read_data_file, read_
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import (
     common_version,
@@ -56,7 +56,6 @@ _YAML_SPLIT = re.compile(rb"^[\"']?(train|val|valid|validation|test)[\"']?\s*:",
 _DARKNET = re.compile(rb"^\s*names\s*=", re.MULTILINE)
 _ROW = re.compile(rb"\s*\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}\s*")
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
-_IMAGE_FOLDERS = frozenset(("images", "jpegimages"))
 _KEYPOINTS = "objects were packed without their keypoints"
 
 
@@ -112,7 +111,7 @@ def _is_description(path: str, head: bytes) -> bool:
 
 
 class Yolo(
-    AnnotatedImages,
+    AnnotatedSource,
     box_format=BoxFormat(
         "yolo",
         ".txt",
@@ -329,7 +328,7 @@ class _Samples:
         candidates = [
             "/".join([*parts[:place], "labels", *parts[place + 1 :]])
             for place in range(len(parts) - 2, -1, -1)
-            if parts[place].lower() in _IMAGE_FOLDERS
+            if parts[place].lower() in IMAGE_FOLDERS
         ]
         candidates += [stem, posixpath.join(posixpath.dirname(folder), "labels", name)]
         for path in (f"{candidate}.txt" for candidate in candidates):

@@ -18,7 +18,7 @@ import pytest
 from tests.loading.conftest import own_threads
 
 import recordsmith as rs
-from recordsmith.loading.batches.engine import BatchEngine
+from recordsmith.loading.batches.job_runner import JobRunner
 
 THREADS = [0, 1, 2, 8]
 DEADLINE_SECONDS = 20.0
@@ -47,11 +47,11 @@ class Squares:
         return self.squares
 
 
-def engine(
+def runner(
     count: int, threads: int, *, rows: int = 5, prefetch: int = 2, at: Any = None
-) -> BatchEngine[list[int]]:
+) -> JobRunner[list[int]]:
     jobs = (Squares(number, rows, at) for number in range(count))
-    return BatchEngine(jobs, threads=threads, prefetch=prefetch)
+    return JobRunner(jobs, threads=threads, prefetch=prefetch)
 
 
 def expected(number: int, rows: int = 5) -> list[int]:
@@ -67,10 +67,12 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """After each test no thread is left; who closes an engine waits for its threads so long as
+    """After each test no thread is left; who closes a runner waits for its threads so long as
     the tests do, on a slow machine, too.
     """
-    monkeypatch.setattr("recordsmith.loading.batches.engine._PATIENCE_SECONDS", DEADLINE_SECONDS)
+    monkeypatch.setattr(
+        "recordsmith.loading.batches.job_runner._PATIENCE_SECONDS", DEADLINE_SECONDS
+    )
     yield
     wait_until(lambda: not own_threads())
 
@@ -82,7 +84,7 @@ def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("prefetch", [0, 1, 5])
 @pytest.mark.parametrize("rows", [0, 1, 40])
 def test_results_come_in_order(threads: int, prefetch: int, rows: int) -> None:
-    made = engine(30, threads, rows=rows, prefetch=prefetch)
+    made = runner(30, threads, rows=rows, prefetch=prefetch)
     assert list(made) == [expected(number, rows) for number in range(30)]
     assert list(made) == []
 
@@ -94,7 +96,7 @@ def test_all_threads_work_on_one_job() -> None:
         if part == "fill" and row % 2 == 0:
             everyone.wait(DEADLINE_SECONDS)  # goes on when four threads are here
 
-    assert next(engine(1, 4, rows=16, prefetch=0, at=at)) == expected(0, 16)
+    assert next(runner(1, 4, rows=16, prefetch=0, at=at)) == expected(0, 16)
 
 
 @pytest.mark.parametrize(("threads", "prefetch"), [(1, 0), (2, 3), (8, 1)])
@@ -105,7 +107,7 @@ def test_no_more_is_begun_than_was_asked_for_and_prefetched(threads: int, prefet
         if part == "begin":
             begun.append(number)
 
-    made = engine(50, threads, prefetch=prefetch, at=at)
+    made = runner(50, threads, prefetch=prefetch, at=at)
     time.sleep(0.02)
     assert begun == []  # nothing before the first is asked for
     for asked in range(1, 21):
@@ -133,7 +135,7 @@ def test_errors_come_after_the_results_before_them(
         if at_part == part and number == 4:
             raise kind(f"row {row}")
 
-    made = engine(9, threads, prefetch=3, at=breaks_here)
+    made = runner(9, threads, prefetch=3, at=breaks_here)
     assert [next(made) for _ in range(4)] == [expected(number) for number in range(4)]
     with pytest.raises(kind, match="row 0") as caught:
         next(made)
@@ -150,7 +152,7 @@ def test_errors_in_drawing(threads: int) -> None:
         yield Squares(1)
         raise ZeroDivisionError("no more of them")
 
-    made = BatchEngine(jobs(), threads=threads, prefetch=2)
+    made = JobRunner(jobs(), threads=threads, prefetch=2)
     assert [next(made), next(made)] == [expected(0), expected(1)]
     with pytest.raises(ZeroDivisionError, match="no more"):
         next(made)
@@ -164,7 +166,7 @@ def test_a_job_cannot_end_the_loop_without_a_word(threads: int) -> None:
             raise StopIteration
 
     with pytest.raises(RuntimeError, match="StopIteration"):
-        list(engine(3, threads, at=at))
+        list(runner(3, threads, at=at))
 
 
 def test_errors_keep_nothing_alive() -> None:
@@ -182,7 +184,7 @@ def test_errors_keep_nothing_alive() -> None:
     gc.disable()
     try:
         for threads in (0, 2):
-            made = engine(2, threads, at=at)
+            made = runner(2, threads, at=at)
             with pytest.raises(ValueError, match="big"):
                 next(made)
             del made
@@ -194,7 +196,7 @@ def test_errors_keep_nothing_alive() -> None:
 
 
 def test_a_broken_engine_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = engine(5, 2)
+    made = runner(5, 2)
 
     def choose() -> None:
         raise MemoryError
@@ -214,7 +216,7 @@ def test_threads_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(rs.OptionError) as caught:
-        next(engine(5, 4))
+        next(runner(5, 4))
     assert caught.value.option == "threads"
     assert isinstance(caught.value.__cause__, RuntimeError)
 
@@ -224,9 +226,9 @@ def test_threads_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("threads", [1, 8])
 def test_closing_while_another_waits(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recordsmith.loading.batches.engine._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("recordsmith.loading.batches.job_runner._PATIENCE_SECONDS", 0.05)
     goes_on = threading.Event()
-    made = engine(9, threads, at=lambda *_: goes_on.wait(DEADLINE_SECONDS))
+    made = runner(9, threads, at=lambda *_: goes_on.wait(DEADLINE_SECONDS))
     seen: list[Any] = []
     asker = threading.Thread(target=lambda: seen.append(next(made, "the end")))
     asker.start()
@@ -240,7 +242,7 @@ def test_closing_while_another_waits(threads: int, monkeypatch: pytest.MonkeyPat
 
 
 def test_closing_waits_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recordsmith.loading.batches.engine._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("recordsmith.loading.batches.job_runner._PATIENCE_SECONDS", 0.05)
     goes_on, is_there = threading.Event(), threading.Event()
 
     def at(part: str, number: int, row: int = 0) -> None:
@@ -248,7 +250,7 @@ def test_closing_waits_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
             is_there.set()
             goes_on.wait(DEADLINE_SECONDS)
 
-    made = engine(9, 2, at=at)
+    made = runner(9, 2, at=at)
     next(made)
     assert is_there.wait(DEADLINE_SECONDS)
     made.close()
@@ -266,7 +268,7 @@ def test_jobs_may_close_their_engine() -> None:
             closed.append(part)
 
     for threads in (0, 1, 8):
-        made = engine(9, threads, rows=16, at=at)
+        made = runner(9, threads, rows=16, at=at)
         begun = time.monotonic()
         assert len(list(made)) <= 3
         wait_until(lambda: bool(closed))
@@ -283,11 +285,11 @@ def test_an_engine_nobody_uses_is_collected(has_cycle: bool, taken: int) -> None
         pass
 
     holder: Any = Holder()
-    holder.engine = engine(100, 4)
+    holder.runner = runner(100, 4)
     if has_cycle:
         holder.itself = holder
     for _ in range(taken):
-        next(holder.engine)
+        next(holder.runner)
     del holder
     gc.collect()
     wait_until(lambda: not own_threads())
@@ -306,9 +308,9 @@ def test_an_engine_is_collected_by_one_of_its_own_threads() -> None:
     gc.disable()
     try:
         holder: Any = Holder()
-        holder.engine = engine(100, 4, at=at)
+        holder.runner = runner(100, 4, at=at)
         holder.itself = holder
-        next(holder.engine)
+        next(holder.runner)
         del holder
         collects.set()
         wait_until(lambda: not own_threads())
@@ -320,7 +322,7 @@ def test_an_engine_is_collected_by_one_of_its_own_threads() -> None:
 
 SQUARES = """
 import os, signal, sys, threading, time
-from recordsmith.loading.batches.engine import BatchEngine
+from recordsmith.loading.batches.job_runner import JobRunner
 
 class Job:
     def begin(self): return 4
@@ -344,9 +346,9 @@ def python(script: str, sleep: float = 0.001) -> subprocess.Popen[str]:
 def test_a_program_ends_although_a_function_does_not() -> None:
     done = python(
         """
-        import recordsmith.loading.batches.engine
-        recordsmith.loading.batches.engine._PATIENCE_SECONDS = 0.2
-        made = BatchEngine(jobs(), threads=2, prefetch=3)
+        import recordsmith.loading.batches.job_runner
+        recordsmith.loading.batches.job_runner._PATIENCE_SECONDS = 0.2
+        made = JobRunner(jobs(), threads=2, prefetch=3)
         threading.Thread(target=lambda: next(made, None), daemon=True).start()
         time.sleep(0.2)
         """,
@@ -364,7 +366,7 @@ def test_ctrl_c(threads: int, sleep: float) -> None:
     for moment in (0.0, 0.003, 0.03, 0.2) if sleep < 0.1 else (0.1,):
         done = python(
             f"""
-            made = BatchEngine(jobs(), threads={threads}, prefetch=3)
+            made = JobRunner(jobs(), threads={threads}, prefetch=3)
             def names():
                 return [t.name for t in threading.enumerate() if t.name.startswith("recordsmith")]
             try:
@@ -392,7 +394,7 @@ def test_a_forked_child_has_its_own() -> None:
         """
         import warnings
         warnings.simplefilter("ignore")
-        made = BatchEngine(jobs(), threads=4, prefetch=3)
+        made = JobRunner(jobs(), threads=4, prefetch=3)
         for _ in range(6):
             next(made)
             child = os.fork()
@@ -403,7 +405,7 @@ def test_a_forked_child_has_its_own() -> None:
                 except ValueError as error:
                     assert "another process" in str(error), error
                 made.close()
-                own = BatchEngine(jobs(), threads=3, prefetch=1)
+                own = JobRunner(jobs(), threads=3, prefetch=1)
                 assert [next(own) for _ in range(3)] == [1, 1, 1]
                 sys.exit(7)  # with an iteration under way
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -3,8 +3,8 @@
 A job has three parts: begin, fill its rows, finish. All threads work on the oldest job first and
 begin the next one when it has no more rows to take. A limit on jobs begun ahead bounds the memory.
 
-The threads hold no reference to the `BatchEngine`, so that an unused engine is collected and its
-threads end. They also end when the engine is closed, when a job fails, and when the program ends.
+The threads hold no reference to the `JobRunner`, so that an unused runner is collected and its
+threads end. They also end when the runner is closed, when a job fails, and when the program ends.
 Callers wait in a `SimpleQueue`: Ctrl-C can interrupt it safely, and a garbage collection can fill
 it whatever it has interrupted.
 """
@@ -63,7 +63,7 @@ class Call(Generic[Made]):
 
 
 class Upstream(Protocol):
-    """What the jobs of an engine wait for, which an engine ends before its threads."""
+    """What the jobs of a runner wait for, which a runner ends before its threads."""
 
     def close(self) -> None:
         """End all waiting, now and later. Called repeatedly, and from any thread."""
@@ -72,7 +72,7 @@ class Upstream(Protocol):
         """End all waiting without a lock, which this thread may hold during a collection."""
 
 
-class BatchEngine(Generic[Made_co]):
+class JobRunner(Generic[Made_co]):
     """Runs jobs in threads and returns their results in order."""
 
     def __init__(
@@ -83,13 +83,13 @@ class BatchEngine(Generic[Made_co]):
         prefetch: int,
         upstream: Upstream | None = None,
     ) -> None:
-        """Create an engine. It starts when the first result is requested.
+        """Create a runner. It starts when the first result is requested.
 
         Args:
             jobs: read one after the other, from any thread.
             threads: how many threads; 0 to work in the caller's.
             prefetch: how many jobs may be begun ahead of the one requested.
-            upstream: what the next job may wait for, such as another engine.
+            upstream: what the next job may wait for, such as another runner.
         """
         self._shared = _Shared(jobs, threads, prefetch, upstream)
         self._process = os.getpid()
@@ -173,7 +173,7 @@ class _Shared:
         self._has_started = False
         self._has_stopped = False
         self._process = os.getpid()
-        self._lock = threading.RLock()  # a collection inside it may close the engine
+        self._lock = threading.RLock()  # a collection inside it may close the runner
         self._done: SimpleQueue[_Running] = SimpleQueue()  # in the order of the jobs
         self._wakes: SimpleQueue[None] = SimpleQueue()  # one item for each thread to wake
         self._idle_count = 0  # threads that wait, less those that will be woken
@@ -248,7 +248,7 @@ class _Shared:
         self._has_stopped = True
         if os.getpid() == self._process:
             self._wake_all()
-            self._done.put(_END)  # for the threads of an engine that waits for this one
+            self._done.put(_END)  # for the threads of a runner that waits for this one
             upstream = self._upstream
             if upstream is not None:
                 upstream.abandon()
@@ -285,7 +285,7 @@ class _Shared:
             waited = time.perf_counter() - begun
 
     def fail(self, error: BaseException) -> None:
-        """Report an error of the engine itself, such as lack of memory."""
+        """Report an error of the runner itself, such as lack of memory."""
         self._done.put(_Running(error=error))
 
     def _wake(self, count: int) -> None:
@@ -371,7 +371,7 @@ class _Shared:
             running.job = None
             running.is_done = True
             if running.error is not None:
-                self._has_drawn_all = True  # the engine is closed after it
+                self._has_drawn_all = True  # the runner is closed after it
             self._hand_over()
 
     def _hand_over(self) -> None:
