@@ -734,7 +734,7 @@ def test_an_exporter_registers_itself(records: Path, tmp_path: Path) -> None:
         assert (tmp_path / "out" / "names.txt").read_text().split() == [
             f"{n}.jpg" for n in range(5)
         ]
-        helps = {param.name: str(param.help) for param in load_command("export").params}
+        helps = {param.name: str(param.help) for param in load_command.__wrapped__("export").params}
         assert "names (a list of names), " in helps["format"]
         assert helps["shard_size_bytes"].startswith("array-record, names, tfds, webdataset: ")
         assert helps["restore_types"].startswith("csv, feather, parquet: the types")

@@ -653,7 +653,9 @@ def test_a_format_registers_itself(tmp_path: Path) -> None:
         keys = (f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax"))
         assert [float(example[key][0]) for key in keys] == pytest.approx(BOX)
         for command in ("detect", "pack"):
-            helps = {param.name: str(param.help) for param in load_command(command).params}
+            helps = {
+                param.name: str(param.help) for param in load_command.__wrapped__(command).params
+            }
             assert all("words" in helps[name].split(":")[0] for name in ("format", "boxes"))
             assert "words" not in helps["object_masks"]
     finally:
