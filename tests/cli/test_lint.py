@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recordsmith.cli import app, load_command
-from recordsmith.sources import FORMATS
+from recordsmith.sources.detection import SourceOptions
 
 from ..linting.planted import (
     FRUIT_FAULTS,
@@ -92,7 +92,7 @@ def test_checks_are_selected(tmp_path: Path) -> None:
 
 def test_all_options_of_sources_are_accepted(tmp_path: Path) -> None:
     parameters = {param.name for param in load_command("lint").params}
-    assert {name for kind in FORMATS.values() for name in kind.options} <= parameters
+    assert SourceOptions.__annotations__.keys() <= parameters
     pair_folders(tmp_path)
     images, masks = tmp_path / "images", tmp_path / "masks"
     assert run("lint", tmp_path, "--images", images, "--masks", masks).exit_code == 0

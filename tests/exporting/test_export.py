@@ -16,15 +16,19 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import recordsmith as rs
+from recordsmith.cli import app, load_command
 from recordsmith.errors import MAX_PROBLEMS
-from recordsmith.exporting import FORMATS, ExportReport
+from recordsmith.exporting import EXPORTERS, ExportReport
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.stores import LocalStore, Location
 
 from ..raising import raises
 
-EVERY = pytest.mark.parametrize("format", FORMATS)
+EVERY = pytest.mark.parametrize("format", EXPORTERS)
 NEED_PYARROW = ("csv", "parquet", "feather", "huggingface")
 WITH_IMAGES = pytest.mark.parametrize("format", ["folder", "voc", "coco", "yolo"])
 
@@ -258,7 +262,7 @@ def test_records_without_an_image_fail_or_are_skipped(
         rs.export(rs.open(source)[1:2], tmp_path / "none", format, skip_errors=True)
 
 
-@pytest.mark.parametrize("format", [name for name in FORMATS if name != "array-record"])
+@pytest.mark.parametrize("format", [name for name in EXPORTERS if name != "array-record"])
 def test_other_messages_are_rejected(tmp_path: Path, format: str, write: Any, image: Any) -> None:
     source = write(train=[image("a.jpg")])
     path = tmp_path / "sequences.tfrecord"
@@ -708,3 +712,32 @@ def test_memory_does_not_grow_with_the_records(write: Any, tmp_path: Path, forma
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12_000_000
+
+
+def test_an_exporter_registers_itself(records: Path, tmp_path: Path) -> None:
+    class Names(FolderExporter, format="names", what="a list of names"):
+        options = ("shard_size_bytes",)
+
+        def begin(self, dataset: rs.Dataset, out: ExportWriter) -> None:  # noqa: ARG002
+            self.out, self.names = out, list[bytes]()
+
+        def add(self, example: Any, split: str, position: int) -> None:  # noqa: ARG002
+            self.names += example["image/filename"]
+            self.out.tally.splits[split] += 1
+
+        def finish(self) -> None:
+            self.out.write("names.txt", b"\n".join(self.names))
+
+    try:
+        arguments = [str(records), str(tmp_path / "out"), "--format", "names"]
+        assert CliRunner().invoke(app, ["export", *arguments]).exit_code == 0
+        assert (tmp_path / "out" / "names.txt").read_text().split() == [
+            f"{n}.jpg" for n in range(5)
+        ]
+        helps = {param.name: str(param.help) for param in load_command.__wrapped__("export").params}
+        assert "names (a list of names), " in helps["format"]
+        assert helps["shard_size_bytes"].startswith("array-record, names, tfds, webdataset: ")
+        assert helps["restore_types"].startswith("csv, feather, parquet: the types")
+    finally:
+        del EXPORTERS["names"]
+    assert all(f" {name} ({kind.what})" in rs.export.__doc__ for name, kind in EXPORTERS.items())

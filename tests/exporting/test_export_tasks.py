@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.engines import Processes
-from recordsmith.exporting.export import DIVISIBLE, FORMATS
+from recordsmith.exporting.export import formats_with
+from recordsmith.exporting.exporter import EXPORTERS
 from recordsmith.exporting.formats.webdataset import WebDatasetShards
 from recordsmith.stores import Location, as_folder
 from recordsmith.tasks import Task, run_task
@@ -33,6 +34,7 @@ from ..repeating_engine import KilledProcesses, RepeatingEngine, plain
 pa_parquet = pytest.importorskip("pyarrow.parquet")
 pa_feather = pytest.importorskip("pyarrow.feather")
 
+DIVISIBLE = formats_with("engine")
 WITH_IMAGES = [name for name in DIVISIBLE if name != "csv"]
 SHARDS = 3
 
@@ -283,7 +285,7 @@ def test_damaged_records(images_in_shards: Path, place: Location) -> None:
 # -- what cannot be divided ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", [name for name in FORMATS if name not in DIVISIBLE])
+@pytest.mark.parametrize("format", [name for name in EXPORTERS if name not in DIVISIBLE])
 def test_other_formats_are_refused(images_in_shards: Path, tmp_path: Path, format: str) -> None:
     with raises(rs.OptionError, option="engine", match="webdataset"):
         rs.export(images_in_shards, tmp_path / "out", format, engine=RepeatingEngine())

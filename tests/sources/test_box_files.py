@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 import recordsmith as rs
+from recordsmith.cli import load_command
 from recordsmith.sources import (
     Coco,
     CsvBoxes,
@@ -25,7 +27,15 @@ from recordsmith.sources import (
     Yolo,
     open_reader,
 )
-from recordsmith.sources.boxes.source import find_candidates
+from recordsmith.sources.boxes.annotation import FORMATS as BOX_FORMATS
+from recordsmith.sources.boxes.annotation import (
+    AnnotatedImage,
+    AnnotatedObject,
+    AnnotationFile,
+    BoxFormat,
+)
+from recordsmith.sources.boxes.image_annotation_files import PerImageAnnotationSource
+from recordsmith.sources.boxes.source import SOURCES, find_candidates
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder
 
@@ -608,3 +618,47 @@ def test_changed_bytes_are_read_or_reported(tmp_path: Path, kind: str, policy: s
                 continue
             values = [v for box in boxes_of(features) for v in box]
             assert all(0 <= value <= 1 for value in values)
+
+
+# -- another format --------------------------------------------------------------------------------
+
+
+def _parse_words(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    name, *corners = file.location.read().decode().split()
+    box = AnnotatedObject("line 1", name, tuple(map(float, corners)))
+    yield AnnotatedImage(size=(40, 20), objects=[box])
+
+
+def test_a_format_registers_itself(tmp_path: Path) -> None:
+    class _(
+        PerImageAnnotationSource,
+        box_format=BoxFormat(
+            "words",
+            ".words",
+            lambda head: head.startswith(b"cat "),
+            _parse_words,
+            what="images and boxes of files such as {}",
+            expected=".words files next to their images",
+            has_outlines=False,
+        ),
+    ):
+        """Images with a box each."""
+
+    try:
+        image(tmp_path / "in" / "a.jpg")
+        write(tmp_path / "in" / "a.words", CAT.replace(",", " "))
+        assert rs.detect(tmp_path / "in").reading.format == "words"
+        rs.pack(tmp_path / "in", tmp_path / "out")
+        example = rs.open(tmp_path / "out")[0]
+        keys = (f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax"))
+        assert [float(example[key][0]) for key in keys] == pytest.approx(BOX)
+        for command in ("detect", "pack"):
+            helps = {
+                param.name: str(param.help) for param in load_command.__wrapped__(command).params
+            }
+            assert all("words" in helps[name].split(":")[0] for name in ("format", "boxes"))
+            assert "words" not in helps["object_masks"]
+    finally:
+        del BOX_FORMATS["words"], SOURCES["words"]
+    with raises(rs.OptionError, option="format"):
+        rs.detect(tmp_path / "in", "words")

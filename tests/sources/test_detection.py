@@ -242,7 +242,7 @@ def test_unknown_formats(tmp_path: Path) -> None:
 def test_every_format_has_a_source(tmp_path: Path) -> None:
     for name, known in FORMATS.items():
         made = rs.detect(tmp_path, name)
-        assert type(made.source) is known.source
+        assert type(made.source) is known
 
 
 def test_json_is_plain(tmp_path: Path) -> None:

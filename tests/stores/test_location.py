@@ -16,11 +16,15 @@ from recordsmith.stores import (
     LocalStore,
     Location,
     MemoryStore,
+    Store,
+    as_folder,
     as_location,
     read_document,
     write_atomically,
     write_folder,
 )
+from recordsmith.stores.remote import PassedOptions
+from recordsmith.stores.store import STORES
 
 from ..raising import raises
 
@@ -88,6 +92,27 @@ def test_a_location_reads_and_writes_its_object(tmp_path: Path) -> None:
         place.delete()
         assert place.put_if_absent(b"7")
         assert store.read("a/x") == b"7"
+
+
+def test_every_way_to_a_url_finds_the_store_of_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shelf(MemoryStore, schemes=("shelf",)):
+        @classmethod
+        def from_url(cls, url: str, passed: PassedOptions) -> tuple[Store, str]:
+            assert dict(passed.options) in ({}, {"width": 2})
+            return shelf, url.removeprefix("shelf://")
+
+    monkeypatch.setenv("RECORDSMITH_CACHE", "/nowhere")  # only of what is behind a network
+    shelf = Shelf()
+    try:
+        place = rs.remote("shelf://a/b", store_options={"width": 2})
+        assert place == as_location("shelf://a/b") == as_folder("shelf://a/b")
+        rows = rs.Rows([{"x": 1}])
+        assert rs.pack(rows, "shelf://out").sample_count == len(rs.open("shelf://out")) == 1
+    finally:
+        del STORES["shelf"]
+    assert rs.remote("memory://a") == as_folder("memory://a") == as_location("MEMORY://a")
+    with raises(OptionError, option="store_options"):
+        rs.remote("memory://a", store_options={"width": 2})
 
 
 def test_documents_in_memory(tmp_path: Path, numbered: SimpleNamespace) -> None:

@@ -12,6 +12,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.stores.remote import FsspecStore
 from recordsmith.stores.remote.store_options import options_for, read_settings
+from recordsmith.stores.store import STORES
 
 from ..raising import raises
 from ..servers.s3 import SECRETS
@@ -204,6 +205,7 @@ def test_secrets_are_not_shown(bucket: Bucket) -> None:
 def test_a_pickled_file_system_has_only_the_options_that_were_passed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.delitem(STORES, "memory")  # that of fsspec instead
     options = {"memory://folder": {"skip_instance_cache": True, "password": "secret-of-process"}}
     monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
     place = rs.remote("memory://folder/a", store_options={"name": "passed"})

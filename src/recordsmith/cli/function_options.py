@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -115,17 +116,25 @@ class OptionsOf:
     panel: the heading of the options in the help.
     panels: of some of them, by their names.
     without: parameters that are no options of this command.
+    formats: a function that returns the formats which an option is for, as `module:name`. The help
+        begins with them.
     """
 
     of: str
     panel: str | None = None
     panels: Mapping[str, str] = field(default_factory=dict)
     without: str = ""
+    formats: str = ""
 
     @property
     def panel_of(self) -> dict[str, str]:
         """The headings by option."""
         return {name: panel for panel, names in self.panels.items() for name in names.split()}
+
+    def prefix(self, name: str) -> str:
+        """The formats that an option is for; empty if it is for all."""
+        known = _function(self.formats)(name) if self.formats else ()
+        return f"{', '.join(known)}: " if known else ""
 
     def parameters(self, declared: frozenset[str]) -> Iterator[inspect.Parameter]:
         """Yield the options as parameters for typer, except those that the command declares."""
@@ -140,7 +149,8 @@ class OptionsOf:
             form = FORMS.get(name, Form())
             info = typer.Option(
                 option_in_shell(name, None),
-                help=form.help or _help(texts.get(name, ""), parameter.default, form, texts),
+                help=form.help
+                or _help(self.prefix(name) + texts.get(name, ""), parameter.default, form, texts),
                 metavar=None if kind is bool else form.metavar or _metavar(name, kind),
                 rich_help_panel=self.panel_of.get(name, self.panel),
                 min=_MINIMUMS.get(name) if kind is int else None,
@@ -161,6 +171,7 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
     declared = frozenset(signature.parameters)
     texts, panels = _described(command), dict[str, str]()
     parameters: list[inspect.Parameter] = []
+    formats = OptionsOf("")
     for name, parameter in signature.parameters.items():
         (info, *_) = getattr(parameter.annotation, "__metadata__", (None,))
         if isinstance(info, OptionsOf):
@@ -168,9 +179,15 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
             groups[name] = frozenset(option.name for option in options)
             panels |= info.panel_of
             parameters += options
+            formats = info if info.formats else formats
         elif info is None:
             parameters.append(_declared(parameter, texts[name], panels.get(name)))
         else:
+            if prefix := formats.prefix(name):
+                info = copy(info)
+                info.help = prefix + info.help
+                kind = parameter.annotation.__origin__
+                parameter = parameter.replace(annotation=Annotated[kind, info])  # noqa: PLW2901
             parameters.append(parameter)
 
     def call(**given: Any) -> None:

@@ -30,7 +30,12 @@ Source: TypeAlias = Annotated[
     ),
 ]
 SourceOptions: TypeAlias = Annotated[
-    dict[str, Any], OptionsOf("detect sources.detection:SourceOptions", "The source")
+    dict[str, Any],
+    OptionsOf(
+        "detect sources.detection:SourceOptions",
+        "The source",
+        formats="sources.detection:formats_with",
+    ),
 ]
 Out: TypeAlias = Annotated[
     str,

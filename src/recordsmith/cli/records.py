@@ -173,7 +173,9 @@ def sheet(
 def export(
     path: _OnePath,
     out: str,
-    options: Annotated[dict[str, Any], OptionsOf("export")],
+    options: Annotated[
+        dict[str, Any], OptionsOf("export", formats="exporting.export:formats_with")
+    ],
     *,
     split: Split = None,
     at: _At = None,
@@ -182,7 +184,7 @@ def export(
         bool | None,
         typer.Option(
             "--restore-types/--stored-types",
-            help="csv, parquet, feather: the types of the table that was packed, or those of the "
+            help="the types of the table that was packed, or those of the "
             "records: int64, float32 and bytes. [default: those of the table, where known]",
             show_default=False,
         ),

@@ -3,6 +3,7 @@
 There is one module per format.
 """
 
-from recordsmith.exporting.export import FORMATS, ExportReport, export
+from recordsmith.exporting.export import ExportReport, export
+from recordsmith.exporting.exporter import EXPORTERS
 
-__all__ = ["FORMATS", "ExportReport", "export"]
+__all__ = ["EXPORTERS", "ExportReport", "export"]

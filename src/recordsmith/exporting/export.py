@@ -16,22 +16,12 @@ from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.exporting import formats as _formats  # noqa: F401 - registers them
 from recordsmith.exporting.export_job import ExportTasks, export_locally
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
-from recordsmith.exporting.exporter import EXPORTERS, FileExporter, RecordFiles
+from recordsmith.exporting.exporter import EXPORTERS, FileExporter
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
 from recordsmith.work import Progress
-
-FORMATS = tuple(sorted(EXPORTERS))
-DIVISIBLE = tuple(name for name in FORMATS if issubclass(EXPORTERS[name], FileExporter))
-"""The formats that tasks can write."""
-
-SIZED = tuple(name for name in FORMATS if issubclass(EXPORTERS[name], RecordFiles))
-"""The formats with several files for a split."""
-
-TYPED = tuple(name for name in FORMATS if EXPORTERS[name].has_types)
-"""The formats that restore types."""
 
 
 @dataclass(repr=False)
@@ -40,8 +30,7 @@ class ExportReport(Report):
 
     Attributes:
         folder: the folder that was written.
-        format: folder, pairs, voc, coco, yolo, csv, parquet, feather, huggingface,
-            webdataset, tfds or array-record.
+        format: the name of the format.
         record_count: the number of exported records.
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
@@ -96,21 +85,18 @@ def export(
     Args:
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create: a path, or a place in another store.
-        format: folder (a folder for each class, or images and masks), pairs (images and masks),
-            voc, coco, yolo, webdataset, tfds (for TensorFlow Datasets); array-record, which needs
-            the extra of that name; or csv (without images), parquet, feather or huggingface
-            (Parquet with images and class names for `datasets`), which need the extra `arrow`.
+        format: what to write. One of `recordsmith.exporting.EXPORTERS`.
         split: export only this split of a path.
-        shard_size_bytes: webdataset, tfds, array-record: approximate size of a file; None for
-            256MB. With an engine, larger shards are divided, from 512 MB by default.
-        restore_types: for csv, parquet and feather, as in `Dataset.to_arrow`: by default, columns
-            have the types of the Arrow table that was packed, where the manifest has them.
+        shard_size_bytes: approximate size of a file; None for 256MB. With an engine, larger
+            shards are divided, from 512 MB by default.
+        restore_types: of tables, as in `Dataset.to_arrow`: by default, columns have the types of
+            the Arrow table that was packed, where the manifest has them.
         skip_errors: skip records that the format cannot represent and report them. By default, they
             are an error after all records have been tried. A damaged shard always stops the job.
         overwrite: replace an earlier export in this folder, and all files in the way.
         engine: what runs the job, such as `rs.engines.Processes(4)`; None for this thread. Each
-            shard becomes a file, or several; so the format must not be folder, pairs, voc, coco or
-            yolo. The processes must see shards and folder under the same paths.
+            shard becomes a file, or several; so the format must have files that are independent of
+            each other. The processes must see shards and folder under the same paths.
         progress: called as `progress(done, total)`; total is 0 if unknown.
 
     Returns:
@@ -128,29 +114,20 @@ def export(
         report = rs.export("records", "images", "coco", split="train")
     """
     folder = as_folder(out)
-    if format not in FORMATS:
-        raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
+    if format not in (known := sorted(EXPORTERS)):
+        raise OptionError(option="format", value=format, expected=f"one of {', '.join(known)}")
     exporter = EXPORTERS[format]()
-    for name, value, formats in (
-        ("shard_size_bytes", shard_size_bytes, SIZED),
-        ("restore_types", restore_types, TYPED),
-    ):
-        if value is not None and format not in formats:
+    given = {"shard_size_bytes": shard_size_bytes, "restore_types": restore_types, "engine": engine}
+    for name, value in given.items():
+        if value is not None and name not in exporter.options:
             raise OptionError(
-                f"{option(name)} needs one of the formats {', '.join(formats)}, not "
+                f"{option(name)} needs one of the formats {', '.join(formats_with(name))}, not "
                 f"{option('format', format)}",
                 option=name,
                 value=value,
             )
     if not isinstance(skip_errors, bool):
         raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
-    if engine is not None and not isinstance(exporter, FileExporter):
-        raise OptionError(
-            f"{option('engine')} needs a format whose files are independent of each other, not "
-            f"{option('format', format)}",
-            option="engine",
-            expected=f"one of the formats {', '.join(DIVISIBLE)}",
-        )
     dataset = dataset_of(path_or_dataset, split)
     if restore_types:
         dataset.view.arrow_types(restore_types)  # raises if there are none
@@ -200,6 +177,19 @@ def export(
         tally.skipped.count,
         tally.skipped_positions,
     )
+
+
+def formats_with(name: str) -> list[str]:
+    """The formats that have an option; for `format` all of them, with what they write."""
+    exporters = sorted(EXPORTERS.items())
+    if name == "format":
+        return [f"{known} ({exporter.what})" for known, exporter in exporters]
+    return [known for known, exporter in exporters if name in exporter.options]
+
+
+export.__doc__ = str(export.__doc__).replace(
+    "`recordsmith.exporting.EXPORTERS`", f",\n{' ' * 12}".join(formats_with("format"))
+)
 
 
 def _check_apart(shards: Iterable[str], folder: Location) -> None:

@@ -1,6 +1,6 @@
 """The seam of export formats: a class in a module of `formats`, which registers itself.
 
-class CocoFiles(FolderExporter, format="coco"): ...
+class CocoFiles(FolderExporter, format="coco", what="images and JSON files with boxes"): ...
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ EXPORTERS: dict[str, type[Exporter]] = {}
 class Exporter(ABC):
     """Writes records in one format, with as little memory as possible. Used by one thread.
 
-    has_types: whether columns may have the types of the Arrow table that was packed.
+    format, what: its name, and what it writes, for the help.
+    options: those of `export` that it has in addition to those of all.
     """
 
     format: ClassVar[str]
-    has_types: ClassVar[bool] = False
+    what: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, *, format: str | None = None) -> None:
+    def __init_subclass__(cls, *, format: str | None = None, what: str = "") -> None:
         super().__init_subclass__()
         if format is not None:
-            cls.format = format
+            cls.format, cls.what = format, what
             EXPORTERS[format] = cls
 
     @abstractmethod
@@ -72,6 +74,7 @@ class FileExporter(Exporter):
     overhead_bytes: what a record takes in a file, about, in addition to its own bytes.
     """
 
+    options: ClassVar[tuple[str, ...]] = ("engine",)
     suffix: ClassVar[str]
     overhead_bytes: ClassVar[int] = 0
 
@@ -104,6 +107,7 @@ class RecordFiles(FileExporter):
     has_payloads: whether `add` is called with the bytes of the records instead of examples.
     """
 
+    options = (*FileExporter.options, "shard_size_bytes")
     has_payloads: ClassVar[bool] = False
 
     @abstractmethod

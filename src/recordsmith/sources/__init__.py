@@ -1,6 +1,6 @@
 """Sources of samples: image folders, annotation files, tables, archives, existing shards.
 
-To add a source, write a class that implements `source.Source` and add it to `detection._SOURCES`;
+To add a source, write a class that implements `source.Source` and add it to `detection._OTHERS`;
 box formats register themselves.
 """
 

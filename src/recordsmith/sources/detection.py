@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, TypedDict
 
@@ -54,49 +55,39 @@ _OVERRIDING = frozenset(
 """Options that replace those of a reading; others select the readings that have the same."""
 
 
-@dataclass(frozen=True)
-class _Format:
-    """One type of source: its class, and the options that it accepts."""
-
-    source: Callable[..., Source]
-    options: tuple[str, ...]
-
-
 class SourceOptions(TypedDict, total=False):
-    """How a folder or file is read. Each option is for some formats, and described in their
-    classes.
+    """How a folder or file is read. Each option is for some formats: `recordsmith detect --help`
+    lists them, and their classes describe it.
 
     Attributes:
-        images: folder, files, pairs, coco, cvat, csv-boxes, table: folder of the images (for pairs,
-            a * stands for a name that is also in `masks`: */images and */masks); None to detect it.
-        masks: pairs: folder of the masks; None to detect it.
-        image_names: pairs: names of images, with * for what they share with their masks, such as
+        images: folder of the images (for pairs, a * stands for a name that is also in `masks`:
+            */images and */masks); None to detect it.
+        masks: folder of the masks; None to detect it.
+        image_names: names of images, with * for what they share with their masks, such as
             *_leftImg8bit; None to detect them.
-        mask_names: pairs: names of masks, such as *_gtFine_labelIds; None to detect them.
-        split_lists: pairs: folder with a list of names for each split, such as train.txt; None to
-            detect it.
-        colours: pairs: colours of masks: voc, grey (brightness is the class number), or a file with
-            red, green, blue and name of each class; None for pixels that are class numbers.
-        class_pattern: files, pairs: regular expression that finds the class in each path.
-        labels: folder: list with the class of each image of a split without class folders; None to
-            detect it.
-        annotations: coco, cvat, csv-boxes: file of the annotations; None to detect it.
-        object_masks: coco, yolo, labelme, cvat: draw masks from the polygons: instance or class;
-            None for no masks.
-        label_map: voc, coco, yolo, labelme, cvat, csv-boxes: label_map.pbtxt with the class
-            numbers; None for numbers made from the data.
-        boxes: voc, coco, yolo, labelme, cvat, csv-boxes: handling of invalid boxes: stop (fail and
-            list them), clip (fix them) or drop (leave them out); None for stop.
-        table: table: file to read in a folder with several tables; or several, with commas between
-            them; None for all.
-        image_column: table: column of image paths, which may lack their suffix.
-        split_column: table: column of splits.
-        group_column: table: column of groups, which stay in one split.
-        label_column: table: column of classes.
-        encoding: table: text encoding, such as cp1252 or utf-16; None for utf-8.
-        window: tfds: cut episodes into samples of this number of consecutive steps; None for whole
+        mask_names: names of masks, such as *_gtFine_labelIds; None to detect them.
+        split_lists: folder with a list of names for each split, such as train.txt; None to detect
+            it.
+        colours: colours of masks: voc, grey (brightness is the class number), or a file with red,
+            green, blue and name of each class; None for pixels that are class numbers.
+        class_pattern: regular expression that finds the class in each path.
+        labels: list with the class of each image of a split without class folders; None to detect
+            it.
+        annotations: file of the annotations; None to detect it.
+        object_masks: draw masks from the polygons: instance or class; None for no masks.
+        label_map: label_map.pbtxt with the class numbers; None for numbers made from the data.
+        boxes: handling of invalid boxes: stop (fail and list them), clip (fix them) or drop (leave
+            them out); None for stop.
+        table: file to read in a folder with several tables; or several, with commas between them;
+            None for all.
+        image_column: column of image paths, which may lack their suffix.
+        split_column: column of splits.
+        group_column: column of groups, which stay in one split.
+        label_column: column of classes.
+        encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
+        window: cut episodes into samples of this number of consecutive steps; None for whole
             episodes.
-        stride: tfds: steps between the starts of windows; None for 1.
+        stride: steps between the starts of windows; None for 1.
     """
 
     images: PlaceLike
@@ -121,27 +112,32 @@ class SourceOptions(TypedDict, total=False):
     stride: int
 
 
-def _option_names(source: Any) -> tuple[str, ...]:
-    """The options of `SourceOptions` that a source accepts."""
-    known = getattr(source, "option_names", None) or inspect.signature(source).parameters
-    return tuple(name for name in SourceOptions.__annotations__ if name in known)
-
-
-_SOURCES: Mapping[str, Callable[..., Source]] = {
+_OTHERS = {
     "folder": ImageFolder,
     "files": ImageFiles,
     "pairs": ImagePairs,
-    **boxes.SOURCES,
     "table": Table,
     "arrays": Arrays,
     "shards": Shards,
     "tfds": Tfds,
     "webdataset": WebDataset,
 }
-FORMATS: Mapping[str, _Format] = MappingProxyType(
-    {name: _Format(source, _option_names(source)) for name, source in _SOURCES.items()}
+FORMATS: Mapping[str, Callable[..., Source]] = MappingProxyType(
+    ChainMap[str, Any](boxes.SOURCES, _OTHERS)
 )
-"""The types of sources by name."""
+"""The sources by the names of their formats; those of boxes register themselves."""
+
+
+@cache
+def _options_of(source: Any) -> frozenset[str]:
+    known = getattr(source, "option_names", None) or inspect.signature(source).parameters
+    return frozenset(known) & SourceOptions.__annotations__.keys()
+
+
+def formats_with(name: str) -> list[str]:
+    """The formats that accept an option; the option `format` has them all."""
+    return [known for known, source in FORMATS.items() if name in (*_options_of(source), "format")]
+
 
 _FINDERS = (
     archives.find_candidates,
@@ -205,7 +201,7 @@ class Detection:
         Raises:
             SourceError, OptionError: as `reading`.
         """
-        source = FORMATS[self.reading.format].source(self.path, **self.reading.options)
+        source = FORMATS[self.reading.format](self.path, **self.reading.options)
         if self.tree is not None and isinstance(source, TreeSource):
             source.use_tree(self.tree)
         return source
@@ -249,7 +245,7 @@ class Detection:
         accepting = [
             candidate
             for candidate in self.readings
-            if given.keys() <= set(FORMATS[candidate.format].options)
+            if given.keys() <= _options_of(FORMATS[candidate.format])
         ]
         agreeing = [candidate for candidate in accepting if _agrees(candidate, given)]
         if agreeing:
@@ -258,12 +254,12 @@ class Detection:
                 agreeing = [each for each in agreeing if len(each.options) == fewest]
             return choose_candidate(self.path, agreeing, given)
         likely = {each.format for each in accepting if each.confidence > Confidence.POSSIBLE}
-        able = {name for name, known in FORMATS.items() if given.keys() <= set(known.options)}
+        able = {name for name, known in FORMATS.items() if given.keys() <= _options_of(known)}
         if len(likely or able) == 1:  # the options say what is read
             return _typed_candidate((likely or able).pop(), given)
         first = self.readings[0]
         for name in given:
-            if name not in FORMATS[first.format].options:
+            if first.format not in formats_with(name):
                 raise _not_accepted(name, given[name], first.format, first.what)
         return choose_candidate(self.path, self.readings, {})
 
@@ -343,8 +339,8 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
 
     Args:
         path: a folder, a file, or a pattern of files.
-        format: how to read it: folder, files, pairs, voc, coco, yolo, labelme, cvat, csv-boxes,
-            table, arrays, webdataset, tfds or shards; None to detect it.
+        format: how to read it; None to detect it. One of those that `recordsmith detect --help`
+            lists, such as `folder` or `coco`.
         options: those of `SourceOptions`, such as `images="photos"`; those that are None are
             ignored. They choose between readings: an option that only one of them accepts selects
             it.
@@ -456,7 +452,7 @@ def _check_format(format: str, given: Mapping[str, Any]) -> None:
     if format not in FORMATS:
         raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
     for name in given:
-        if name not in FORMATS[format].options:
+        if format not in formats_with(name):
             raise _not_accepted(name, given[name], format, "")
 
 
@@ -473,7 +469,7 @@ def _are_equal(given: object, value: object) -> bool:
 
 
 def _not_accepted(name: str, value: object, format: str, what: str) -> OptionError:
-    accepting = [other for other, known in FORMATS.items() if name in known.options]
+    accepting = formats_with(name)
     return OptionError(
         f"{option(name)} does not apply to the format {format}{f' ({what})' if what else ''}",
         option=name,

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores.checks import check_key
 from recordsmith.stores.local import LocalStore
-from recordsmith.stores.memory import MEMORY_SCHEME, MemoryStore
 from recordsmith.stores.object_reader import ObjectReader
 from recordsmith.stores.object_writer import Data, ObjectWriter
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
@@ -22,7 +21,6 @@ from recordsmith.words import similar_name
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-_MEMORY = MemoryStore()
 _MAX_COMPARED = 1000
 _ALMOST_URL = re.compile(r"(s3a?|gs|az|abfss?|https?|hdfs|sftp|hf):/(?!/)")
 
@@ -199,7 +197,7 @@ def as_location(place: object) -> Location:
     if isinstance(place, Location):
         return place
     if isinstance(place, str) and is_url(place):
-        location = _locate_url(place)
+        location = remote(place)
         check_key(location.key)
         return location
     path = str(_as_path(place))
@@ -217,7 +215,7 @@ def as_folder(place: object) -> Location:
     if isinstance(place, Location):
         return place
     if isinstance(place, str) and is_url(place):
-        return _locate_url(place)
+        return remote(place)
     return Location(LocalStore(_as_path(place)), "")
 
 
@@ -252,13 +250,6 @@ def is_url(name: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", name) is not None
 
 
-def _locate_url(url: str) -> Location:
-    if url.startswith(MEMORY_SCHEME):
-        key = url.removeprefix(MEMORY_SCHEME).rstrip("/")
-        return Location(_MEMORY, check_key(key) if key else "")
-    return remote(url)
-
-
 def remote(
     url: str,
     *,
@@ -266,19 +257,20 @@ def remote(
     cache: PathLike | None = None,
     cache_bytes: int | None = None,
 ) -> Location:
-    """Return the location of an object or folder behind a network, for use instead of a path.
+    """Return the location of an object or folder of a URL, for use instead of a path.
 
     A URL without options can be passed itself. Credentials come from where the tools of each cloud
     look for them. What is not given comes from the variables `RECORDSMITH_STORE_OPTIONS` (a JSON
     object), `RECORDSMITH_CACHE` and `RECORDSMITH_CACHE_BYTES`.
 
     Args:
-        url: such as `s3://bucket/folder`, `gs://…`, `az://container/…` or `https://host/folder`;
-            other schemes are those of fsspec, which are read-only.
+        url: such as `s3://bucket/folder`, `gs://…`, `az://container/…`, `https://host/folder` or
+            `memory://folder`; other schemes are those of fsspec, which are read-only.
         store_options: of the store, such as `{"region": "eu-west-1"}`: as of
             `obstore.store.from_url`, or of the file system of fsspec. Options below a URL apply to
             what begins with it: `{"s3://bucket": {"region": "eu-west-1"}}`.
-        cache: a local folder that keeps what is read, shared by processes and datasets.
+        cache: a local folder that keeps what is read over a network, shared by processes and
+            datasets.
         cache_bytes: the size limit of the folder; None means 10 GiB.
 
     Raises:
@@ -300,7 +292,7 @@ def remote(
     if cache_bytes is not None and (type(cache_bytes) is not int or cache_bytes < 1):
         raise OptionError(option="cache_bytes", value=cache_bytes, expected="a number of bytes")
     folder = settings.cache if cache is None else os.fspath(cache)
-    if folder is not None:
+    if folder is not None and store.is_remote:
         from recordsmith.stores.cache import cached_store
 
         max_bytes = settings.cache_bytes if cache_bytes is None else cache_bytes

@@ -17,7 +17,7 @@ MEMORY_SCHEME = "memory://"
 _stores: WeakValueDictionary[int, MemoryStore] = WeakValueDictionary()
 
 
-class MemoryStore(Store):
+class MemoryStore(Store, schemes=("memory",)):
     """Keeps objects as bytes in this process. Other processes do not see them."""
 
     def __init__(self) -> None:
@@ -25,6 +25,15 @@ class MemoryStore(Store):
         self._versions = count()
         self._lock = threading.RLock()
         _stores[id(self)] = self
+
+    @classmethod
+    def from_url(cls, url: str, passed: Any) -> tuple[Store, str]:
+        if passed.options:
+            raise OptionError(
+                f"{MEMORY_SCHEME} has no options", option="store_options", expected="none"
+            )
+        key = url.partition("://")[2].rstrip("/")
+        return _SHARED, check_key(key) if key else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a reference: other processes do not have the objects."""
@@ -101,6 +110,10 @@ class MemoryStore(Store):
     def delete(self, key: str) -> None:
         with self._lock:
             self._objects.pop(check_key(key), None)
+
+
+_SHARED = MemoryStore()
+"""That of all URLs."""
 
 
 def _unpickle(number: int) -> MemoryStore:

@@ -54,11 +54,16 @@ class FolderEntry(NamedTuple):
     version: str = ""
 
 
+STORES: dict[str, type[Store]] = {}
+"""By the schemes of their URLs; importing `stores.remote` registers all of them."""
+
+
 class Store(ABC):
     """Objects by key. Thread-safe.
 
     A key has parts separated by `/`, none of them empty, `.` or `..`. Objects appear whole or not
-    at all, and one call of `read` returns bytes of one version.
+    at all, and one call of `read` returns bytes of one version. A class registers itself for URLs:
+    `class BucketStore(Store, schemes=("bucket",))`.
     """
 
     is_writable = True
@@ -74,6 +79,15 @@ class Store(ABC):
 
     keeps_reads = False
     """Whether a local disk keeps what is read."""
+
+    def __init_subclass__(cls, *, schemes: Sequence[str] = ()) -> None:
+        super().__init_subclass__()
+        STORES.update(dict.fromkeys(schemes, cls))
+
+    @classmethod
+    def from_url(cls, url: str, passed: Any) -> tuple[Store, str]:
+        """Return the store of a URL, and the key in it; `passed`: `PassedOptions` for the store."""
+        raise NotImplementedError  # of stores with schemes
 
     @property
     def is_remote(self) -> bool:

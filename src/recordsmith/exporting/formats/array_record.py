@@ -19,7 +19,9 @@ from recordsmith.stores.local.scratch import ScratchFolder
 _ONE_RECORD_PER_GROUP = "group_size:1"  # a group is decompressed whole to read one of its records
 
 
-class ArrayRecordFiles(RecordFiles, format="array-record"):
+class ArrayRecordFiles(
+    RecordFiles, format="array-record", what="for Grain; needs the extra array-record"
+):
     """Writes ArrayRecord files: the library writes to local paths, so each is copied."""
 
     suffix = ".array_record"

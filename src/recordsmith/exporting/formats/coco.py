@@ -58,7 +58,7 @@ class _Split:
     annotation_count: int = 0
 
 
-class CocoFiles(BoxFolder, format="coco"):
+class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes"):
     """Writes images, and JSON files with their boxes."""
 
     also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK))

@@ -33,11 +33,11 @@ _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 _EXPONENT_FROM = 1e10  # in the text that pyarrow makes of a float
 
 
-class CsvTables(TableFiles, format="csv"):
+class CsvTables(TableFiles, format="csv", what="tables without images; needs the extra arrow"):
     """Writes tables."""
 
     suffix = ".csv"
-    has_types = True
+    options = (*TableFiles.options, "restore_types")
     decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

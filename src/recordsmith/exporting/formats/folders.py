@@ -29,7 +29,9 @@ from recordsmith.exporting.images import (
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 
 
-class ClassFolders(FolderExporter, format="folder"):
+class ClassFolders(
+    FolderExporter, format="folder", what="a folder for each class, or images and masks"
+):
     """Writes images, sorted by class."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -67,7 +69,7 @@ class ClassFolders(FolderExporter, format="folder"):
         return str(label) if known is None else known
 
 
-class ImagePairFiles(ClassFolders, format="pairs"):
+class ImagePairFiles(ClassFolders, format="pairs", what="images and masks"):
     """Writes images and their masks, which every example must have."""
 
     def add(self, example: Features, split: str, position: int) -> None:

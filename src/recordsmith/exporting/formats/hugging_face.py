@@ -23,7 +23,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceErro
 from recordsmith.example import Features, FeatureSchema, FeatureValue
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, IMAGE, MASK, SOURCE_ID
 from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
-from recordsmith.exporting.exporter import WrittenFile
+from recordsmith.exporting.exporter import TableFiles, WrittenFile
 from recordsmith.exporting.formats.parquet import ParquetTables
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
 
@@ -33,10 +33,14 @@ _NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
 _DESCRIPTION = IMAGE_KEYS | {SOURCE_ID}
 
 
-class HuggingFaceTables(ParquetTables, format="huggingface"):
+class HuggingFaceTables(
+    ParquetTables,
+    format="huggingface",
+    what="Parquet with images and class names for datasets; needs the extra arrow",
+):
     """Writes Parquet with the types of `datasets` in its metadata."""
 
-    has_types = False
+    options = TableFiles.options
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)

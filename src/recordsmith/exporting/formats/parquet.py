@@ -23,17 +23,17 @@ _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17
 
 
-class ParquetTables(TableFiles, format="parquet"):
+class ParquetTables(TableFiles, format="parquet", what="tables; needs the extra arrow"):
     """Writes tables, many rows at a time."""
 
     suffix = ".parquet"
-    has_types = True
+    options = (*TableFiles.options, "restore_types")
     decoder: ArrowDecoder
     _writer: Any = None
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
-        types = dataset.view.arrow_types() if self.has_types else None
+        types = dataset.view.arrow_types() if "restore_types" in self.options else None
         types = types and self._stored_types(types)
         self.decoder = ArrowDecoder(dataset.schema, None, dataset.class_names, types)
         self._schema = self.decoder.schema
@@ -86,7 +86,7 @@ class ParquetTables(TableFiles, format="parquet"):
         self._row_count = self._size_bytes = 0
 
 
-class FeatherTables(ParquetTables, format="feather"):
+class FeatherTables(ParquetTables, format="feather", what="tables; needs the extra arrow"):
     """Writes Feather, whose files have only one dictionary for a column, so none are written."""
 
     suffix = ".feather"

@@ -36,7 +36,7 @@ _NO_SPLIT_NAME = re.compile(r"[^\w-]")
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 
 
-class TfdsFiles(RecordFiles, format="tfds"):
+class TfdsFiles(RecordFiles, format="tfds", what="for TensorFlow Datasets"):
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:

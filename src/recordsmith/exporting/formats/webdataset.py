@@ -54,7 +54,7 @@ _FROM_MASK = frozenset((MASK, MASK_FORMAT))
 _LONGEST_SUFFIX = ".mask.jpeg2000"
 
 
-class WebDatasetShards(RecordFiles, format="webdataset"):
+class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
     """Writes tar files."""
 
     suffix = ".tar"

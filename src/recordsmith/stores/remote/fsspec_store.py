@@ -26,7 +26,7 @@ from recordsmith.stores.checks import (
     missing_error,
 )
 from recordsmith.stores.remote.object_store import forked_error
-from recordsmith.stores.remote.store_options import PassedOptions
+from recordsmith.stores.remote.store_options import PassedOptions, split_url
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 _ATTEMPTS = 4
@@ -72,12 +72,11 @@ class FsspecStore(Store):
 
     @classmethod
     def from_url(cls, url: str, passed: PassedOptions) -> tuple[FsspecStore, str]:
-        """Return the store for a URL, and the key in it."""
         try:
             import fsspec.core
         except ImportError:
             raise MissingExtraError("remote", "fsspec") from None
-        scheme = url.partition("://")[0]
+        scheme = split_url(url).scheme
         try:
             files, path = fsspec.core.url_to_fs(url, **passed.complete())
         except ImportError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import re
@@ -11,7 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import TimeoutError as NotDoneError
 from contextlib import suppress
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from recordsmith.errors import (
     FileAccessError,
@@ -42,6 +45,7 @@ from recordsmith.stores.remote.store_options import (
     PassedOptions,
     check_endpoint,
     check_groups,
+    split_url,
     store_options_error,
 )
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
@@ -87,7 +91,7 @@ _COPIED_AT_ONCE_BYTES = 5 << 30
 """The size up to which S3 copies an object in one request."""
 
 
-class ObjectStore(Store):
+class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")):
     """The objects of a bucket, such as `s3://bucket`.
 
     Credentials come from where the tools of each cloud look for them, unless they are passed.
@@ -116,6 +120,17 @@ class ObjectStore(Store):
         _import_obstore()  # reports at once that it is missing
         self._clients: dict[bool, Any] = {}
         self._is_anonymous = False
+
+    @classmethod
+    def from_url(cls, url: str, passed: PassedOptions) -> tuple[Store, str]:
+        parts = split_url(url)
+        is_web = parts.scheme in ("http", "https")
+        root = f"{parts.scheme}://{parts.netloc}"
+        if not parts.netloc:
+            shown = f"{root}{parts.path}"
+            raise OptionError(f"{shown} names no {'host' if is_web else 'bucket'}", value=shown)
+        key = (unquote(parts.path) if is_web else url[len(root) :]).strip("/")
+        return _open(cls, root, passed), check_key(key) if key else ""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ObjectStore):
@@ -495,6 +510,25 @@ def get_obstore() -> Any:
     elif _started != os.getpid():
         raise forked_error()
     return obstore
+
+
+def _open(kind: type[ObjectStore], root: str, passed: PassedOptions) -> ObjectStore:
+    """Return the store of a bucket or server, which is opened once for equal options."""
+    options = passed.complete()
+    try:
+        texts = json.dumps(options, sort_keys=True), json.dumps(passed, sort_keys=True)
+    except TypeError:  # with objects that find credentials
+        store = kind(root, **options)
+    else:
+        store = _opened(kind, root, *texts)
+    store.passed = passed
+    return store
+
+
+@lru_cache(256)
+def _opened(kind: type[ObjectStore], root: str, options: str, _: str) -> ObjectStore:
+    """The store of a bucket, opened once: its connections stay open."""
+    return kind(root, **json.loads(options))
 
 
 def forked_error() -> OptionError:

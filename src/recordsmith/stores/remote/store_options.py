@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from recordsmith.errors import OptionError, option
 from recordsmith.words import parse_size
@@ -25,6 +26,7 @@ _MAX_BYTES = (1 << 63) - 1
 _GROUPS = ("client_options", "retry_config", "config")
 _ENDPOINTS = re.compile(r"(aws_|azure_|azure_storage_|google_)?(endpoint(_url)?|base_url)")
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ADDRESS = re.compile(r"[a-z0-9]+://[^/]")
 
 
@@ -124,7 +126,32 @@ def _options_below(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[s
     return applying
 
 
-# -- invalid options -------------------------------------------------------------------------------
+# -- invalid URLs and options ----------------------------------------------------------------------
+
+
+def split_url(url: str) -> SplitResult:
+    """Check and split a URL of a store that takes options."""
+    try:
+        parts = urlsplit(url)
+        is_valid = not _CONTROL.search(url) and parts.port != 0  # reads the port
+    except ValueError:
+        is_valid = False
+    if not is_valid:  # it may contain credentials
+        raise OptionError("the URL is invalid", expected="a URL such as s3://bucket/folder")
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    is_web = parts.scheme in ("http", "https")
+    if parts.password or (is_web and (parts.username or parts.query)):
+        raise OptionError(
+            f"the URL {shown} contains credentials or a query, which would appear in messages and "
+            "files",
+            remedy="Pass them with recordsmith.remote(url, store_options=…), such as "
+            "{'client_options': {'default_headers': {'Authorization': …}}}.",
+        )
+    if parts.scheme in ("file", "local"):
+        raise OptionError(
+            f"{shown} is a local file", value=shown, remedy=f"Pass its path: {unquote(parts.path)}"
+        )
+    return parts
 
 
 def check_groups(options: Mapping[str, Any]) -> None:

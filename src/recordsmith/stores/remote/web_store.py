@@ -19,7 +19,7 @@ from recordsmith.stores.store import FolderEntry, ObjectInfo
 _PAGE_SUFFIXES = (".html", ".htm")
 
 
-class WebStore(ObjectStore):
+class WebStore(ObjectStore, schemes=("http", "https")):
     """The files of a web server, such as `https://host`. It lists nothing: a manifest names shards.
 
     The index pages of servers differ, and many servers have none.
