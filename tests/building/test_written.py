@@ -50,7 +50,7 @@ CHANGES: dict[str, Callable[[Location, str], None]] = {
     "shorter": lambda place, file: partial_location(place, file).put(b""),
     "without note": lambda place, file: done_location(place, file).delete(),
     "damaged note": lambda place, file: done_location(place, file).put(b"["),
-    "other plan": noted(plan="0" * 32),
+    "other plan": noted(fingerprint="0" * 32),
     "other size": noted(size_bytes=1, object_version=""),
     "other bytes": noted(crc32c=1, object_version=""),
 }
