@@ -85,7 +85,12 @@ def is_plain(data: bytes, frames: Collection[int] = BASELINE) -> bool:
         return False
     markers = [segment.marker for segment in segments]
     after_scan = markers[markers.index(SCAN) :] if SCAN in markers else []
-    return not any(APP0 <= marker <= APP15 or marker == COMMENT for marker in after_scan)
+    return not any(map(is_metadata, after_scan))
+
+
+def is_metadata(marker: int) -> bool:
+    """Whether a segment of a JPEG is metadata: APP0 to APP15, or a comment."""
+    return APP0 <= marker <= APP15 or marker == COMMENT
 
 
 def have_same_pixels(first: bytes, second: bytes) -> bool:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from recordsmith.errors import MissingExtraError
-from recordsmith.image.formats.jpeg import (
-    APP0,
-    APP15,
-    COMMENT,
-    PROGRESSIVE_HUFFMAN,
-    Segment,
-    segments,
-)
+from recordsmith.image.formats.jpeg import PROGRESSIVE_HUFFMAN, segments
 from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.lossless import (
     BASELINE,
     NotLosslessError,
     coded_scans,
     have_same_pixels,
+    is_metadata,
     is_plain,
 )
 from recordsmith.stores.local.scratch import convert_by_files
@@ -100,20 +94,17 @@ def _check_is_plain(data: bytes) -> None:
         raise NotLosslessError
 
 
-def _is_metadata(segment: Segment) -> bool:
-    """Whether a segment holds metadata: APP0 to APP15, or a comment."""
-    return APP0 <= segment.marker <= APP15 or segment.marker == COMMENT
-
-
 def _with_metadata(data: bytes, coded: bytes) -> bytes:
     """The pixels of one JPEG with the metadata of another."""
-    metadata = (data[part.start : part.stop] for part in segments(data) if _is_metadata(part))
+    metadata = (data[part.start : part.stop] for part in segments(data) if is_metadata(part.marker))
     return b"".join((data[:2], *metadata, _pixels_of(coded)))
 
 
 def _pixels_of(data: bytes) -> bytes:
     """All of a JPEG but its first mark and its metadata."""
-    parts = (data[part.start : part.stop] for part in segments(data) if not _is_metadata(part))
+    parts = (
+        data[part.start : part.stop] for part in segments(data) if not is_metadata(part.marker)
+    )
     return b"".join((*parts, coded_scans(data)))
 
 
