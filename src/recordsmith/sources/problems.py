@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from recordsmith.errors import Problems, SourceError
 from recordsmith.sources.flaws import Check, Flaw, named_check
+from recordsmith.sources.source import Sample, unlisted_error
 from recordsmith.words import count, first_of
 
 _SHOWN = 3
@@ -50,6 +51,15 @@ class Fault(NamedTuple):
             remedy=self.remedy,
             sample=self.sample,
         )
+
+
+def reference_of(sample: Sample) -> Mapping[str, Any]:
+    """The reference of a listed sample; raises the fault that its listing found."""
+    if sample.reference is None:
+        raise unlisted_error(sample)
+    if "fault" in sample.reference:
+        raise Fault.from_json(sample.reference["fault"]).error()
+    return sample.reference
 
 
 def join_names(names: Iterable[str], last: str = "and", shown: int = _SHOWN) -> str:

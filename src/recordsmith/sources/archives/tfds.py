@@ -47,14 +47,13 @@ from recordsmith.sources.numbered import (
     SampleTable,
     collect,
 )
-from recordsmith.sources.problems import join_names
+from recordsmith.sources.problems import join_names, reference_of
 from recordsmith.sources.source import (
     Listing,
     Note,
     Sample,
     StoredReader,
     ignore_note,
-    unlisted_error,
 )
 from recordsmith.sources.splits import only_split
 from recordsmith.stores import Location, PlaceLike, as_folder
@@ -348,9 +347,7 @@ class TfdsReader(StoredReader):
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one record, or a window of its steps."""
-        if sample.reference is None:
-            raise unlisted_error(sample)
-        reference = sample.reference
+        reference = reference_of(sample)
         description, leaves = self._parsed
         location = referenced(self.root, reference["file"])
         with _in_record(location, reference):

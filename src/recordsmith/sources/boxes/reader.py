@@ -48,8 +48,8 @@ from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.images import read_image
 from recordsmith.sources.files.paths import referenced
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.problems import Fault
-from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note, unlisted_error
+from recordsmith.sources.problems import reference_of
+from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note
 from recordsmith.stores import Location
 
 Masks = Literal["instance", "class"]
@@ -88,11 +88,7 @@ class AnnotatedReader(StoredReader):
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations."""
-        reference = sample.reference
-        if reference is None:
-            raise unlisted_error(sample)
-        if "fault" in reference:
-            raise Fault.from_json(reference["fault"]).error()
+        reference = reference_of(sample)
         for what, where in reference.get("notes", ()):
             note(what, where)
         features = read_image(self.root / sample.name, sample.name)

@@ -43,14 +43,13 @@ from recordsmith.sources.pairs.names import (
     match_names,
     parse_pattern,
 )
-from recordsmith.sources.problems import Fault, count_notice, join_names
+from recordsmith.sources.problems import Fault, count_notice, join_names, reference_of
 from recordsmith.sources.source import (
     Listing,
     Note,
     Sample,
     StoredReader,
     ignore_note,
-    unlisted_error,
 )
 from recordsmith.sources.splits import is_like_split, only_split, sort_splits, split_lists
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
@@ -81,11 +80,7 @@ class PairReader(StoredReader):
     class_names: tuple[str, ...] | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
-        reference = sample.reference
-        if reference is None:
-            raise unlisted_error(sample)
-        if "fault" in reference:
-            raise Fault.from_json(reference["fault"]).error()
+        reference = reference_of(sample)
         features = read_image(referenced(self.root, reference["image"]), sample.name)
         features |= class_features(sample.label, self.class_names)
         colours = self.colours and {(r, g, b): number for r, g, b, number in self.colours}
