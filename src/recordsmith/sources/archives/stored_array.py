@@ -1,8 +1,7 @@
 """Arrays in files, read by rows: idx files of MNIST, `.npy`, `.npz`.
 
-Nothing is unpickled, and no header is believed: the bytes that it announces must be there.
-Compressed files and the members of `.npz` files are read into temporary files, up to what is
-announced.
+Nothing is unpickled, and no header is believed: just the bytes that it announces must be there.
+Compressed files and the members of `.npz` files are copied to temporary files, up to that size.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ import math
 import threading
 import weakref
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,22 +30,39 @@ _NPY_MAGIC = b"\x93NUMPY"
 _ZIP_MAGIC = b"PK\x03\x04"
 _PIECE_BYTES = 1 << 20
 _ROWS_AT_ONCE_BYTES = 1 << 24
-_MAX_MEMBERS = 1000
+MAX_MEMBERS = 1000
+MAX_HEADER_BYTES = 1 << 20
+"""NumPy writes 128."""
 
 # NumPy parses headers as Python source, and Python before 3.11.8 fails at random ("recursion depth
 # mismatch") where several threads do so at once
 _PARSING = threading.Lock()
 
-LARGEST_HEADER = 1 << 20
-"""In bytes; NumPy writes 128."""
+
+class ArrayHeader(NamedTuple):
+    """What the header of an array announces; `offset` is where the values begin."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+    @property
+    def stop(self) -> int:
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+    def check_size(self, size: int) -> None:
+        """Check that a file has just the announced bytes."""
+        if size != self.stop:
+            values = " x ".join(f"{side:,}" for side in self.shape) or "one"
+            rest = "more" if size > self.stop else f"{size - self.offset:,}"
+            raise ValueError(
+                f"the header announces {values} values of {self.dtype}, but {rest} bytes follow"
+            )
 
 
 class StoredArray(NamedTuple):
-    """An array in a file. Thread-safe.
-
-    name: for messages.
-    offset: of the first row in bytes.
-    """
+    """An array in a file, which starts at a byte `offset`; `name` is for messages. Thread-safe."""
 
     name: str
     reader: ObjectReader
@@ -79,195 +97,129 @@ class ArrayFile:
         self.location = location
         self._lock = threading.Lock()
         self._arrays: dict[str, StoredArray] = {}
-        self._zip: zipfile.ZipFile | None = None
-        head = location.read(0, 4)
+        self._members: dict[str, zipfile.ZipInfo] = {}
         self._reader = location.open_read()
         weakref.finalize(self, self._reader.close)
-        if location.read(0, len(_NPY_MAGIC)) == _NPY_MAGIC:
-            self._arrays[""] = self._npy(str(location), self._reader)
-        elif head == _ZIP_MAGIC:
-            self._zip = self._open_zip()
-        else:
-            self._arrays[""] = self._idx(head)
+        magic = location.read(0, len(_NPY_MAGIC))
+        with self._naming_file():
+            if magic.startswith(_ZIP_MAGIC):
+                self._open_zip()
+            elif magic == _NPY_MAGIC:
+                self._arrays[""] = self._stored("", self._reader, read_npy_header)
+            else:
+                content = inflated(location) if is_gzip(location) else self._reader
+                self._arrays[""] = self._stored("", content, _read_idx_header)
 
     def names(self) -> list[str]:
-        if self._zip is None:
-            return list(self._arrays)
-        return [name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")]
+        return list(self._members or self._arrays)
 
     def array(self, name: str) -> StoredArray:
         """One array; that of a `.npz` file is copied once, which checks its checksum."""
         with self._lock:
             if name not in self._arrays:
-                self._arrays[name] = self._member(name)
+                place = f"array {name!r}"
+                with self._naming_file(f"{place}: "), self._zip.open(self._members[name]) as file:
+                    pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
+                    self._arrays[name] = self._stored(place, pieces, read_npy_header)
             return self._arrays[name]
 
-    # -- formats ---------------------------------------------------------------------------------
-
-    def _idx(self, head: bytes) -> StoredArray:
-        reader, stream = self._reader, None
-        if is_gzip(self.location):
-            stream = inflated(self.location)
-            first = b"".join(_first_bytes(stream, 4 + 4 * 255))
-            head = first[:4]
-        else:
-            first = reader.read_at(0, 4 + 4 * 255)
-        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _IDX_TYPES or not head[3]:
-            raise self._damaged("not an array: expected an idx, .npy or .npz file")
-        offset = 4 + 4 * head[3]
-        if len(first) < offset:
-            raise self._damaged("the header is truncated")
-        shape = tuple(np.frombuffer(first[4:offset], ">u4").tolist())
-        dtype = np.dtype(_IDX_TYPES[head[2]])
-        expected = offset + math.prod(shape) * dtype.itemsize
-        if stream is not None:
-            spooled = ScratchFile([first])
-            size = _spool(spooled, stream, len(first), expected)
-            reader = spooled
-        else:
-            size = reader.size_bytes
-        return self._array(str(self.location), reader, shape, dtype, offset, size)
-
-    def _npy(self, name: str, reader: ObjectReader) -> StoredArray:
-        shape, dtype, offset = self._header(name, reader.read_at(0, LARGEST_HEADER))
-        return self._array(name, reader, shape, dtype, offset, reader.size_bytes)
-
-    def _open_zip(self) -> zipfile.ZipFile:
-        try:
-            archive = zipfile.ZipFile(self._reader)
-        except RecordsmithError:
-            raise
-        except Exception as error:  # noqa: BLE001 - of zipfile, for any damage
-            raise self._damaged(f"not a .npz file, or damaged: {error}") from None
-        names = archive.namelist()
-        if len(names) > _MAX_MEMBERS or len(set(names)) < len(names):
-            raise self._damaged(
-                f"{len(names):,} members, some of one name; expected at most {_MAX_MEMBERS:,} "
+    def _open_zip(self) -> None:
+        with self._naming_file("not a .npz file, or damaged: "):
+            self._zip = zipfile.ZipFile(self._reader)
+        names = self._zip.namelist()
+        if len(names) > MAX_MEMBERS or len(set(names)) < len(names):
+            raise ValueError(
+                f"{len(names):,} members, some of one name; expected at most {MAX_MEMBERS:,} "
                 "arrays with different names"
             )
-        return archive
+        for info in self._zip.infolist():
+            if info.filename.endswith(".npy"):
+                self._members[info.filename.removesuffix(".npy")] = info
 
-    def _member(self, name: str) -> StoredArray:
-        assert self._zip is not None
-        place = f"{self.location}, array {name!r}"
-        info = self._zip.getinfo(f"{name}.npy")
-        try:
-            with self._zip.open(info) as stream:
-                pieces = iter(lambda: stream.read(_PIECE_BYTES), b"")
-                head = b"".join(_first_bytes(pieces, LARGEST_HEADER))
-                shape, dtype, offset = self._header(place, head)
-                spooled = ScratchFile([head])
-                expected = offset + math.prod(shape) * dtype.itemsize
-                size = _spool(spooled, pieces, len(head), expected)
-        except RecordsmithError:
-            raise
-        except Exception as error:  # noqa: BLE001 - of zipfile and three decompressors
-            raise self._damaged(f"{place}: {error}") from None
-        return self._array(place, spooled, shape, dtype, offset, size)
-
-    def _header(self, place: str, head: bytes) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-        try:
-            shape, is_fortran, dtype, offset = read_npy_header(head)
-        except ValueError as error:
-            raise self._damaged(f"{place}: {error}") from None
-        if is_fortran and len(shape) > 1:
+    def _stored(
+        self,
+        name: str,
+        content: ObjectReader | Iterable[bytes],
+        read_header: Callable[[bytes], ArrayHeader],
+    ) -> StoredArray:
+        """The array of a file, or of the pieces of one, after a check that all bytes are there."""
+        if isinstance(content, ObjectReader):
+            reader: ObjectReader = content
+            header = read_header(reader.read_at(0, MAX_HEADER_BYTES))
+        else:
+            pieces = iter(content)
+            head = b"".join(_first_pieces(pieces, MAX_HEADER_BYTES))
+            header = read_header(head)
+            rest = _first_pieces(pieces, header.stop + 1 - len(head))
+            reader = ScratchFile(chain([head], rest))
+        shape = header.shape
+        if not shape or min(shape) < 1:
+            raise ValueError(f"the array is empty, or a single value: its shape is {shape}")
+        header.check_size(reader.size_bytes)
+        if header.is_fortran and len(shape) > 1:
             raise SourceError(
-                f"{place}: the array is in Fortran order",
+                f"{name or 'the array'} is in Fortran order",
                 path=self.location,
                 remedy="Save it again with numpy.save(path, numpy.ascontiguousarray(array)).",
             )
-        return shape, dtype, offset
+        place = f"{self.location}, {name}" if name else str(self.location)
+        return StoredArray(place, reader, shape, header.dtype, header.offset)
 
-    def _array(
-        self,
-        name: str,
-        reader: ObjectReader,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        offset: int,
-        stop: int,
-    ) -> StoredArray:
-        """An array whose bytes are offset:stop of a file, after a check that all are there."""
-        announced = math.prod(shape) * dtype.itemsize
-        if not announced or any(side < 0 for side in shape):
-            raise self._damaged(f"{name}: the array is empty: its shape is {shape}")
-        if not shape or announced != stop - offset:
-            problem = f"{stop - offset:,} bytes follow"
-            values = " x ".join(f"{side:,}" for side in shape) or "one"
-            if announced < stop - offset:
-                problem = "more bytes follow"
-            raise self._damaged(
-                f"{name}: the header announces {values} values of {dtype}, but {problem}"
-            )
-        return StoredArray(name, reader, shape, dtype, offset)
-
-    def _damaged(self, problem: str) -> SourceError:
-        problem = problem.removeprefix(f"{self.location}: ")
-        return SourceError(problem, path=self.location, remedy="Fetch or write the file again.")
+    @contextmanager
+    def _naming_file(self, place: str = "") -> Iterator[None]:
+        """Raise an error that names the file for any damage."""
+        try:
+            yield
+        except RecordsmithError:
+            raise
+        except Exception as error:  # noqa: BLE001 - of zipfile and three decompressors
+            remedy = "Fetch or write the file again."
+            raise SourceError(f"{place}{error}", path=self.location, remedy=remedy) from None
 
 
-def _first_bytes(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
+def _first_pieces(pieces: Iterator[bytes], byte_count: int) -> Iterator[bytes]:
     """Yield pieces until there are so many bytes."""
-    while count > 0 and (piece := next(pieces, b"")):
+    while byte_count > 0 and (piece := next(pieces, b"")):
         yield piece
-        count -= len(piece)
+        byte_count -= len(piece)
 
 
-def _spool(file: ScratchFile, pieces: Iterator[bytes], size: int, most: int) -> int:
-    """Append pieces to a file of `size` bytes, until they exceed `most`; return its size."""
-    while size <= most and (piece := next(pieces, b"")):
-        file.append(piece)
-        size += len(piece)
-    return size
+def _read_idx_header(head: bytes) -> ArrayHeader:
+    if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _IDX_TYPES or not head[3]:
+        raise ValueError("not an array: expected an idx, .npy or .npz file")
+    offset = 4 + 4 * head[3]
+    if len(head) < offset:
+        raise ValueError("the header is truncated")
+    shape = tuple(np.frombuffer(head[4:offset], ">u4").tolist())
+    return ArrayHeader(shape, False, np.dtype(_IDX_TYPES[head[2]]), offset)
 
 
-class NpyHeader(NamedTuple):
-    """What a `.npy` file announces.
-
-    offset: where the values begin.
-    """
-
-    shape: tuple[int, ...]
-    is_fortran: bool
-    dtype: np.dtype[Any]
-    offset: int
-
-
-def read_npy_header(head: bytes) -> NpyHeader:
+def read_npy_header(head: bytes) -> ArrayHeader:
     """Read the header of an array from the first bytes of its file."""
     stream = io.BytesIO(head)
     try:
-        version = npy_format.read_magic(stream)
-        is_old = version == (1, 0)
-        read_header = (
-            npy_format.read_array_header_1_0 if is_old else npy_format.read_array_header_2_0
-        )
+        is_old = npy_format.read_magic(stream) == (1, 0)
+        read = npy_format.read_array_header_1_0 if is_old else npy_format.read_array_header_2_0
         with _PARSING:
-            shape, is_fortran, dtype = read_header(stream)
+            shape, is_fortran, dtype = read(stream)
     except Exception as error:  # noqa: BLE001 - the header is Python source, parsed by NumPy
         raise ValueError(f"not a .npy file, or damaged: {error}") from None
-    if dtype.kind not in "iufbUS":
-        raise ValueError(f"the array has type {dtype}; expected integers, floats or bools")
-    return NpyHeader(shape, is_fortran, dtype, stream.tell())
+    _check_dtype(dtype, "iufbUS")
+    return ArrayHeader(shape, is_fortran, dtype, stream.tell())
 
 
 def npy_features(data: bytes, name: str) -> dict[str, Any]:
     """The features of a `.npy` file, as `array_features`."""
-    shape, is_fortran, dtype, offset = read_npy_header(data)
-    rest = memoryview(data)[offset:]
-    if math.prod(shape) * dtype.itemsize != len(rest):
-        raise ValueError(
-            f"the header announces {math.prod(shape)} values of {dtype}, but {len(rest)} bytes "
-            "follow"
-        )
-    values = np.frombuffer(rest, dtype)
-    return array_features(values.reshape(shape, order="F" if is_fortran else "C"), name)
+    header = read_npy_header(data)
+    header.check_size(len(data))
+    values = np.frombuffer(memoryview(data)[header.offset :], header.dtype)
+    array = values.reshape(header.shape, order="F" if header.is_fortran else "C")
+    return array_features(array, name)
 
 
 def array_features(array: npt.NDArray[Any], name: str) -> dict[str, Any]:
     """The flat values of an array as a feature, and its shape as `<name>/shape`."""
-    if array.dtype.kind not in "iufb":
-        raise ValueError(f"the array has type {array.dtype}; expected integers, floats or bools")
+    _check_dtype(array.dtype, "iufb")
     values = array.ravel()
     if values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max:
         raise ValueError(f"{values.max()} does not fit int64")
@@ -276,3 +228,8 @@ def array_features(array: npt.NDArray[Any], name: str) -> dict[str, Any]:
     if values.dtype.kind == "f" and np.isinf(stored).sum() != np.isinf(values).sum():
         raise ValueError("a value does not fit a 32-bit float")
     return {name: stored, f"{name}/shape": list(array.shape)}
+
+
+def _check_dtype(dtype: np.dtype[Any], kinds: str) -> None:
+    if dtype.kind not in kinds:
+        raise ValueError(f"the array has type {dtype}; expected integers, floats or bools")
