@@ -19,7 +19,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.readers import READERS
-from recordsmith.readers.reader_code import Reader
+from recordsmith.readers.programs import Reader
 
 from ..raising import raises
 

@@ -11,6 +11,8 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from inspect import getdoc
 from typing import Annotated, Any
@@ -20,9 +22,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from recordsmith.cli import console
 from recordsmith.cli.execution import executable, handle_signals
-from recordsmith.cli.usage import reporting_usage, unknown_command
-from recordsmith.cli.wording import option_in_shell
+from recordsmith.cli.wording import QUOTE_CONDITION, is_part_of_condition, option_in_shell
 from recordsmith.errors import naming_options
+from recordsmith.words import similar_name
 
 _PANELS = {
     "Create datasets": {
@@ -79,6 +81,8 @@ _MODULES = {
 """The modules here of commands that are not in one of their own name."""
 
 _INVALID_COMMAND = 2
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""The class of all errors in what was typed, in the copy of click that this typer uses."""
 
 
 def main() -> None:
@@ -155,6 +159,25 @@ def _plain(params: list[Any]) -> list[Any]:
     return params
 
 
+@contextmanager
+def _reporting_usage(context: Any, given: Iterable[str]) -> Iterator[None]:
+    """Print an error of typer in the block as ours, and exit."""
+    given = list(given)  # parsing changes it
+    try:
+        yield
+    except _UsageError as error:
+        message = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
+        called = "recordsmith" if context.parent is None else f"recordsmith {context.info_name}"
+        remedy = f"`{called} --help` explains the command."
+        if "extra argument" in message and is_part_of_condition(given):
+            remedy = QUOTE_CONDITION
+        elif message.startswith("Missing"):  # typer may take the only path for OUT
+            usage = " ".join(context.command.collect_usage_pieces(context))
+            remedy = f"Usage: `{called} {usage}`"
+        console.print_error(f"{message[:1].lower()}{message[1:]}. {remedy}")
+        raise typer.Exit(_INVALID_COMMAND) from None
+
+
 class _Commands(TyperGroup):
     """The group of all commands, each of which is loaded when it runs."""
 
@@ -176,12 +199,18 @@ class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args:
             return super().parse_args(ctx, args)  # prints the help
-        with reporting_usage(ctx, args):
+        with _reporting_usage(ctx, args):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, _ctx: Any, args: list[str]) -> Any:
         if args[0] not in COMMANDS:
-            console.print_error(unknown_command(args[0], COMMANDS))
+            similar = similar_name(args[0], COMMANDS)
+            remedy = (
+                f"Did you mean {similar}?"
+                if similar
+                else "`recordsmith --help` lists the commands."
+            )
+            console.print_error(f"recordsmith has no command {args[0]!r}. {remedy}")
             raise typer.Exit(_INVALID_COMMAND)
         return args[0], load_command(args[0]), args[1:]
 
@@ -203,7 +232,7 @@ class _Command(TyperCommand):
         return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with reporting_usage(ctx, args):
+        with _reporting_usage(ctx, args):
             return super().parse_args(ctx, args)
 
 

@@ -14,8 +14,6 @@ from recordsmith.cli.report_text import print_report
 from recordsmith.errors import OptionError
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from recordsmith.stores import Location
 
 _IMAGES_PER_CLASS = 24
@@ -60,9 +58,8 @@ def demo(
     _print_step(f"1. Draw flowers into {images}")
     _draw(images)
 
-    _print_step(
-        "2. Pack them", f"recordsmith pack {images} {dataset} --splits {_shares()} --shards 2"
-    )
+    splits = ",".join(f"{name}={share:g}" for name, share in _SPLITS.items())
+    _print_step("2. Pack them", f"recordsmith pack {images} {dataset} --splits {splits} --shards 2")
     with console.progress_bar("packing") as progress:
         report = rs.pack(
             rs.ImageFolder(images), dataset, splits=_SPLITS, shards=2, progress=progress
@@ -104,10 +101,6 @@ def _print_step(title: str, *commands: str) -> None:
         print(f"  $ {command}" if command.startswith("recordsmith") else f"  >>> {command}")
 
 
-def _shares() -> str:
-    return ",".join(f"{name}={share:g}" for name, share in _SPLITS.items())
-
-
 def _draw(folder: Location) -> None:
     from recordsmith.image.drawing.flowers import SPECIES, draw_flower
 
@@ -118,13 +111,8 @@ def _draw(folder: Location) -> None:
             species = list(SPECIES)[done // _IMAGES_PER_CLASS]
             number = done % _IMAGES_PER_CLASS
             form, suffix = ("JPEG", "jpg") if number % _PNG_EVERY else ("PNG", "png")
-            data = _encode(draw_flower(species, number), form)
-            (folder / species / f"{species}-{number:02d}.{suffix}").put(data)
+            stream = io.BytesIO()
+            draw_flower(species, number).save(stream, form, quality=92)
+            (folder / species / f"{species}-{number:02d}.{suffix}").put(stream.getvalue())
             progress(done + 1, total)
     print(f"  {console.count(total, 'image')}, JPEG and PNG, one folder per class")
-
-
-def _encode(image: Image.Image, form: str) -> bytes:
-    stream = io.BytesIO()
-    image.save(stream, form, quality=92)
-    return stream.getvalue()

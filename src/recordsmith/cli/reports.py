@@ -158,11 +158,9 @@ def lint(
         quick: check only names, classes and orphans, without opening images.
     """
     check_html(html, overwrite=overwrite)
-    detected = rs.detect(source, **source_options)
-    listed = print_detected(detected, json=json)
+    listed, read = _list_source(source, source_options, json=json)
     with console.progress_bar("checking") as progress:
         report = rs.lint(listed, deep=not quick, **options, progress=progress)
-    read = {"format": detected.reading.format}
     _show(report, json, html, [source], overwrite=overwrite, more=read)
     if not report.is_clean:
         if not json and html is None:
@@ -186,11 +184,9 @@ def forecast(
     Example: `recordsmith forecast flowers --qualities 95,80 --html forecast.html`
     """
     check_html(html, overwrite=overwrite)
-    detected = rs.detect(source, **source_options)
-    listed = print_detected(detected, json=json)
+    listed, read = _list_source(source, source_options, json=json)
     with console.progress_bar("forecasting", speed=False) as progress:
         report = rs.forecast(listed, **options, progress=progress)
-    read = {"format": detected.reading.format}
     _show(report, json, html, [source], overwrite=overwrite, more=read)
 
 
@@ -261,6 +257,12 @@ def schema(
     rules.save(out, overwrite=overwrite)
     count = sum(map(len, rules.sections.values()))
     print(f"{console.printable(out)}: rules for {console.count(count, 'feature')}")
+
+
+def _list_source(source: str, options: dict[str, Any], *, json: bool) -> tuple[Any, dict[str, str]]:
+    """Detect and list a source; return it with what the document says about it."""
+    detected = rs.detect(source, **options)
+    return print_detected(detected, json=json), {"format": detected.reading.format}
 
 
 def _show(

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.drawing.scene import Scene, draw_scene, text_of
 from recordsmith.drawing.sheet import TILE, check_fits, check_page, write_page
 from recordsmith.errors import OptionError, option
 from recordsmith.image import Pixels
-from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
 from recordsmith.stores import Location, PlaceLike, as_location
 
 _CHANNELS = (1, 3, 4)
@@ -74,18 +74,17 @@ def draw_batch(
             )
     tiles = []
     for row, image in enumerate(shown):
-        pixels = fit_to_tile(_as_rgb(image), TILE)
-        if masks is not None:
-            pixels = blend_mask(pixels, np.asarray(masks[row]))
+        scene = Scene(_as_rgb(image), None if masks is None else np.asarray(masks[row]))
         if boxes is not None:
             labels = None if box_labels is None else box_labels[row]
-            pixels = _with_boxes(pixels, np.asarray(boxes[row]), labels)
-        caption = f"#{row}" if captions is None else _text(captions[row])
-        tiles.append(Tile(pixels, caption))
+            _add_boxes(scene, np.asarray(boxes[row]), labels)
+        caption = f"#{row}" if captions is None else text_of(captions[row])
+        tiles.append(Tile(draw_scene(scene, TILE), caption))
+    height, width, channels = shown.shape[1:]
     page = contact_sheet(
         tiles,
         title=title,
-        subtitle=f"{len(shown)} x {_size(shown)}, {shown.dtype}",
+        subtitle=f"{len(shown)} x {height} x {width} x {channels}, {shown.dtype}",
         columns=max(1, min(columns, len(tiles))),
         tile=TILE,
     )
@@ -131,7 +130,7 @@ def _as_rgb(image: npt.NDArray[Any]) -> Pixels:
     return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)))
 
 
-def _with_boxes(pixels: Pixels, boxes: npt.NDArray[Any], labels: Any) -> Pixels:
+def _add_boxes(scene: Scene, boxes: npt.NDArray[Any], labels: Any) -> None:
     if boxes.size and boxes.max() > _LARGEST_FRACTION:
         raise OptionError(
             f"{option('boxes')} has values up to {boxes.max():g}",
@@ -140,15 +139,6 @@ def _with_boxes(pixels: Pixels, boxes: npt.NDArray[Any], labels: Any) -> Pixels:
             remedy="Load them with Boxes(unit='fraction', order='yxyx').",
         )
     real = [row for row, box in enumerate(boxes.tolist()) if box[2] > box[0] and box[3] > box[1]]
-    numbers = [0 if labels is None else int(labels[row]) for row in real]
-    corners = [(box[0], box[1], box[2], box[3]) for box in boxes[real].tolist()]
-    return draw_boxes(pixels, corners, numbers, [""] * len(real))
-
-
-def _text(caption: Any) -> str:
-    return caption.decode("utf-8", "replace") if isinstance(caption, bytes) else str(caption)
-
-
-def _size(images: npt.NDArray[Any]) -> str:
-    height, width, channels = images.shape[1:]
-    return f"{height} x {width} x {channels}"
+    scene.boxes = [(box[0], box[1], box[2], box[3]) for box in boxes[real].tolist()]
+    scene.box_labels = [0 if labels is None else int(labels[row]) for row in real]
+    scene.box_texts = [""] * len(real)

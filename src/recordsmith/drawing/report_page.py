@@ -17,11 +17,11 @@ from typing import Any, Protocol, runtime_checkable
 from jinja2 import Environment
 from markupsafe import Markup
 
+from recordsmith.drawing.scene import Scene, draw_scene, text_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.examining.verification import VerifyReport
 from recordsmith.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
-from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
 from recordsmith.linting import LintExample, LintReport
 from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of
 from recordsmith.reports import Bar, Cell, Example, ReportContent, Strip
@@ -339,47 +339,38 @@ class _Thumbnails:
     def _image(self, file: str, box: Box | None) -> bytes:
         features = self._report.read_again(file)
         data = image_in(features)
-        if data is None:
-            return b""
         try:
-            pixels = fit_to_tile(decode_image(data), _THUMBNAIL)
+            pixels = None if data is None else decode_image(data)
         except DataError:
             return b""
-        return _jpeg(_with_annotations(pixels, features, box))
+        if pixels is None:
+            return b""
+        from PIL import Image
+
+        stream = io.BytesIO()
+        image = Image.fromarray(draw_scene(_scene(pixels, features, box), _THUMBNAIL))
+        image.save(stream, "JPEG", quality=_QUALITY)
+        return stream.getvalue()
 
 
-def _with_annotations(pixels: Pixels, features: Mapping[str, Any], box: Box | None) -> Pixels:
+def _scene(pixels: Pixels, features: Mapping[str, Any], box: Box | None) -> Scene:
+    """The annotations of a sample, with the box at fault in its own colour."""
+    boxes = boxes_of(features)
+    names = [text_of(value) for value in values_of(features.get(OBJECT_TEXT))]
+    texts = names if len(names) == len(boxes) else [""] * len(boxes)
+    scene = Scene(pixels, None, boxes, [_OTHERS] * len(boxes), texts)
     mask = first_of(features.get(MASK))
     if isinstance(mask, bytes):
         with suppress(DataError):
-            pixels = blend_mask(pixels, decode_mask(mask))
-    boxes = boxes_of(features)
-    names = [_name(value) for value in values_of(features.get(OBJECT_TEXT))]
-    texts = names if len(names) == len(boxes) else [""] * len(boxes)
-    labels = [_OTHERS] * len(boxes)
+            scene.mask = decode_mask(mask)
     if box is not None and box in boxes:
-        labels[boxes.index(box)] = _AT_FAULT
+        scene.box_labels[boxes.index(box)] = _AT_FAULT
     elif box is not None:
-        boxes, labels, texts = [*boxes, _ordered(box)], [*labels, _AT_FAULT], [*texts, ""]
-    return draw_boxes(pixels, boxes, labels, texts) if boxes else pixels
-
-
-def _name(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _ordered(box: Box) -> Box:
-    """The box with minimum before maximum."""
-    (top, bottom), (left, right) = sorted(box[::2]), sorted(box[1::2])
-    return top, left, bottom, right
-
-
-def _jpeg(pixels: Pixels) -> bytes:
-    from PIL import Image
-
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "JPEG", quality=_QUALITY)
-    return stream.getvalue()
+        (top, bottom), (left, right) = sorted(box[::2]), sorted(box[1::2])
+        scene.boxes.append((top, left, bottom, right))
+        scene.box_labels.append(_AT_FAULT)
+        scene.box_texts.append("")
+    return scene
 
 
 def paragraphs(sentences: str, most: int = 1500) -> str:

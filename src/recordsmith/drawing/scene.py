@@ -1,4 +1,4 @@
-"""Read the image, masks, boxes, class and name of an example.
+"""Read the image, masks, boxes, class and name of an example, and draw them.
 
 The keys are chosen once per dataset from the schema: first those of TensorFlow's tools, then those
 of tutorials, then any bytes with images. Raw pixels need features for height and width.
@@ -25,6 +25,7 @@ from recordsmith.image import (
     is_image,
     probe_image,
 )
+from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
 
 _IMAGES = (keys.IMAGE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
 _MASKS = (keys.MASK, "mask_raw", "mask", "segmentation", "label/encoded")
@@ -59,6 +60,16 @@ class Scene:
     box_texts: list[str] = field(default_factory=list)
     label: int | None = None
     text: str = ""
+
+
+def draw_scene(scene: Scene, side: int) -> Pixels:
+    """Draw a scene into a square tile, at its final size, so that lines stay sharp."""
+    pixels = fit_to_tile(scene.pixels, side)
+    if scene.mask is not None:
+        pixels = blend_mask(pixels, scene.mask)
+    if scene.boxes:
+        pixels = draw_boxes(pixels, scene.boxes, scene.box_labels, scene.box_texts)
+    return pixels
 
 
 class SceneReader:
@@ -208,9 +219,13 @@ def _text(example: Features, key: str | None) -> str:
     return "" if value is None else _printable(value)
 
 
+def text_of(value: Any) -> str:
+    """A value as text, such as the name of a class."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
 def _printable(value: Any) -> str:
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-    return "".join(char if char.isprintable() else "·" for char in text)
+    return "".join(char if char.isprintable() else "·" for char in text_of(value))
 
 
 def _number(example: Features, names: Iterable[str | None]) -> int | None:

@@ -20,16 +20,10 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.drawing.scene import Scene, SceneReader
+from recordsmith.drawing.scene import Scene, SceneReader, draw_scene
 from recordsmith.errors import DataError, NotAnExampleError, OptionError
 from recordsmith.example import SchemaSurvey, SequenceExample, decode_payload
-from recordsmith.image.drawing.overlay import (
-    blend_mask,
-    draw_boxes,
-    fit_to_tile,
-    label_colour,
-    message_tile,
-)
+from recordsmith.image.drawing.overlay import label_colour, message_tile
 from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
 from recordsmith.summaries import Report
 from recordsmith.words import first_of
@@ -191,7 +185,7 @@ def _draw(
             report.problems.append(f"position {position}: {error}")
             pixels = message_tile(TILE, "cannot be shown", error.detail)
         else:
-            pixels = _draw_scene(scene)
+            pixels = draw_scene(scene, TILE)
             caption, colour = _caption(scene)
             legend.update(_classes(scene, dataset.class_names))
         lines = [line for line in (caption, name, f"#{position:,}") if line]
@@ -208,16 +202,6 @@ def _draw(
         columns=min(columns, len(tiles)),
         tile=TILE,
     )
-
-
-def _draw_scene(scene: Scene) -> Any:
-    """Draw a scene at the size of its tile, so that lines stay sharp."""
-    pixels = fit_to_tile(scene.pixels, TILE)
-    if scene.mask is not None:
-        pixels = blend_mask(pixels, scene.mask)
-    if scene.boxes:
-        pixels = draw_boxes(pixels, scene.boxes, scene.box_labels, scene.box_texts)
-    return pixels
 
 
 def _caption(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:

@@ -1,7 +1,7 @@
 """Forecasts how large a dataset becomes, before packing it.
 
-`variants` lists the ways to store images, `stored_sample` stores a sample in each of them,
-`fidelity` compares pixels, and `forecast` extrapolates sizes.
+`stored_sample` stores a sample in each variant, `fidelity` compares pixels, and `forecast`
+extrapolates sizes.
 """
 
 from recordsmith.forecasting.forecast import forecast

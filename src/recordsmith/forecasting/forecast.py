@@ -15,8 +15,13 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import MAX_PROBLEMS, SourceError
 from recordsmith.forecasting.forecast_report import Estimate, ForecastReport, VariantForecast
-from recordsmith.forecasting.stored_sample import SampleStorage, StoredRecord, StoredSample
-from recordsmith.forecasting.variants import Variant, make_variants
+from recordsmith.forecasting.stored_sample import (
+    SampleStorage,
+    StoredRecord,
+    StoredSample,
+    Variant,
+    make_variants,
+)
 from recordsmith.loading.number_options import whole_number
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Source, check_source

@@ -1,8 +1,8 @@
-"""Store a sample in every variant, with the functions of `pack`, and keep only the figures."""
+"""The ways to store images, and what a sample is in each of them, with the functions of `pack`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,21 +12,69 @@ from recordsmith.errors import (
     DataError,
     FileAccessError,
     MissingExtraError,
+    OptionError,
     SourceError,
 )
 from recordsmith.example import decode_payload
 from recordsmith.example.keys import FORMAT, IMAGE
 from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
-from recordsmith.forecasting.variants import ORIGINAL, Variant
 from recordsmith.image import ImageOptions, probe_image, read_image_header, store_image
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.storing.image_options import MAX_PIXELS, check_number
 from recordsmith.image.storing.store import DROPPED
 from recordsmith.packing import SampleEncoder, apply_image_options
 from recordsmith.sources import ignore_note
 from recordsmith.sources.samples_ahead import SampleToRead
 from recordsmith.wire import FRAME_BYTES
+
+ORIGINAL = "original"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to store images.
+
+    name, label: unique in a forecast, for programs and people.
+    options: what `pack` is called with.
+    """
+
+    name: str
+    label: str
+    options: ImageOptions
+
+
+def make_variants(qualities: Iterable[int], shorter_sides: Iterable[int]) -> list[Variant]:
+    """List the variants, the original images first.
+
+    Alpha is dropped where the format cannot hold it; where an image has alpha, `pack` needs
+    `drop_alpha` for it as well.
+    """
+    variants = [
+        Variant(ORIGINAL, "as it is", ImageOptions()),
+        Variant("raw", "raw pixels", ImageOptions("raw")),
+        Variant("png", "PNG", ImageOptions("png")),
+        Variant("shrunk", "shrunk, lossless", ImageOptions(shrink=True)),
+        Variant("tiles", "tiles, lossless", ImageOptions(tiles=True)),
+    ]
+    checked = _distinct("qualities", qualities, 100)
+    for name, which, recompress in (("", "JPEGs kept", False), ("-all", "all", True)):
+        for quality in checked:
+            options = ImageOptions("jpeg", quality=quality, recompress=recompress, drop_alpha=True)
+            variants.append(Variant(f"jpeg-{quality}{name}", f"JPEG {quality} ({which})", options))
+    for side in _distinct("shorter_sides", shorter_sides, 65_535):
+        options = ImageOptions(shorter_side=side)
+        variants.append(Variant(f"side-{side}", f"shorter side {side}", options))
+    return variants
+
+
+def _distinct(name: str, numbers: Iterable[int], largest: int) -> list[int]:
+    if isinstance(numbers, (str, bytes)) or not isinstance(numbers, Iterable):
+        raise OptionError(option=name, value=numbers, expected="several integers")
+    distinct = list(dict.fromkeys(numbers))
+    for number in distinct:
+        check_number(name, number, 1, largest)
+    return distinct
 
 
 class StoredRecord(NamedTuple):

@@ -20,10 +20,7 @@ from recordsmith.linting.duplicate_check import (
     check_similar,
 )
 from recordsmith.linting.lint_report import Findings, LintExample, LintReport, all_checks
-from recordsmith.linting.sample_check import (
-    PIXEL_CHECKS,
-    SampleCheck,
-)
+from recordsmith.linting.sample_check import PIXEL_CHECKS, SampleCheck
 from recordsmith.linting.sample_images import place_of
 from recordsmith.sources import Listing, Sample, Source, check_source
 from recordsmith.sources.flaws import Check, Flaw, LintCheck

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from recordsmith.errors import RecordsmithError, with_options
 from recordsmith.linting.sample_images import features_of, image_of
 from recordsmith.reports import Bar, Cell, Example, Level, ReportContent, ReportTable, ShownFinding
+from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import FlawBox, LintCheck, Severity
 from recordsmith.summaries import Report, Summary
@@ -79,16 +80,11 @@ class LintFinding:
 
     def to_json(self) -> dict[str, Any]:
         """Return check, severity, count, meaning, cure and examples."""
+        names = ("file", "place", "found", "other", "box")
         return {
-            "check": str(self.check),
-            "severity": str(self.severity),
-            "count": self.count,
-            "meaning": self.meaning,
+            **fields_to_json(self, ("check", "severity", "count", "meaning")),
             "cure": self.cure(),
-            "examples": [
-                {"file": e.file, "place": e.place, "found": e.found, "other": e.other, "box": e.box}
-                for e in self.examples
-            ],
+            "examples": [fields_to_json(example, names) for example in self.examples],
         }
 
 
@@ -137,12 +133,8 @@ class Findings:
     def extend(self, other: Findings) -> None:
         """Add the findings of another part of the source."""
         for finding in other._by_check.values():
-            self.add(
-                finding.check,
-                *finding.examples,
-                severity=finding.severity,
-                count=finding.count,
-            )
+            examples, severity = finding.examples, finding.severity
+            self.add(finding.check, *examples, severity=severity, count=finding.count)
 
     def sorted(self) -> list[LintFinding]:
         """The findings, worst first."""
@@ -216,15 +208,12 @@ class LintReport(Report):
         """Return samples, images, deep, error_count, warning_count, note_count, classes and
         findings.
         """
+        counts = ("error_count", "warning_count", "note_count")
         return {
             "samples": self.sample_count,
             "images": self.image_count,
             "deep": self.is_deep,
-            "error_count": self.error_count,
-            "warning_count": self.warning_count,
-            "note_count": self.note_count,
-            "classes": self.classes,
-            "findings": [finding.to_json() for finding in self.findings],
+            **fields_to_json(self, (*counts, "classes", "findings")),
         }
 
     def content(

@@ -44,24 +44,13 @@ def place_of(reader: object, sample: Sample) -> tuple[str, str]:
 
 def image_of(reader: object, sample: Sample) -> Mapping[str, Any]:
     """The features of the image of a sample, read without its annotations; {} if unknown."""
-    location = location_of(reader, sample)
-    if location is None:
+    root = getattr(reader, "root", None)  # of readers of files that name samples after images
+    if not isinstance(root, Location) or not has_image_name(sample.name):
         return {}
     try:
-        return image_features(location.read(), sample.name)
+        return image_features((root / sample.name).read(), sample.name)
     except RecordsmithError:
         return {}
-
-
-def location_of(reader: object, sample: Sample) -> Location | None:
-    """Where the image of a sample is, for readers of files that name samples after images.
-
-    It may be missing, which reading shows with one request less.
-    """
-    root = getattr(reader, "root", None)
-    if not isinstance(root, Location) or not has_image_name(sample.name):
-        return None
-    return root / sample.name
 
 
 def image_in(features: Mapping[str, Any]) -> bytes | None:

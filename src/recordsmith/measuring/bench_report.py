@@ -9,6 +9,7 @@ from typing import Any
 from recordsmith.errors import SHOWN_RECORDS, DataError
 from recordsmith.loading import LoaderStats
 from recordsmith.reports import Bar, Example, Place, ReportContent, ReportTable, ShownFinding
+from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 from recordsmith.words import count as format_count
 from recordsmith.words import percent
@@ -87,21 +88,14 @@ class BenchReport(Report):
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON-able dict; counts are named records, threads."""
+        dataset = ("record_count", "size_bytes", "batch_size", "image_key", "image")
+        measurement = ("order", "elapsed_seconds", "is_complete", "measured", "cpu_seconds")
         return {
-            "records": self.record_count,
-            "size_bytes": self.size_bytes,
-            "batch_size": self.batch_size,
-            "image_key": self.image_key,
-            "image": self.image,
+            **fields_to_json(self, dataset),
             "processors": self.processor_count,
             "cached_share": self.cached_share,
             "threads": self.thread_count,
-            "order": self.order,
-            "elapsed_seconds": self.elapsed_seconds,
-            "is_complete": self.is_complete,
-            "measured": self.measured.to_json(),
-            "cpu_seconds": self.cpu_seconds,
-            "is_remote": self.is_remote,
+            **fields_to_json(self, (*measurement, "is_remote")),
             "skipped": list(map(str, self.skipped)),
             "advice": list(self.advice),
         }

@@ -4,6 +4,6 @@
 that it cannot become code.
 """
 
-from recordsmith.readers.reader_code import READERS, reader_code
+from recordsmith.readers.programs import READERS, reader_code
 
 __all__ = ["READERS", "reader_code"]

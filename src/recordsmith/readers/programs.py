@@ -1,4 +1,4 @@
-"""The programs: a template for each framework, and how it reads each kind of feature."""
+"""`recordsmith.reader_code`: a template for each framework, and how it reads each feature."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from string import Template
+from typing import Literal, get_args
 
+from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
-from recordsmith.readers.description import Description, Field
+from recordsmith.examining.shard_summaries import PAYLOADS
+from recordsmith.readers.description import Description, Field, describe
 from recordsmith.readers.source_text import comment, dict_lines, is_utf8, literal
 from recordsmith.stores import as_place, is_url
 from recordsmith.words import count as format_count
+from recordsmith.words import did_you_mean
+from recordsmith.work import Progress
+
+Reader = Literal["tf", "torch", "dali", "grain"]
+READERS = get_args(Reader)
+_NEED_RANDOM_ACCESS = ("dali", "grain", "torch")
 
 _TENSORFLOW = Template("""\
 ${imports}import tensorflow as tf
@@ -118,7 +127,59 @@ _DALI_TYPES = {"bytes": "tfrec.string", "float": "tfrec.float32", "int64": "tfre
 _DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
 
 
-def tensorflow(description: Description) -> str:
+def reader_code(
+    paths: Paths, reader: Reader, split: str | None = None, *, progress: Progress | None = None
+) -> str:
+    """Generate a program that reads a dataset and prints its first batch or example.
+
+    Args:
+        paths: a file, folder, glob or a list of these; the program contains them unchanged.
+        reader: tf for plain TensorFlow; torch or grain with recordsmith's adapters; dali for plain
+            DALI, with the index files of `index(paths, format="dali")`.
+        split: read only this split.
+        progress: called as `progress(done, total)` with bytes.
+
+    Returns:
+        Python source. Text from the files is always quoted, so it cannot become code.
+
+    Raises:
+        OptionError: the reader is unknown, or cannot read these records or this compression.
+        CorruptDataError, FileAccessError: as for `inspect`.
+    """
+    if reader not in READERS:
+        raise OptionError(
+            option="reader",
+            value=reader,
+            expected=f"one of {', '.join(READERS)}",
+            remedy=did_you_mean(str(reader), READERS),
+        )
+    description = describe(paths, split, progress)
+    payload = description.payload
+    if payload not in ("Example", "SequenceExample", "none"):
+        raise OptionError(
+            f"the records of {description.name} are {PAYLOADS[payload][1]}",
+            expected="Examples, or SequenceExamples with the reader tf",
+        )
+    if payload == "SequenceExample" and reader != "tf":
+        raise OptionError(
+            f"the records of {description.name} are SequenceExamples, which the reader {reader} "
+            "does not support",
+            option="reader",
+            value=reader,
+            remedy="Use the reader tf, or recordsmith.open.",
+        )
+    if not any(description.sections.values()):
+        raise OptionError(f"the records of {description.name} have no features")
+    if reader in _NEED_RANDOM_ACCESS and description.compression != "none":
+        raise OptionError(
+            f"{description.name} is compressed with {description.compression}, but {reader} needs "
+            "random access",
+            remedy="Write others with `recordsmith reshard PATH OUT --compression none`.",
+        )
+    return _PROGRAMS[reader](description)
+
+
+def _tensorflow(description: Description) -> str:
     """A program in plain TensorFlow, for Examples or SequenceExamples."""
     sections = {
         name: [field for field in fields if is_utf8(field.key)]
@@ -150,7 +211,7 @@ def tensorflow(description: Description) -> str:
     )
 
 
-def dali(description: Description) -> str:
+def _dali(description: Description) -> str:
     """A program in plain DALI, which reads one byte string of a feature, and no missing ones."""
     if not all(map(is_utf8, description.files)):
         raise OptionError(
@@ -173,12 +234,12 @@ def dali(description: Description) -> str:
     )
 
 
-def torch(description: Description) -> str:
+def _torch(description: Description) -> str:
     """A program with recordsmith.torch."""
     return _TORCH.substitute(_loader_lines(description))
 
 
-def grain(description: Description) -> str:
+def _grain(description: Description) -> str:
     """A program with recordsmith.grain: batches, or examples if they cannot be stacked."""
     stacks = all(
         f.is_single("image")
@@ -335,3 +396,6 @@ def _pattern(description: Description) -> str | None:
         return None
     matches = is_utf8(pattern) and sorted(glob.glob(pattern, recursive=True)) == files
     return pattern if matches else None
+
+
+_PROGRAMS = {"tf": _tensorflow, "torch": _torch, "dali": _dali, "grain": _grain}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.dataset import records_of
 from recordsmith.examining.verification import VerifyReport
-from recordsmith.examining.verification.verify_content import distinct_names
+from recordsmith.examining.verification.verify_report import distinct_names
 
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 

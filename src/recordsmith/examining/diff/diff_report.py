@@ -158,7 +158,27 @@ class DiffReport(Report):
 
     def content(self) -> ReportContent:
         """Return what a terminal and a page show."""
-        return _content(self)
+        counts = [
+            (self.changed_count, "changed"),
+            (self.left_only_count, "only in A"),
+            (self.right_only_count, "only in B"),
+            (self.moved_count, "in another split"),
+        ]
+        same = format_count(self.same_count, "record")
+        differing = [f"{count:,} {what}" for count, what in counts if count]
+        verdict = "equal" if self.is_equal else "different"
+        head = f"the same {same}" if self.is_equal else ", ".join([f"{same} in both", *differing])
+        return ReportContent(
+            summary=f"{verdict}: {head}",
+            verdict=verdict,
+            level="good" if self.is_equal else "note",
+            figures=[
+                (f"{count:,}", what) for count, what in [(self.same_count, "in both"), *counts]
+            ],
+            tables=[_datasets(self), *_changed_features(self)],
+            findings=[finding for finding in _findings(self) if finding.examples],
+            notes=[*_notes(self)],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a JSON-able dict, as described in docs/json.md."""
@@ -176,29 +196,6 @@ class DiffReport(Report):
             ],
             **fields_to_json(self, ("compared_count", "changes", "left_only", "right_only")),
         }
-
-
-def _content(report: DiffReport) -> ReportContent:
-    """Return what a terminal and a page show of a comparison."""
-    counts = [
-        (report.changed_count, "changed"),
-        (report.left_only_count, "only in A"),
-        (report.right_only_count, "only in B"),
-        (report.moved_count, "in another split"),
-    ]
-    same = format_count(report.same_count, "record")
-    differing = [f"{count:,} {what}" for count, what in counts if count]
-    verdict = "equal" if report.is_equal else "different"
-    head = f"the same {same}" if report.is_equal else ", ".join([f"{same} in both", *differing])
-    return ReportContent(
-        summary=f"{verdict}: {head}",
-        verdict=verdict,
-        level="good" if report.is_equal else "note",
-        figures=[(f"{count:,}", what) for count, what in [(report.same_count, "in both"), *counts]],
-        tables=[_datasets(report), *_changed_features(report)],
-        findings=[finding for finding in _findings(report) if finding.examples],
-        notes=[*_notes(report)],
-    )
 
 
 def _datasets(report: DiffReport) -> ReportTable:

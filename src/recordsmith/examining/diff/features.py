@@ -13,8 +13,10 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
 from recordsmith.errors import DataError
+from recordsmith.examining.shard_summaries import span
 from recordsmith.example import FeatureSchema, FeatureValue, Schema, SequenceExample, decode_payload
 from recordsmith.example.payload import as_text
+from recordsmith.words import count as format_count
 from recordsmith.words import shortened
 
 _VALUES_SHOWN = 4
@@ -123,7 +125,7 @@ def describe_value(value: FeatureValue) -> str:
 def _describe_bytes(value: bytes) -> str:
     text = as_text(value) if len(value) <= LONGEST_TEXT else None
     if text is None:
-        return f"{len(value):,} byte{'s' * (len(value) != 1)}"
+        return format_count(len(value), "byte")
     return json.dumps(shortened(text, _TEXT_SHOWN), ensure_ascii=False)
 
 
@@ -171,15 +173,11 @@ def schema_changes(a: Schema, b: Schema) -> Iterator[SchemaChange]:
 def _facts(feature: FeatureSchema, record_count: int) -> dict[str, Any]:
     steps = None
     if feature.min_steps is not None:
-        steps = _span(feature.min_steps, feature.max_steps or 0)
+        steps = span(feature.min_steps, feature.max_steps or 0)
     return {
         "kind": feature.kind,
         "content": feature.content,
-        "values": _span(feature.min_length, feature.max_length),
+        "values": span(feature.min_length, feature.max_length),
         "steps": steps,
         "present": f"{feature.present:,} of {record_count:,}",
     }
-
-
-def _span(low: int, high: int) -> str:
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
