@@ -28,8 +28,7 @@ from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.class_folders import layout as class_folders
-from recordsmith.sources.class_folders.image_files import ImageFiles
-from recordsmith.sources.class_folders.image_folder import ImageFolder
+from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
