@@ -27,7 +27,7 @@ from recordsmith.sources.boxes.placing import (
     check_policy,
 )
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.numbered import RowNames, SampleTable
+from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.pairs.masks import ColoursOption, check_colours, mask_features
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Content, Listing, Note, Sample, SampleReader, ignore_note
@@ -182,11 +182,10 @@ class HuggingFace:
         )
         splits = listing.splits
         if not splits and tuple(self._parts) != ("",):
-            splits = sort_splits(name for name, rows in stream.row_counts.items() if rows)
-            places = [splits.index(name) for name, rows in stream.row_counts.items() if rows]
-            counts = list(filter(None, stream.row_counts.values()))
-            samples.splits = splits, np.repeat(np.array(places, np.int32), counts)
-            samples.names = RowNames(stream.row_counts)
+            counts = stream.row_counts
+            splits = sort_splits(name for name, rows in counts.items() if rows)
+            samples.splits = split_coding(list(counts), list(counts.values()))
+            samples.names = RowNames(counts)
         return replace(
             listing,
             samples=samples,
