@@ -12,7 +12,6 @@ KINDS = {
     "gray": lambda folder, path: folder.photo(path, mode="L"),
     "depth": lambda folder, path: folder.photo(path, mode="I;16"),
     "numbers": Folder.mask,
-    "large": lambda folder, path: folder.mask(path, size=(48, 32)),
     "palette": lambda folder, path: folder.mask(path, palette=COLOURS),
     "white": lambda folder, path: folder.mask(path, (0, 255)),
     "rgb": lambda folder, path: folder.mask(path, (0, 1), colours=BLACK_AND_WHITE),

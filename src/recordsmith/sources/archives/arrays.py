@@ -121,7 +121,7 @@ class Arrays:
 class ArrayReader(FilesReader[ArrayFile]):
     """Reads rows of arrays. Elsewhere, a compressed array is decompressed once.
 
-    parts: for each split, the (feature, file, array) of the images and of other arrays.
+    Each of the parts has the (feature, file, array) of the images and of other arrays.
     """
 
     parts: tuple[tuple[tuple[str, str, str], ...], ...]

@@ -169,12 +169,7 @@ class WebDataset:
 
 
 class _Walk:
-    """Iterates the samples of some archives, once, and collects what their members show.
-
-    archives: by name, opened.
-    extensions: how many samples have each.
-    skipped: members outside samples.
-    """
+    """Iterates the samples of some archives, once, and collects what their members show."""
 
     def __init__(self, paths: Mapping[str, Location], files: Iterable[tuple[str, int]]) -> None:
         self._paths = paths
@@ -293,9 +288,7 @@ class TarReader(FilesReader[TarFile]):
     """Reads samples by the offsets of their members. Elsewhere, a compressed archive is
     decompressed once.
 
-    json_kinds: of fields in JSON members.
-    json_as_text: fields that become JSON text.
-    arrays: the extensions of `.npy` members.
+    Some fields of JSON members become JSON text; `arrays` has the extensions of `.npy` members.
     """
 
     json_kinds: tuple[tuple[str, Kind], ...] = ()

@@ -107,7 +107,7 @@ class ImageFiles(TreeSource):
             names = (head + image.name for image in tree.walk_images(ImageListing(self._folder)))
             classes = classes_in_names(self._pattern, names, self.root)
         splits = _split_folders(tree.below(self._below))
-        samples = collect(self._samples(tree.walk_images(listing), head, classes or (), splits))
+        samples = collect(self._samples(tree.walk_images(listing), classes or (), bool(splits)))
         if not len(samples):
             what = f"found {summarize_paths(listing.others)}"
             what = what if listing.others else "the folder is empty"
@@ -130,17 +130,14 @@ class ImageFiles(TreeSource):
         )
 
     def _samples(
-        self,
-        images: Iterable[ImageEntry],
-        head: str,
-        classes: Sequence[str],
-        splits: Sequence[str],
+        self, images: Iterable[ImageEntry], classes: Sequence[str], has_splits: bool
     ) -> Iterator[Sample]:
         labels = {name: label for label, name in enumerate(classes)}
+        head = f"{self._below}/" if self._below else ""
         for below, size, version in images:
             name = head + below
             label = None if self._pattern is None else labels[class_in_name(self._pattern, name)]
-            split = below.partition("/")[0] if splits else None
+            split = below.partition("/")[0] if has_splits else None
             yield Sample(name, size, label, split, version=version)
 
     def describe(self) -> Mapping[str, Any]:
@@ -240,9 +237,7 @@ class ImageFolder(TreeSource):
 class _Walk:
     """Yields the samples of class folders, and keeps what it skips.
 
-    base: what the names of samples are relative to.
-    classes: the names of the folders with images, sorted.
-    listed: the splits whose classes are in a list, with their folders.
+    Names are relative to `base`; the classes of the splits in `listed` are those of a list.
     """
 
     def __init__(

@@ -38,11 +38,9 @@ _NO_CLASSES = frozenset(_NO_CLASSES_TEXT.split())
 
 @dataclass(frozen=True)
 class ClassLayout:
-    """Where class folders are. All paths are relative to the root.
+    """Where class folders are, relative to the root: in `base`, or in the folders of `splits`.
 
-    base: the folder that contains the class folders or the splits.
-    splits: the splits that contain class folders, with their folders.
-    flat: the splits without class folders, with the folders of their images.
+    `flat` has the folders of the images of splits without class folders.
     """
 
     base: str = ""

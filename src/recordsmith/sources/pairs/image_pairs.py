@@ -61,12 +61,7 @@ _CLASS_NAMES = "class_names.txt"  # of LabelMe's data_dataset_voc
 
 @dataclass(frozen=True)
 class PairReader(StoredReader):
-    """Reads an image and its mask.
-
-    colours: (red, green, blue, class number) of each color of the masks; None if their pixels are
-        class numbers.
-    class_names: of the images, if they have classes.
-    """
+    """Reads an image and its mask; a colour is (red, green, blue, class number)."""
 
     root: Location
     mask_root: Location
