@@ -253,6 +253,14 @@ def _bomb(size: int) -> bytes:
     return stream.getvalue()
 
 
+def _twice() -> bytes:
+    """Two members of one name."""
+    stream = io.BytesIO(_npz(images=NOISE))
+    with zipfile.ZipFile(stream, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("images.npy", _npy(NOISE))
+    return stream.getvalue()
+
+
 def _huge_npy() -> bytes:
     head = json.dumps({"descr": "|u1", "fortran_order": False, "shape": 0})
     head = head.replace("false", "False").replace('"shape": 0', '"shape": (4294967295, 65536, 3)')
@@ -282,6 +290,7 @@ def _huge_npy() -> bytes:
         ("a.npz", b"PK\x03\x04 and nothing"),
         ("a.npz", _npz(images=NOISE)[:-30]),
         ("a.npz", _bomb(50_000_000)),
+        ("a.npz", _twice()),
         ("a.npz", _npz(other=NOISE, another=NOISE)),
         ("a.npz", _npz(images=NOISE, labels=LABELS[:-1])),
         ("a.npz", _npz(images=NOISE, x=NOISE)),

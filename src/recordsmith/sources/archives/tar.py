@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError, accessing
-from recordsmith.sources.files.gzip_files import inflated, is_gzip
+from recordsmith.sources.files.text_file import inflated, is_gzip
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile
 from recordsmith.wire import HEAD_BYTES, detect_other_format
