@@ -27,7 +27,7 @@ from typing import Any
 
 import recordsmith as rs
 from recordsmith.sources import Listing, Sample
-from recordsmith.sources.class_folders.image_files import ImageReader
+from recordsmith.sources.class_folders.image_folder import ImageReader
 from recordsmith.sources.numbered import collect
 from recordsmith.stores import as_folder
 

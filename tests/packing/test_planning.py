@@ -14,7 +14,7 @@ from recordsmith.dataset.shares import share_counts
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.packing import Recipe, ShardAssignment, assign_shards
 from recordsmith.sources import Listing, Sample
-from recordsmith.sources.class_folders.image_files import ImageReader
+from recordsmith.sources.class_folders.image_folder import ImageReader
 from recordsmith.stores import as_folder
 
 from ..raising import raises

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +17,7 @@ from recordsmith.stores import as_folder, as_location
 
 from ..raising import raises
 from .test_arrays import NOISE
+from .test_webdataset import tar
 
 
 def _readings(folder: Path) -> list[LayoutCandidate]:
@@ -33,14 +33,8 @@ def _count(folder: Path, format: str, noun: str) -> int:
 
 
 def _tar(path: Path, names: list[str], images: ModuleType, form: int = tarfile.PAX_FORMAT) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = "w:gz" if path.suffix in (".gz", ".tgz") else "w"
-    with tarfile.open(path, mode, format=form) as archive:
-        for name in names:
-            data = images.jpeg(1) if name.endswith("jpg") else b"1"
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
+    data = {name: images.jpeg(1) if name.endswith("jpg") else b"1" for name in names}
+    tar(path, data, format=form)
 
 
 @pytest.mark.parametrize("folder", ["", "train"])

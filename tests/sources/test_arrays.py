@@ -105,18 +105,44 @@ def _compare(source: Arrays, images: Any, labels: Any, splits: Any = None) -> No
 _SPLITS = ["train"] * 6 + ["test"] * 3
 
 
+def _arrays(arrays: Mapping[str, Any], *, packed: bool = False) -> dict[str, bytes]:
+    """Files of arrays by name: `a.npy`, idx files, and `a.npz/x`, which is an array in `a.npz`."""
+    members: dict[str, dict[str, Any]] = {}
+    files = {}
+    for name, array in arrays.items():
+        file, _, member = name.partition(".npz/")
+        if member:
+            members.setdefault(f"{file}.npz", {})[member] = array
+        else:
+            files[name] = _npy(array) if name.endswith(".npy") else idx(array)
+    return files | {name: _npz(packed=packed, **arrays) for name, arrays in members.items()}
+
+
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(
-    "suffix",
-    ["-idx{}-ubyte", "-idx{}-ubyte.gz", ".idx{}-ubyte", ".idx{}-ubyte.gz", "-idx{}.ubyte"],
+    ("images", "labels", "test"),
+    [
+        ("{}-images-idx3-ubyte", "{}-labels-idx1-ubyte.gz", "t10k"),
+        ("MNIST/raw/{}-images.idx3-ubyte.gz", "MNIST/raw/{}-labels.idx1-ubyte", "t10k"),
+        ("{}-images-idx3.ubyte", "{}-labels-idx1.ubyte", "t10k"),
+        ("{}/images.npy", "{}/labels.npy", "test"),
+        ("{}.npz/x", "{}.npz/y", "test"),
+        ("a.npz/x_{}", "a.npz/y_{}", "test"),
+        ("a.npz/X_{}", "a.npz/Y_{}", "test"),
+        ("a.npz/{}_images", "a.npz/{}_labels", "test"),
+        ("a.npz/x{}", "a.npz/y{}", "test"),
+        ("a.npz/{}X", "a.npz/{}Y", "test"),
+        ("a.npz/images_{}", "a.npz/targets_{}", "test"),
+    ],
 )
-@pytest.mark.parametrize("folder", ["", "MNIST/raw"])
-def test_mnist(tmp_path: Path, suffix: str, folder: str) -> None:
-    _put(tmp_path / "in" / folder, _mnist(suffix))
-    listing = Arrays(tmp_path / "in").list_samples()
-    assert listing.splits == ("train", "test")
+def test_names_of_splits(tmp_path: Path, images: str, labels: str, test: str, packed: bool) -> None:
+    arrays = {images.format("train"): NOISE[:6], labels.format("train"): LABELS[:6]}
+    arrays |= {images.format(test): NOISE[6:], labels.format(test): LABELS[6:]}
+    _put(tmp_path, _arrays(arrays, packed=packed))
+    listing = Arrays(tmp_path).list_samples()
+    assert (listing.splits, listing.notices) == (("train", "test"), ())
     assert listing.class_names == ("0", "1", "2")
-    assert listing.notices == ()
-    _compare(Arrays(tmp_path / "in"), NOISE, LABELS, _SPLITS)
+    _compare(Arrays(tmp_path), NOISE, LABELS, _SPLITS)
 
 
 def test_a_copy_next_to_its_gzip_file_is_read_once(tmp_path: Path) -> None:
@@ -144,47 +170,19 @@ def test_a_file_for_each_sample_is_refused(tmp_path: Path) -> None:
         Arrays(tmp_path).list_samples()
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("x_train", "y_train", "x_test", "y_test"),
-        ("X_train", "Y_train", "X_test", "Y_test"),
-        ("train_images", "train_labels", "test_images", "test_labels"),
-        ("xtrain", "ytrain", "xtest", "ytest"),
-        ("trainX", "trainY", "testX", "testY"),
-        ("images_train", "targets_train", "images_test", "targets_test"),
-    ],
-)
-def test_npz(tmp_path: Path, names: tuple[str, ...], packed: bool) -> None:
-    arrays = (NOISE[:6], LABELS[:6, None], NOISE[6:], LABELS[6:].astype(np.int64))
-    path = tmp_path / "mnist.npz"
-    path.write_bytes(_npz(packed=packed, **dict(zip(names, arrays, strict=True))))
-    for source in (Arrays(path), Arrays(tmp_path)):
-        _compare(source, NOISE, LABELS, _SPLITS)
-
-
 @pytest.mark.parametrize(
     "files",
     [
         {"images.npy": NOISE, "labels.npy": LABELS},
         {"X.npy": NOISE, "y.npy": LABELS},
         {"my_data.npy": NOISE, "my_targets.npy": LABELS.astype(np.int16)},
+        {"a.npz/x": NOISE, "a.npz/y": LABELS[:, None]},
     ],
 )
-def test_pairs_of_npy(tmp_path: Path, files: dict[str, Any]) -> None:
-    _put(tmp_path, {name: _npy(array) for name, array in files.items()})
+def test_names_of_arrays(tmp_path: Path, files: dict[str, Any]) -> None:
+    _put(tmp_path, _arrays(files))
     _compare(Arrays(tmp_path), NOISE, LABELS)
-    _compare(Arrays(tmp_path / next(iter(files))), NOISE, LABELS)
-
-
-def test_splits_are_folders_or_files(tmp_path: Path) -> None:
-    for folder, part in (("train", slice(0, 6)), ("test", slice(6, 9))):
-        pair = {"images.npy": _npy(NOISE[part]), "labels.npy": _npy(LABELS[part])}
-        _put(tmp_path / "a" / folder, pair)
-        _put(tmp_path / "b", {f"{folder}.npz": _npz(x=NOISE[part], y=LABELS[part])})
-    _compare(Arrays(tmp_path / "a"), NOISE, LABELS, _SPLITS)
-    _compare(Arrays(tmp_path / "b"), NOISE, LABELS, _SPLITS)
+    _compare(Arrays(tmp_path / next(iter(files)).partition("/")[0]), NOISE, LABELS)
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
@@ -255,6 +253,14 @@ def _bomb(size: int) -> bytes:
     return stream.getvalue()
 
 
+def _twice() -> bytes:
+    """Two members of one name."""
+    stream = io.BytesIO(_npz(images=NOISE))
+    with zipfile.ZipFile(stream, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("images.npy", _npy(NOISE))
+    return stream.getvalue()
+
+
 def _huge_npy() -> bytes:
     head = json.dumps({"descr": "|u1", "fortran_order": False, "shape": 0})
     head = head.replace("false", "False").replace('"shape": 0', '"shape": (4294967295, 65536, 3)')
@@ -284,6 +290,7 @@ def _huge_npy() -> bytes:
         ("a.npz", b"PK\x03\x04 and nothing"),
         ("a.npz", _npz(images=NOISE)[:-30]),
         ("a.npz", _bomb(50_000_000)),
+        ("a.npz", _twice()),
         ("a.npz", _npz(other=NOISE, another=NOISE)),
         ("a.npz", _npz(images=NOISE, labels=LABELS[:-1])),
         ("a.npz", _npz(images=NOISE, x=NOISE)),

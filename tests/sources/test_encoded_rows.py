@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.sources.files.gzip_files import inflated
+from recordsmith.sources.files.text_file import inflated
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import as_location

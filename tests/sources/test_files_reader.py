@@ -2,82 +2,42 @@
 
 from __future__ import annotations
 
-import gzip
-import tarfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.example import encode_example
-from recordsmith.sources import Arrays, Rows, Sample, Shards, Source, Table, WebDataset, open_reader
+from recordsmith.sources import Rows, Sample, Source, open_reader
 from recordsmith.sources.files.files_reader import below_common_folder
 from recordsmith.stores import as_location
 
 from ..raising import raises
 from .source_contract import touch
+from .test_stores_alike import CASES
 
 
-def _csv(folder: Path, images: ModuleType) -> Source:
-    folder.joinpath("rows.csv").write_text("id,x,part\n1,a,train\n2,b,test\n3,c,\n4,d,train\n")
-    return Table(folder / "rows.csv", split_column="part")
-
-
-def _json(folder: Path, images: ModuleType) -> Source:
-    with gzip.open(folder / "a.jsonl.gz", "wt") as file:
-        file.write('{"x": 1}\n{"x": 2}\n')
-    folder.joinpath("b.jsonl.gz").write_bytes(gzip.compress(b'{"x": 0.5, "y": [1]}\n'))
-    return Table(folder)
-
-
-def _images(folder: Path, images: ModuleType) -> Source:
-    folder.joinpath("images").mkdir()
-    for name in ("1.png", "2.PNG", "3.png"):
-        folder.joinpath("images", name).write_bytes(images.encode(images.noise(5, 4), "PNG"))
-    folder.joinpath("rows.csv").write_text("id,class\n1,a\n2,b\n3,a\n")
-    return Table(folder, table="rows.csv", image_column="id", images="images", label_column="class")
-
-
-def _tar(folder: Path, images: ModuleType) -> Source:
-    folder.joinpath("x.cls").write_text("7")
-    with tarfile.open(folder / "a.tar.gz", "w:gz") as archive:
-        archive.add(folder / "x.cls", "../x.cls")
-        archive.add(folder / "x.cls", "y.cls")
-    return WebDataset(folder / "a.tar.gz")
-
-
-def _shards(folder: Path, images: ModuleType) -> Source:
-    for name, compression in (("a.tfrecord", None), ("b.tfrecord", "gzip")):
-        with rs.ShardWriter(folder / name, compression=compression) as writer:
-            for number in range(3):
-                writer.write(encode_example({"x": number}))
-    return Shards(folder)
-
-
-def _arrays(folder: Path, images: ModuleType) -> Source:
-    pixels = np.arange(4 * 8 * 8, dtype=np.uint8).reshape(4, 8, 8)
-    np.savez_compressed(folder / "a.npz", images=pixels, labels=np.arange(4), ids=np.arange(4.0))
-    return Arrays(folder)
-
-
-_SOURCES = [_arrays, _csv, _json, _images, _tar, _shards]
-
-
-@pytest.fixture(params=_SOURCES, ids=lambda make: make.__name__[1:])
+@pytest.fixture(
+    params=[
+        "compressed npz",
+        "csv",
+        "jsonl",
+        "csv.gz",
+        "named images",
+        "compressed archives",
+        "shards",
+    ]
+)
 def source(request: Any, tmp_path: Path, images: ModuleType) -> Source:
-    make: Callable[[Path, ModuleType], Source] = request.param
-    (tmp_path / "given").mkdir()
-    return make(tmp_path / "given", images)
+    return _make(request.param, tmp_path / "given", images)
 
 
-def _payload(reader: Any, sample: Sample) -> bytes:
-    content = reader.read(sample)
-    return content if isinstance(content, bytes) else encode_example(content, reader.kinds())
+def _make(case: str, folder: Path, images: ModuleType) -> Source:
+    write_files, make = CASES[case]
+    write_files(folder, images)
+    return make(folder)
 
 
 def test_files_are_opened_once_also_by_many_threads(
@@ -100,7 +60,7 @@ def test_files_that_changed_since_they_were_listed_are_refused(
 ) -> None:
     listing = source.list_samples()
     reader = open_reader(listing.reader.to_json())
-    for file in (tmp_path / "given").iterdir():
+    for file in (tmp_path / "given").rglob("*"):
         if file.is_file():
             touch(file)
     with raises(rs.SourceError, match="changed") as caught:
@@ -119,7 +79,7 @@ def test_references_from_elsewhere_are_refused(source: Source, reference: Any) -
 
 @pytest.mark.parametrize("row", [-1, 4, 10**9, "0", None])
 def test_rows_that_do_not_exist_are_refused(tmp_path: Path, images: ModuleType, row: Any) -> None:
-    reader = _csv(tmp_path, images).list_samples().reader
+    reader = _make("csv", tmp_path / "x", images).list_samples().reader
     with raises(rs.OptionError, option="sample", value="x"):
         reader.read(Sample("x", 1, reference={"file": "rows.csv", "row": row}))
 

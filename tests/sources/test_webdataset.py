@@ -26,7 +26,7 @@ from ..reading import read_sample
 from .source_contract import SourceContract
 
 
-def _tar(path: Path, members: Any, **options: Any) -> Path:
+def tar(path: Path, members: Any, **options: Any) -> Path:
     """An archive of (name, bytes) pairs, or of TarInfos for other members."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(
@@ -72,7 +72,7 @@ class TestContract(SourceContract):
             members: dict[str, bytes] = {}
             for number in numbers:
                 members |= _sample(number, images)
-            _tar(folder / f"{shard}{self.suffix}", members)
+            tar(folder / f"{shard}{self.suffix}", members)
         return WebDataset(folder)
 
 
@@ -93,7 +93,7 @@ def test_what_members_become(tmp_path: Path, images: ModuleType) -> None:
             {"n": 1, "f": [0.5], "t": "text", "deep": {"a": [[1]]}, "ll": [[1]], "no": None}
         ).encode(),
     }
-    source = WebDataset(_tar(tmp_path / "s.tar", members))
+    source = WebDataset(tar(tmp_path / "s.tar", members))
     (sample,) = source.list_samples().samples
     assert sample.name == "s.tar/a/x"
     assert sample.size_bytes == sum(map(len, members.values()))
@@ -125,17 +125,17 @@ def test_what_members_become(tmp_path: Path, images: ModuleType) -> None:
 
 
 def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
-    path = _tar(
+    path = tar(
         tmp_path / "s.tar", {"1.json": b'{"x": 1, "l": []}', "2.json": b'{"x": 0.5, "l": ["a"]}'}
     )
     source = WebDataset(path)
     assert "stored as float" in source.list_samples().notices[0]
     assert source.list_samples().reader.kinds() == {"x": "float", "l": "bytes"}
     assert _read(source) == [{"x": 1.0, "l": []}, {"x": 0.5, "l": [b"a"]}]
-    _tar(path, {"1.json": b'{"x": 1}', "2.json": b'{"x": "a"}'})
+    tar(path, {"1.json": b'{"x": 1}', "2.json": b'{"x": "a"}'})
     with pytest.raises(rs.SourceError, match=r"1\.json .* 2\.json"):
         WebDataset(path).list_samples()
-    assert _read(WebDataset(_tar(path, {"1.json": b"[1, {}]"}))) == [{"json": b"[1,{}]"}]
+    assert _read(WebDataset(tar(path, {"1.json": b"[1, {}]"}))) == [{"json": b"[1,{}]"}]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
     ],
 )
 def test_base64_in_json(tmp_path: Path, value: Any, expected: Any) -> None:
-    source = WebDataset(_tar(tmp_path / "s.tar", {"1.json": json.dumps({"v": value}).encode()}))
+    source = WebDataset(tar(tmp_path / "s.tar", {"1.json": json.dumps({"v": value}).encode()}))
     assert _read(source) == [{"v": expected}]
     assert source.list_samples().reader.kinds() == {"v": "bytes"}
 
@@ -171,7 +171,7 @@ def test_name_of_an_image_in_json(
 ) -> None:
     members = {"1.json": json.dumps(document).encode()}
     image = {"1.jpg": images.jpeg()}
-    source = WebDataset(_tar(tmp_path / "s.tar", members | image))
+    source = WebDataset(tar(tmp_path / "s.tar", members | image))
     notes: list[str] = []
     (sample,) = source.list_samples().samples
     features = read_sample(source, sample, lambda what, _: notes.append(what))
@@ -193,7 +193,7 @@ def test_wrong_members_are_reported_and_the_rest_is_packed(
         "6.npy": _npy(np.array([1e300])),
         "7.npy": _npy(np.array([2**63], np.uint64)),
     }
-    path = _tar(tmp_path / "s.tar", members)
+    path = tar(tmp_path / "s.tar", members)
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(WebDataset(path), tmp_path / "out")
     words = "\n".join(caught.value.problems)
@@ -215,7 +215,7 @@ def test_wrong_members_are_reported_and_the_rest_is_packed(
 def test_two_images_and_clashing_fields(tmp_path: Path, images: ModuleType) -> None:
     members = {"1.png": images.encode(images.noise(3, 2), "PNG"), "1.jpg": images.jpeg()}
     members |= {"1.txt": b"words", "1.json": b'{"txt": "other", "x": 1}'}
-    source = WebDataset(_tar(tmp_path / "s.tar", members))
+    source = WebDataset(tar(tmp_path / "s.tar", members))
     notes: list[str] = []
     (sample,) = source.list_samples().samples
     features: Any = read_sample(source, sample, lambda _what, where: notes.append(where))
@@ -228,7 +228,7 @@ def test_two_images_and_clashing_fields(tmp_path: Path, images: ModuleType) -> N
 def test_names_lead_nowhere(tmp_path: Path) -> None:
     keys = ["/abs/a", "../../a", "a", "./a", r"C:\x\a", "x/a", "a//b", "..//", "é", "b\udcff"]
     source = WebDataset(
-        _tar(tmp_path / "s.tar", [(f"{key}.t", key.encode("utf-8", "replace")) for key in keys])
+        tar(tmp_path / "s.tar", [(f"{key}.t", key.encode("utf-8", "replace")) for key in keys])
     )
     samples = source.list_samples().samples
     names = [sample.name.removeprefix("s.tar/") for sample in samples]
@@ -245,7 +245,7 @@ def test_skipped_members_are_noticed(tmp_path: Path) -> None:
     folder.type = tarfile.DIRTYPE
     members = [("1.txt", b"old"), (link, b""), (folder, b""), (".hidden", b"x"), ("README", b"x")]
     members += [("1.txt", b"new"), ("3.cls", b"1")]
-    source = WebDataset(_tar(tmp_path / "s.tar", members))
+    source = WebDataset(tar(tmp_path / "s.tar", members))
     notices = source.list_samples().notices
     assert _read(source) == [{"txt": b"new"}, {"image/class/label": 1}]
     path = tmp_path / "s.tar"
@@ -257,7 +257,7 @@ def test_skipped_members_are_noticed(tmp_path: Path) -> None:
 
 def test_paths(tmp_path: Path) -> None:
     for number in range(12):
-        _tar(tmp_path / "in" / f"x-{number:03d}.tar", {f"{number}.t": str(number).encode()})
+        tar(tmp_path / "in" / f"x-{number:03d}.tar", {f"{number}.t": str(number).encode()})
     (tmp_path / "in" / "words.txt").touch()
 
     def found(path: str) -> list[int]:
@@ -297,7 +297,7 @@ def test_paths(tmp_path: Path) -> None:
 )
 def test_splits(tmp_path: Path, names: list[str], splits: tuple[str, ...]) -> None:
     for number, name in enumerate(names):
-        _tar(tmp_path / "in" / name, {f"{number}.t": b"x"})
+        tar(tmp_path / "in" / name, {f"{number}.t": b"x"})
     listing = WebDataset(tmp_path / "in").list_samples()
     assert listing.splits == splits
     for sample in listing.samples:
@@ -309,7 +309,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(rs.SourceError, match="found no files") as caught:
         WebDataset(tmp_path).list_samples()
     assert caught.value.path == str(tmp_path)
-    _tar(tmp_path / "s.tar", {"README": b"x"})
+    tar(tmp_path / "s.tar", {"README": b"x"})
     with raises(rs.SourceError, path=tmp_path / "s.tar", match="README"):
         WebDataset(tmp_path / "s.tar").list_samples()
 
@@ -319,7 +319,7 @@ def _flipped(data: bytes, at: int) -> bytes:
 
 
 def test_damaged_archives(tmp_path: Path) -> None:
-    path = _tar(tmp_path / "s.tar", {f"{n}.t": b"x" * 600 for n in range(10)})
+    path = tar(tmp_path / "s.tar", {f"{n}.t": b"x" * 600 for n in range(10)})
     data = path.read_bytes()
     for broken in (
         _flipped(data, 1536 * 5 + 3),  # a header in the middle: the rest must not vanish
@@ -361,5 +361,5 @@ def test_any_archive(
         f"{key}.{name}": data for key, group in groups.items() for name, data in group.items()
     }
     folder = tmp_path_factory.mktemp("tar")
-    source = WebDataset(_tar(folder / ("s.tar.gz" if packed else "s.tar"), members))
+    source = WebDataset(tar(folder / ("s.tar.gz" if packed else "s.tar"), members))
     assert _read(source) == list(groups.values())

@@ -14,8 +14,7 @@ from recordsmith.sources.boxes.formats.cvat import Cvat
 from recordsmith.sources.boxes.formats.labelme import LabelMe
 from recordsmith.sources.boxes.formats.voc import Voc
 from recordsmith.sources.boxes.formats.yolo import Yolo
-from recordsmith.sources.class_folders.image_files import ImageFiles
-from recordsmith.sources.class_folders.image_folder import ImageFolder
+from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
 from recordsmith.sources.detection import FORMATS, Detection, check_source, detect
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.hugging_face import HuggingFace

@@ -28,8 +28,7 @@ from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.class_folders import layout as class_folders
-from recordsmith.sources.class_folders.image_files import ImageFiles
-from recordsmith.sources.class_folders.image_folder import ImageFolder
+from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
@@ -481,25 +480,22 @@ def _not_accepted(name: str, value: object, format: str, what: str) -> OptionErr
 def _read_file(path: Location) -> LayoutCandidate:
     """The only reading of a file or of a pattern of files."""
     name = path.name.lower()
-    if "{" in name or "*" in name:
-        if _is_archive(name):
-            what = "a pattern of tar files"
-            return LayoutCandidate("webdataset", what, Confidence.MARKED, noun="samples")
-        what = "a pattern of files"
-        return LayoutCandidate("shards", what, Confidence.MARKED, noun="records")
+    is_archive, is_pattern = name.endswith(archives.ARCHIVES), "{" in name or "*" in name
+    if is_pattern and not is_archive:
+        return archives.marked("shards", "a pattern of files", "records")
     plain = name.removesuffix(".gz")
-    if (candidate := boxes.candidate_of_file(path)) is not None:
+    if not is_pattern and (candidate := boxes.candidate_of_file(path)) is not None:
         return candidate
     if plain.endswith(TABLE_SUFFIXES):
         ending = plain.rpartition(".")[2].upper()
-        reading = LayoutCandidate("table", f"a {ending} file", Confidence.MARKED, noun="rows")
-        return tables.of_file(reading, path)
-    if _is_archive(name):
-        return LayoutCandidate("webdataset", "a tar file", Confidence.MARKED, noun="samples")
+        return tables.of_file(archives.marked("table", f"a {ending} file", "rows"), path)
+    if is_archive:
+        what = "a pattern of tar files" if is_pattern else "a tar file"
+        return archives.marked("webdataset", what, "samples")
     if is_array_name(path.name):
-        return LayoutCandidate("arrays", "a file of arrays", Confidence.MARKED)
+        return archives.marked("arrays", "a file of arrays")
     if any(ending in name for ending in RECORD_SUFFIXES):
-        return LayoutCandidate("shards", "a TFRecord file", Confidence.MARKED, noun="records")
+        return archives.marked("shards", "a TFRecord file", "records")
     refused = archives.refusal(path, [path.name])
     if refused is not None:
         raise refused
@@ -507,7 +503,3 @@ def _read_file(path: Location) -> LayoutCandidate:
     raise SourceError(
         f"unsupported file type; expected a folder or a file ending in {known}", path=path
     )
-
-
-def _is_archive(name: str) -> bool:
-    return name.lower().endswith(archives.ARCHIVES)

@@ -27,7 +27,7 @@ from recordsmith.sources.boxes.placing import (
     check_policy,
 )
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.numbered import RowNames, SampleTable
+from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.pairs.masks import ColoursOption, check_colours, mask_features
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Content, Listing, Note, Sample, SampleReader, ignore_note
@@ -182,11 +182,10 @@ class HuggingFace:
         )
         splits = listing.splits
         if not splits and tuple(self._parts) != ("",):
-            splits = sort_splits(name for name, rows in stream.row_counts.items() if rows)
-            places = [splits.index(name) for name, rows in stream.row_counts.items() if rows]
-            counts = list(filter(None, stream.row_counts.values()))
-            samples.splits = splits, np.repeat(np.array(places, np.int32), counts)
-            samples.names = RowNames(stream.row_counts)
+            counts = stream.row_counts
+            splits = sort_splits(name for name, rows in counts.items() if rows)
+            samples.splits = split_coding(list(counts), list(counts.values()))
+            samples.names = RowNames(counts)
         return replace(
             listing,
             samples=samples,
@@ -208,10 +207,7 @@ class _BoxColumns:
 
 @dataclass(frozen=True)
 class HuggingFaceReader:
-    """Reads rows, and checks and converts their masks and boxes.
-
-    rows: reads rows with their images. The others are as in `HuggingFace`.
-    """
+    """Reads rows with their images, and checks and converts their masks and boxes."""
 
     rows: SampleReader
     mask: str | None
@@ -288,11 +284,7 @@ class HuggingFaceReader:
 
 @dataclass
 class _Chosen:
-    """What the columns of a dataset are used for.
-
-    class_names: of columns with a class in each row.
-    others: other columns of images.
-    """
+    """What the columns of a dataset are used for; `others` are other columns of images."""
 
     image: str | None = None
     mask: str | None = None
@@ -304,11 +296,7 @@ class _Chosen:
 
 
 class _Stream:
-    """The rows of all parts as one Arrow stream of flat columns, which can be read once.
-
-    row_counts: of each part, after it was read.
-    error: that ended the stream.
-    """
+    """The rows of all parts as one Arrow stream of flat columns, which can be read once."""
 
     def __init__(
         self, parts: Mapping[str, Any], options: Mapping[str, str | None], *, boxes: bool
@@ -316,8 +304,8 @@ class _Stream:
         """Read the schema, and choose the columns; arguments as in `HuggingFace`."""
         self._pa = import_pyarrow()
         self._parts = parts
-        self.row_counts: dict[str, int] = dict.fromkeys(parts, 0)
-        self.error: Exception | None = None
+        self.row_counts: dict[str, int] = dict.fromkeys(parts, 0)  # after they were read
+        self.error: Exception | None = None  # that ended the stream
         self._batches = self._read()
         self._first = next(self._batches, None)
         if self._first is None:

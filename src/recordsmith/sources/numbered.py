@@ -202,6 +202,13 @@ class SampleTable(LazySequence[Sample]):
             )
 
 
+def split_coding(splits: Sequence[str | None], counts: Sequence[int]) -> Coding:
+    """The splits of consecutive samples, of which so many have each split."""
+    names = tuple(dict.fromkeys(split for split in splits if split is not None))
+    numbers = [-1 if split is None else names.index(split) for split in splits]
+    return names, np.repeat(np.array(numbers, np.int32), counts)
+
+
 def _names_of(coding: Coding | None, numbers: Iterable[int]) -> Iterator[str | None]:
     return repeat(None) if coding is None else (_name_of(coding, number) for number in numbers)
 

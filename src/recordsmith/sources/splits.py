@@ -38,12 +38,6 @@ def _names_split(shard: Shard) -> bool:
     return shard.entry is not None or tells_split(shard.location.name, shard.split)
 
 
-def are_split_names(names: Iterable[str]) -> bool:
-    """Whether all of these are usual names of splits; False without names."""
-    listed = list(names)
-    return bool(listed) and all(map(is_split_name, listed))
-
-
 def only_split(names: Iterable[str | None], root: Location | None) -> str | None:
     """The split of a source that has only one and is not for training, such as a test set."""
     for name in (*names, None if root is None else root.identity.rpartition("/")[2]):

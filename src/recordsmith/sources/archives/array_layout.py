@@ -6,6 +6,7 @@ MNIST: `train-images-idx3-ubyte.gz`, `t10k-labels.idx1-ubyte`; NumPy: `x_train` 
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -44,19 +45,12 @@ _SPLITS = {"t10k": "test"}
 
 @dataclass(frozen=True)
 class NamedArray:
-    """An array and what its name says.
-
-    file: relative to the root.
-    member: its name in the file.
-    split: None if the name has none.
-    role: images, labels, or empty.
-    words: the others, which name a feature or a dataset.
-    """
+    """A member of a file and what its name says; other words name a feature or a dataset."""
 
     file: str
     member: str
     split: str | None
-    role: str
+    role: str  # images, labels, or empty
     words: tuple[str, ...]
 
     @property
@@ -71,11 +65,7 @@ class NamedArray:
 
 @dataclass
 class ArrayPart:
-    """Arrays that have a row for each of some samples.
-
-    split: None if the source has no splits.
-    extras: other arrays with as many rows.
-    """
+    """The arrays of a split, with a row for each sample; `split` is None if there are no splits."""
 
     split: str | None
     images: NamedArray
@@ -89,10 +79,7 @@ class ArrayPart:
 
 @dataclass
 class ArrayLayout:
-    """The arrays of a source.
-
-    only_split: as in `Listing`.
-    """
+    """The arrays of a source, and the files that contain them."""
 
     root: Location
     files: dict[str, ArrayFile]
@@ -108,7 +95,8 @@ def find_arrays(path: Location) -> ArrayLayout:
     """Find the arrays of a folder, or those that belong to a file."""
     is_folder = path.is_folder()
     root = path if is_folder else path.parent
-    names = list(walk_names(root)) if is_folder else _near(path)
+    paths = (name for name, _, _ in FileTree(root).walk(root, []) if name.count("/") <= _DEEPEST)
+    names = list(paths) if is_folder else _near(path)
     array_names = [name for name in names if is_array_name(name)]
     _refuse_cifar(root, names)
     files = _without_copies(array_names if is_folder else [path.name, *array_names])
@@ -124,11 +112,10 @@ def find_arrays(path: Location) -> ArrayLayout:
     _check_images(arrays, names, path)
     layout = ArrayLayout(root, opened, [], [])
     for split, group in _groups(arrays):
-        has_labels = any(array.role == "labels" for array in group)
-        labels = _only(group, "labels", path) if has_labels else None
-        part = ArrayPart(split, _only(group, "images", path), labels)
-        layout.parts.append(part)
-        _add_extras(layout, part, group)
+        images, labels = (_only(group, role, path) for role in ("images", "labels"))
+        assert images is not None  # as each group has some
+        layout.parts.append(ArrayPart(split, images, labels))
+        _add_extras(layout, layout.parts[-1], group)
     splits = {part.split for part in layout.parts}
     if None in splits and len(splits) > 1:
         places = join_names(part.images.place for part in layout.parts)
@@ -148,11 +135,6 @@ def find_arrays(path: Location) -> ArrayLayout:
         *count_notice(others, "file", "of other types not packed"),
     ]
     return layout
-
-
-def walk_names(root: Location) -> list[str]:
-    """The files at most three folders deep."""
-    return [name for name, _, _ in FileTree(root).walk(root, []) if name.count("/") <= _DEEPEST]
 
 
 def is_array_name(name: str) -> bool:
@@ -180,17 +162,11 @@ def _near(path: Location) -> list[str]:
     if path.name.lower().endswith(".npz"):
         return [path.name]
     own = _named(path.name, "")
-    near = [
-        entry.name
-        for entry in path.parent.list_entries()
-        if entry.kind == "object"
-        and is_array_name(entry.name)
-        and entry.name != path.name
-        and not entry.name.lower().endswith(".npz")
-        and (other := _named(entry.name, "")).split == own.split
-        and _dataset(other) == _dataset(own)
-    ]
-    return [path.name, *near]
+    names = (entry.name for entry in path.parent.list_entries() if entry.kind == "object")
+    near = (name for name in names if is_array_name(name) and not name.lower().endswith(".npz"))
+    others = [_named(name, "") for name in near if name != path.name]
+    is_own = [array.split == own.split and _dataset(array) == _dataset(own) for array in others]
+    return [path.name, *(array.file for array in itertools.compress(others, is_own))]
 
 
 def _without_copies(names: Sequence[str]) -> list[str]:
@@ -269,8 +245,8 @@ def _groups(arrays: Sequence[NamedArray]) -> Iterator[tuple[str | None, list[Nam
                 yield split, group
 
 
-def _only(arrays: Sequence[NamedArray], role: str, path: Location) -> NamedArray:
-    """The array of a role, of which there must be one."""
+def _only(arrays: Sequence[NamedArray], role: str, path: Location) -> NamedArray | None:
+    """The array of a role, of which there may be one."""
     candidates = [array for array in arrays if array.role == role]
     if len(candidates) > 1:
         places = join_names(array.place for array in candidates)
@@ -280,7 +256,7 @@ def _only(arrays: Sequence[NamedArray], role: str, path: Location) -> NamedArray
             remedy="Rename the others, or save what belongs together with "
             "numpy.savez(path, images=..., labels=...).",
         )
-    return candidates[0]
+    return candidates[0] if candidates else None
 
 
 def _add_extras(layout: ArrayLayout, part: ArrayPart, group: Sequence[NamedArray]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,25 +14,13 @@ from recordsmith.dataset import ClassNames
 from recordsmith.dataset.labels import LARGEST_LABEL, class_names_of
 from recordsmith.errors import SourceError
 from recordsmith.example import encode_example
-from recordsmith.example.keys import (
-    CLASS_LABEL,
-    CLASS_TEXT,
-    FILENAME,
-    FORMAT,
-    HEIGHT,
-    IMAGE,
-    WIDTH,
-)
 from recordsmith.image import encode_png
-from recordsmith.sources.archives.array_layout import (
-    ArrayLayout,
-    ArrayPart,
-    find_arrays,
-)
+from recordsmith.sources.archives.array_layout import ArrayLayout, ArrayPart, find_arrays
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, array_features
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
+from recordsmith.sources.files.images import class_features, image_features
 from recordsmith.sources.files.paths import common_version, last_name
-from recordsmith.sources.numbered import RowNames, SampleTable
+from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.encoded_rows import referenced_row
 from recordsmith.stores import Location, PlaceLike, as_place
@@ -83,18 +70,16 @@ class Arrays:
         """
         layout = find_arrays(self.path)
         parts = layout.parts
-        label_arrays = _labels(layout, parts)
-        labels: npt.NDArray[np.int32] | None = None
+        labels = _labels(layout)
         class_names: ClassNames | None = None
-        if label_arrays:
-            labels = np.concatenate(label_arrays).astype(np.int32)
+        if labels is not None:
             class_names = class_names_of({n: str(n) for n in np.unique(labels).tolist()})
         counts = [layout.array(part.images).shape[0] for part in parts]
         files = versions_of(layout.root, list(layout.files))
         reader = ArrayReader(
             layout.root,
             files,
-            tuple(_features(part, are_labels=bool(label_arrays)) for part in parts),
+            tuple(_features(part, are_labels=labels is not None) for part in parts),
             class_names,
         ).having(layout.files)
         row_names = RowNames(
@@ -106,18 +91,23 @@ class Arrays:
             array = parts[part].images
             return {"file": array.file, "array": array.member, "row": row}
 
-        splits = tuple(dict.fromkeys(part.split for part in parts if part.split is not None))
+        splits = split_coding([part.split for part in parts], counts)
         samples = SampleTable(
             row_names,
             np.ones(len(row_names), np.int64),
             labels=labels,
-            splits=(splits, np.repeat(_numbers(splits, parts), counts)) if splits else None,
+            splits=splits if splits[0] else None,
             version=common_version(version for _, version in files),
             references=reference,
         )
         samples.sizes = _sizes(reader, samples, counts)
         return Listing(
-            samples, reader, class_names, tuple(layout.notices), splits, layout.only_split
+            samples,
+            reader,
+            class_names,
+            tuple(layout.notices),
+            tuple(splits[0]),
+            layout.only_split,
         )
 
     def describe(self) -> Mapping[str, Any]:
@@ -131,7 +121,7 @@ class Arrays:
 class ArrayReader(FilesReader[ArrayFile]):
     """Reads rows of arrays. Elsewhere, a compressed array is decompressed once.
 
-    parts: for each split, the (feature, file, array) of the images and of other arrays.
+    Each of the parts has the (feature, file, array) of the images and of other arrays.
     """
 
     parts: tuple[tuple[tuple[str, str, str], ...], ...]
@@ -157,10 +147,7 @@ class ArrayReader(FilesReader[ArrayFile]):
                     features[feature] = array_features(value, feature)[feature]
         except ValueError as error:
             raise SourceError(str(error), sample=sample.name) from None
-        if self.class_names is not None and sample.label is not None:
-            features[CLASS_LABEL] = sample.label
-            features[CLASS_TEXT] = os.fsencode(self.class_names[sample.label] or "")
-        return features
+        return features | class_features(sample.label, self.class_names)
 
     @cached_property
     def _arrays(self) -> Mapping[tuple[str, str], tuple[tuple[str, str, str], ...]]:
@@ -183,33 +170,22 @@ def _image(pixels: npt.NDArray[Any], name: str) -> dict[str, Any]:
         pixels = pixels[:, :, None]
     elif pixels.shape[2] not in _CHANNELS:
         pixels = pixels.transpose(1, 2, 0)
-    return {
-        IMAGE: encode_png(np.ascontiguousarray(pixels)),
-        FILENAME: os.fsencode(name),
-        FORMAT: "png",
-        HEIGHT: pixels.shape[0],
-        WIDTH: pixels.shape[1],
-    }
+    return image_features(encode_png(np.ascontiguousarray(pixels)), name)
 
 
-def _numbers(splits: Sequence[str], parts: Sequence[ArrayPart]) -> npt.NDArray[np.int32]:
-    """The number of the split of each part."""
-    return np.array([splits.index(part.split or "") for part in parts], np.int32)
-
-
-def _labels(layout: ArrayLayout, parts: Sequence[ArrayPart]) -> list[npt.NDArray[Any]]:
-    """The labels of each part; none if not all parts have integers from 0 as labels."""
+def _labels(layout: ArrayLayout) -> npt.NDArray[np.int32] | None:
+    """The labels of all parts; None if not all parts have integers from 0 as labels."""
     labels = []
-    for part in parts:
+    for part in layout.parts:
         if part.labels is None:
-            return []
+            return None
         array = layout.array(part.labels)
         if array.dtype.kind not in "iub" or array.shape[1:] not in ((), (1,)):
-            return []
+            return None
         labels.append(array.all_rows().reshape(-1))
         if labels[-1].min() < 0 or labels[-1].max() > LARGEST_LABEL:
-            return []
-    return labels
+            return None
+    return np.concatenate(labels).astype(np.int32)
 
 
 def _features(part: ArrayPart, *, are_labels: bool) -> tuple[tuple[str, str, str], ...]:

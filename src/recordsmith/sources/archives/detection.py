@@ -6,6 +6,7 @@ import os
 import posixpath
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from recordsmith.dataset import MANIFEST_NAME
 from recordsmith.dataset.names import RECORD_SUFFIXES
@@ -77,43 +78,40 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
 
 def _tfds(tree: FileTree) -> LayoutCandidate | None:
     """A folder of TensorFlow Datasets, of the last version if there are several."""
-    folders = [
-        folder.path
-        for folder in tree.folders.values()
-        if {INFO_NAME, FEATURES_NAME} <= {*folder.names} and MANIFEST_NAME not in folder.names
+    scans = [
+        scan
+        for scan in tree.folders.values()
+        if INFO_NAME in scan.names and MANIFEST_NAME not in scan.names
     ]
-    if folders:
-        what = f"TensorFlow Datasets' {posixpath.join(max(folders), FEATURES_NAME)}"
-        return LayoutCandidate("tfds", what, Confidence.MARKED, noun="records")
-    infos = [
-        posixpath.join(folder.path, INFO_NAME)
-        for folder in tree.folders.values()
-        if INFO_NAME in folder.names and MANIFEST_NAME not in folder.names
-    ]
-    for info in sorted(infos, reverse=True)[:_MAX_INFOS]:
-        folder = (tree.root / info).parent
+    if paths := [scan.path for scan in scans if FEATURES_NAME in scan.names]:
+        what = f"TensorFlow Datasets' {posixpath.join(max(paths), FEATURES_NAME)}"
+        return marked("tfds", what, "records")
+    for path in sorted((scan.path for scan in scans), reverse=True)[:_MAX_INFOS]:
+        folder = tree.root / path if path else tree.root
         if is_tfds_info(folder):
-            return LayoutCandidate(
-                "tfds",
-                f"TensorFlow Datasets' {info}",
-                Confidence.MARKED,
-                noun="records",
+            return replace(
+                marked(
+                    "tfds", f"TensorFlow Datasets' {posixpath.join(path, INFO_NAME)}", "records"
+                ),
                 problem=f"the folder has no {FEATURES_NAME}, which describes the features",
                 remedy=without_features(folder),
             )
     return None
 
 
+def marked(format: str, what: str, noun: str = "images") -> LayoutCandidate:
+    """The candidate of files that only one format has."""
+    return LayoutCandidate(format, what, Confidence.MARKED, noun=noun)
+
+
 def _shards(tree: FileTree) -> LayoutCandidate | None:
-    every = [
-        posixpath.join(folder.path, name)
-        for folder in tree.folders.values()
-        if not folder.path or (folder.path.count("/") == 0 and find_split(f"{folder.path}/_"))
-        for name in folder.names
+    shards = [
+        path
+        for path in _paths(tree, 0)
+        if ("/" not in path or find_split(path))
+        and any(suffix in path.lower() for suffix in RECORD_SUFFIXES)
     ]
-    shards = [path for path in every if any(each in path.lower() for each in RECORD_SUFFIXES)]
-    folders = {posixpath.dirname(path) for path in shards}
-    for folder in folders:
+    for folder in {posixpath.dirname(path) for path in shards}:
         names = tree.folders[folder].names
         if INFO_NAME in names and (
             FEATURES_NAME in names
@@ -123,10 +121,15 @@ def _shards(tree: FileTree) -> LayoutCandidate | None:
     for path in shards:
         other = detect_other_format(tree.head(path)[:HEAD_BYTES])
         if other is None or other.name.startswith("a gzip of an unknown"):
-            return LayoutCandidate(
-                "shards", f"TFRecord shards such as {path}", Confidence.MARKED, noun="records"
-            )
+            return marked("shards", f"TFRecord shards such as {path}", "records")
     return None
+
+
+def _paths(tree: FileTree, depth: int) -> Iterator[str]:
+    """Yield the known files of the folders in the root with so many `/` in their paths."""
+    for folder in tree.folders.values():
+        if folder.path.count("/") <= depth:
+            yield from (posixpath.join(folder.path, name) for name in folder.names)
 
 
 def _archives(tree: FileTree) -> LayoutCandidate | None:
@@ -141,31 +144,21 @@ def _archives(tree: FileTree) -> LayoutCandidate | None:
             except zlib.error:
                 continue
         if head[257:262] == b"ustar":
-            return LayoutCandidate(
-                "webdataset", f"tar files such as {path}", Confidence.MARKED, noun="samples"
-            )
+            return marked("webdataset", f"tar files such as {path}", "samples")
     return None
 
 
 def _arrays(tree: FileTree) -> LayoutCandidate | None:
-    every = [
-        posixpath.join(folder.path, name)
-        for folder in tree.folders.values()
-        if folder.path.count("/") < 3
-        for name in folder.names
-    ]
-    for path in every:
+    paths = list(_paths(tree, 2))
+    for path in paths:
         name = posixpath.basename(path)
-        if is_cifar(
-            name, tree.head(path) if "." not in name or name.endswith((".meta", ".pkl")) else b""
-        ):
-            return LayoutCandidate(
-                "arrays", f"CIFAR's files such as {path}", Confidence.MARKED, noun="images"
-            )
-    arrays = list(filter(is_array_name, every))
+        may_be_pickle = "." not in name or name.endswith((".meta", ".pkl"))
+        if is_cifar(name, tree.head(path) if may_be_pickle else b""):
+            return marked("arrays", f"CIFAR's files such as {path}")
+    arrays = list(filter(is_array_name, paths))
     idx = [path for path in arrays if not path.lower().endswith((".npy", ".npz"))]
     if idx:
-        return LayoutCandidate("arrays", f"idx files such as {idx[0]}", Confidence.MARKED)
+        return marked("arrays", f"idx files such as {idx[0]}")
     images = sum(folder.image_count for folder in tree.folders.values())
     named = [path for path in arrays if path.lower().endswith(".npz") or has_role(path)]
     if not named or len(arrays) > _MAX_ARRAYS or images:

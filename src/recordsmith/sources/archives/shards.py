@@ -26,7 +26,7 @@ from recordsmith.sources.files.files_reader import (
     versions_of,
 )
 from recordsmith.sources.files.paths import common_version, last_name
-from recordsmith.sources.numbered import RowNames, SampleTable
+from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, only_split, shard_splits
@@ -95,29 +95,24 @@ class Shards:
         if not len(rows_of_all):
             raise SourceError(f"no records in {join_names(names)}", path=self.root)
         split_of_each = shard_splits(shards)
-        splits = tuple(dict.fromkeys(split_of_each))
-        only = only_split([split_word(splits[0])], self.root)
-        splits = splits if len(splits) > 1 else ()
-        coded = None
-        if splits:
-            notices += joined_notice(shards, split_of_each)
-            numbers = np.array([splits.index(split) for split in split_of_each], np.int32)
-            coded = splits, np.repeat(numbers, [len(size) for size in sizes])
+        coded = split_coding(split_of_each, list(map(len, sizes)))
+        has_splits = len(coded[0]) > 1
+        notices += joined_notice(shards, split_of_each) if has_splits else []
         class_names, has_label_map = self._classes(dataset.class_names)
         files = versions_of(root, names)
         return Listing(
             SampleTable(
                 rows_of_all,
                 np.concatenate(sizes),
-                splits=coded,
+                splits=coded if has_splits else None,
                 version=common_version(version for _, version in files),
                 references=rows_of_all.reference,
             ),
             ShardReader(root, files).having(opened),
             class_names,
             tuple(notices),
-            splits=splits,
-            only_split=only,
+            splits=tuple(coded[0]) if has_splits else (),
+            only_split=only_split([split_word(coded[0][0])], self.root),
             has_label_map=has_label_map,
         )
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy_format
 
 from recordsmith.errors import RecordsmithError, SourceError
-from recordsmith.sources.files.gzip_files import inflated, is_gzip
+from recordsmith.sources.files.text_file import inflated, is_gzip
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError, accessing
-from recordsmith.sources.files.gzip_files import inflated, is_gzip
+from recordsmith.sources.files.text_file import inflated, is_gzip
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile
 from recordsmith.wire import HEAD_BYTES, detect_other_format
@@ -21,6 +21,7 @@ from recordsmith.wire import HEAD_BYTES, detect_other_format
 _BLOCK_BYTES = 512
 _SEARCHED_BYTES = 1 << 20
 _BUFFER_BYTES = 1 << 16
+_EXPECTED_FORMATS = ("a tar archive", "a gzip of something else")
 
 
 class Member(NamedTuple):
@@ -86,18 +87,8 @@ class TarFile:
             self.skipped.append("data after the end of the archive")
 
     def _damaged(self, reason: str) -> SourceError:
+        problem, remedy = f"not a tar archive, or damaged: {reason}", "Fetch the file again."
         foreign = detect_other_format(self.path.read(0, HEAD_BYTES))
-        if foreign is not None and foreign.name not in (
-            "a tar archive",
-            "a gzip of something else",
-        ):
-            return SourceError(
-                f"this is {foreign.name}, not a tar archive",
-                path=self.path,
-                remedy=foreign.advice,
-            )
-        return SourceError(
-            f"not a tar archive, or damaged: {reason}",
-            path=self.path,
-            remedy="Fetch the file again.",
-        )
+        if foreign is not None and foreign.name not in _EXPECTED_FORMATS:
+            problem, remedy = f"this is {foreign.name}, not a tar archive", foreign.advice
+        return SourceError(problem, path=self.path, remedy=remedy)

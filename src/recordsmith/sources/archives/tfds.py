@@ -42,19 +42,9 @@ from recordsmith.errors import (
 from recordsmith.example import Features, FeatureSpec, Kind, RaggedArray, decode_example
 from recordsmith.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
 from recordsmith.sources.files.paths import check_folder, files_version, last_name, referenced
-from recordsmith.sources.numbered import (
-    RowNames,
-    SampleTable,
-    collect,
-)
+from recordsmith.sources.numbered import RowNames, SampleTable, collect, split_coding
 from recordsmith.sources.problems import join_names, reference_of
-from recordsmith.sources.source import (
-    Listing,
-    Note,
-    Sample,
-    StoredReader,
-    ignore_note,
-)
+from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import only_split
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, scan
@@ -217,10 +207,7 @@ def _records(shards: Mapping[str, Shard], version: int) -> SampleTable:
     """Each record is a sample."""
     sizes = [np.diff(shard.index.offsets) - FRAME_BYTES for shard in shards.values()]
     names = RowNames(dict(zip(shards, map(len, sizes), strict=True)))
-    used = [shard for shard, size in zip(shards.values(), sizes, strict=True) if len(size)]
-    splits = list(dict.fromkeys(shard.split for shard in used))
-    places = {split: place for place, split in enumerate(splits)}
-    numbers = np.array([places.get(shard.split, -1) for shard in shards.values()], np.int32)
+    splits = [shard.split if len(shard.index.offsets) > 1 else None for shard in shards.values()]
     files = list(shards)
     offsets = [shard.index.offsets for shard in shards.values()]
 
@@ -231,7 +218,7 @@ def _records(shards: Mapping[str, Shard], version: int) -> SampleTable:
     return SampleTable(
         names,
         np.concatenate(sizes),
-        splits=(splits, np.repeat(numbers, list(map(len, sizes)))),
+        splits=split_coding(splits, list(map(len, sizes))),
         version=version,
         references=reference,
     )

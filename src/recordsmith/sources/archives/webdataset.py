@@ -17,8 +17,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from recordsmith.dataset import is_split_name
 from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import DataError, OptionError, Problems, SourceError, located
@@ -30,13 +28,8 @@ from recordsmith.sources.archives.tar import TarFile
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
 from recordsmith.sources.files.images import image_features
 from recordsmith.sources.files.paths import common_version, is_folder, last_name, with_slashes
-from recordsmith.sources.numbered import Coding, collect
-from recordsmith.sources.problems import (
-    count_notice,
-    join_names,
-    raise_problems,
-    summarize_paths,
-)
+from recordsmith.sources.numbered import collect
+from recordsmith.sources.problems import count_notice, join_names, raise_problems, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.sources.tables.json_values import (
@@ -127,9 +120,10 @@ class WebDataset:
         walk.check_folders()
         notices = walk.notices(len(samples))
         json_kinds, text_keys = walk.json_kinds.finish(notices)
-        splits = () if samples.splits is None else samples.splits[0]
-        has_all = samples.splits is not None and samples.splits[1].min() >= 0
-        samples.splits = _sorted_splits(samples.splits) if has_all and len(splits) > 1 else None
+        has_splits = samples.splits is not None and samples.splits[1].min() >= 0
+        splits = sort_splits(samples.splits[0]) if samples.splits and has_splits else ()
+        if len(splits) < 2:
+            samples.splits = None
         reader = TarReader(
             root,
             files,
@@ -141,17 +135,14 @@ class WebDataset:
             samples,
             reader.having(walk.archives),
             notices=tuple(notices),
-            splits=() if samples.splits is None else tuple(samples.splits[0]),
-            only_split=only_split(splits if has_all else [], self.root),
+            splits=splits if len(splits) > 1 else (),
+            only_split=only_split(splits, self.root),
         )
 
     def describe(self) -> Mapping[str, Any]:
-        return {
-            "kind": "WebDataset",
-            "folder" if self.root else "files": (
-                last_name(self.path) if self.root else self.path.name
-            ),
-        }
+        if self.root:
+            return {"kind": "WebDataset", "folder": last_name(self.path)}
+        return {"kind": "WebDataset", "files": self.path.name}
 
     def _find_archives(self) -> Sequence[Location]:
         """Find the archives, in order."""
@@ -168,7 +159,7 @@ class WebDataset:
             return matches
         if not is_folder(path):
             return [path]
-        entries = _shown(path)
+        entries = _visible_entries(path)
         folders = [path / entry.name for entry in entries if entry.kind == "folder"]
         archives = _archives(path) or [a for folder in folders for a in _archives(folder)]
         if not archives:
@@ -178,12 +169,7 @@ class WebDataset:
 
 
 class _Walk:
-    """Iterates the samples of some archives, once, and collects what their members show.
-
-    archives: by name, opened.
-    extensions: how many samples have each.
-    skipped: members outside samples.
-    """
+    """Iterates the samples of some archives, once, and collects what their members show."""
 
     def __init__(self, paths: Mapping[str, Location], files: Iterable[tuple[str, int]]) -> None:
         self._paths = paths
@@ -302,9 +288,7 @@ class TarReader(FilesReader[TarFile]):
     """Reads samples by the offsets of their members. Elsewhere, a compressed archive is
     decompressed once.
 
-    json_kinds: of fields in JSON members.
-    json_as_text: fields that become JSON text.
-    arrays: the extensions of `.npy` members.
+    Some fields of JSON members become JSON text; `arrays` has the extensions of `.npy` members.
     """
 
     json_kinds: tuple[tuple[str, Kind], ...] = ()
@@ -392,14 +376,14 @@ class TarReader(FilesReader[TarFile]):
         return {extension: data}
 
 
-def _shown(folder: Location) -> list[FolderEntry]:
+def _visible_entries(folder: Location) -> list[FolderEntry]:
     return [entry for entry in folder.list_entries() if not entry.name.startswith(".")]
 
 
 def _archives(folder: Location) -> list[Location]:
     return [
         folder / entry.name
-        for entry in _shown(folder)
+        for entry in _visible_entries(folder)
         if entry.name.endswith(_SUFFIXES) and entry.kind != "special"
     ]
 
@@ -434,20 +418,11 @@ def _pop_empty_kinds(row: dict[str, Any]) -> dict[str, Kind]:
     return row.pop(EMPTY_KINDS)  # type: ignore[no-any-return]
 
 
-def _sorted_splits(coding: Coding | None) -> Coding:
-    names, numbers = coding or ((), np.empty(0, np.int32))
-    ordered = sort_splits(names)
-    return ordered, np.array([ordered.index(name) for name in names], np.int32)[numbers]
-
-
 def _archive_split(archive: str) -> str | None:
     """The split in the path of an archive, if any."""
     folder, _, name = archive.rpartition("/")
     stem = _DIGITS_BEHIND.sub("", name.partition(".")[0])
-    for candidate in (folder, stem):
-        if is_split_name(candidate):
-            return candidate
-    return None
+    return next(filter(is_split_name, (folder, stem)), None)
 
 
 def _expanded(pattern: str, given: str) -> list[str]:

@@ -1,34 +1,160 @@
-"""Images in class folders: `root/<class>/image.jpg`, or with splits `root/train/<class>/image.jpg`.
+"""Images in class folders, `root/<class>/image.jpg` or `root/train/<class>/image.jpg`, or in any.
 
 Skipped files are reported as notices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.sources.class_folders.image_files import ImageReader
 from recordsmith.sources.class_folders.layout import (
     ClassLayout,
     find_class_folders,
     parse_class_list,
 )
-from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.files.file_tree import FileTree, ImageListing, TreeSource
-from recordsmith.sources.files.images import without_suffix
+from recordsmith.sources.classes import (
+    check_class_names,
+    class_in_name,
+    classes_in_names,
+    compile_class_pattern,
+)
+from recordsmith.sources.files.file_tree import FileTree, ImageEntry, ImageListing, TreeSource
+from recordsmith.sources.files.images import class_features, read_image, without_suffix
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import check_folder, last_name, relative_place
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
-from recordsmith.sources.source import Listing, Sample
+from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
 
 _LAYOUT = "one folder per class, {}/<class>/<image>"
+
+
+@dataclass(frozen=True)
+class ImageReader(StoredReader):
+    """Reads image files by name, relative to the root, with their classes. Bytes are unchanged."""
+
+    root: Location
+    class_names: tuple[str, ...] | None = None
+
+    def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
+        features = read_image(self.root / sample.name, sample.name)
+        return features | class_features(sample.label, self.class_names)
+
+
+class ImageFiles(TreeSource):
+    """Images in a folder and all folders below it.
+
+    Each sample has `image/encoded`, `image/format`, `image/height`, `image/width` and
+    `image/filename` (its path below the root); with a class pattern also `image/class/label` and
+    `image/class/text`.
+
+    Example:
+        >>> rs.ImageFiles("pets", class_pattern="^([a-z]+)_")
+        ImageFiles('pets', class_pattern='^([a-z]+)_')
+    """
+
+    def __init__(
+        self,
+        root: PlaceLike,
+        *,
+        images: PlaceLike | None = None,
+        class_pattern: str | None = None,
+    ) -> None:
+        """
+        Args:
+            root: the folder of the dataset.
+            images: a folder in it that contains the images; the others are skipped. If it contains
+                only folders named train, val, test and so on, these are splits. [default: root]
+            class_pattern: a regular expression searched in each path below the root (with `/`).
+                Its first group, or the whole match, is the class: `^([a-z]+)_` takes `cat` from
+                `cat_0.jpeg`. An image that does not match is an error.
+
+        Raises:
+            OptionError: the pattern is not a regular expression.
+        """
+        self.root = as_folder(root)
+        self._below = "" if images is None else _path_inside(self.root, images)
+        self._folder = self.root / self._below if self._below else self.root
+        self._pattern = compile_class_pattern(class_pattern)
+
+    def __repr__(self) -> str:
+        images = f", images={self._below!r}" if self._below else ""
+        pattern = "" if self._pattern is None else f", class_pattern={self._pattern.pattern!r}"
+        return f"ImageFiles({str(self.root)!r}{images}{pattern})"
+
+    def list_samples(self) -> Listing:
+        """Find all images, sorted by path.
+
+        Raises:
+            SourceError: there are no images, or some have no class.
+            OptionError: the root is a file.
+            FileAccessError: a folder cannot be read.
+        """
+        for folder in (self.root, self._folder):
+            check_folder(folder, "a folder with images")
+        tree = self._take_tree(self.root)
+        head = f"{self._below}/" if self._below else ""
+        listing = ImageListing(self._folder)
+        classes: tuple[str, ...] | None = None
+        if self._pattern is not None:
+            names = (head + image.name for image in tree.walk_images(ImageListing(self._folder)))
+            classes = classes_in_names(self._pattern, names, self.root)
+        splits = _split_folders(tree.below(self._below))
+        samples = collect(self._samples(tree.walk_images(listing), classes or (), bool(splits)))
+        if not len(samples):
+            what = f"found {summarize_paths(listing.others)}"
+            what = what if listing.others else "the folder is empty"
+            raise SourceError(f"no images to pack: {what}", path=self._folder)
+        images, others, _ = tree.list_outside(self.root, [self._folder])
+        notices = (
+            *count_notice(listing.hidden, "hidden file", "skipped"),
+            *count_notice(listing.links, "link to a folder", "not followed", "links to folders"),
+            *count_notice(listing.others, "non-image file", "skipped"),
+            *count_notice(images, "image", f"outside {head} skipped"),
+            *count_notice(others, "other file", "skipped"),
+        )
+        return Listing(
+            samples,
+            ImageReader(self.root, classes),
+            classes,
+            notices,
+            sort_splits(splits),
+            only_split(reversed(self._below.split("/")), self.root),
+        )
+
+    def _samples(
+        self, images: Iterable[ImageEntry], classes: Sequence[str], has_splits: bool
+    ) -> Iterator[Sample]:
+        labels = {name: label for label, name in enumerate(classes)}
+        head = f"{self._below}/" if self._below else ""
+        for below, size, version in images:
+            name = head + below
+            label = None if self._pattern is None else labels[class_in_name(self._pattern, name)]
+            split = below.partition("/")[0] if has_splits else None
+            yield Sample(name, size, label, split, version=version)
+
+    def describe(self) -> Mapping[str, Any]:
+        pattern = None if self._pattern is None else self._pattern.pattern
+        return {
+            "kind": "ImageFiles",
+            "folder": last_name(self.root),
+            **({"images": self._below} if self._below else {}),
+            "class_pattern": pattern,
+        }
+
+
+def _split_folders(tree: FileTree) -> list[str]:
+    """The folders with images, if all are named like splits and no images are elsewhere."""
+    filled = tree.filled("")
+    is_split = all(map(is_split_name, filled)) and not tree.has_direct_image(tree.root)
+    return filled if is_split else []
 
 
 class ImageFolder(TreeSource):
@@ -64,14 +190,7 @@ class ImageFolder(TreeSource):
             OptionError: the images are outside the root.
         """
         self.root = as_folder(root)
-        self._images: str | None = None
-        if images is not None:
-            folder = relative_place(self.root, images, as_folder)
-            self._images = folder.relative_to(self.root)
-            if self._images is None:
-                raise OptionError(
-                    f"{folder} is outside {self.root}", option="images", value=str(images)
-                )
+        self._images = None if images is None else _path_inside(self.root, images)
         self._labels = None if labels is None else relative_place(self.root, labels, as_location)
 
     def __repr__(self) -> str:
@@ -118,9 +237,7 @@ class ImageFolder(TreeSource):
 class _Walk:
     """Yields the samples of class folders, and keeps what it skips.
 
-    base: what the names of samples are relative to.
-    classes: the names of the folders with images, sorted.
-    listed: the splits whose classes are in a list, with their folders.
+    Names are relative to `base`; the classes of the splits in `listed` are those of a list.
     """
 
     def __init__(
@@ -241,3 +358,12 @@ class _Walk:
             path=tree.root,
             remedy=remedy,
         )
+
+
+def _path_inside(root: Location, images: PlaceLike) -> str:
+    """The path of the folder of the images relative to the root."""
+    folder = relative_place(root, images, as_folder)
+    below = folder.relative_to(root)
+    if below is None:
+        raise OptionError(f"{folder} is outside {root}", option="images", value=str(images))
+    return below

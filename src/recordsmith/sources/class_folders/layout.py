@@ -6,7 +6,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recordsmith.dataset import is_split_name
@@ -38,11 +38,9 @@ _NO_CLASSES = frozenset(_NO_CLASSES_TEXT.split())
 
 @dataclass(frozen=True)
 class ClassLayout:
-    """Where class folders are. All paths are relative to the root.
+    """Where class folders are, relative to the root: in `base`, or in the folders of `splits`.
 
-    base: the folder that contains the class folders or the splits.
-    splits: the splits that contain class folders, with their folders.
-    flat: the splits without class folders, with the folders of their images.
+    `flat` has the folders of the images of splits without class folders.
     """
 
     base: str = ""
@@ -120,24 +118,19 @@ class _Images:
             left_out = [f"{path}/" for path in left_out] if flat else []
             yield from self._by_path(folders, head, what, base, left_out)
             return
-        file = self._class_list(classes)
-        listed, left_out = "", []
-        if file is not None:
-            listed = f", classes of {_paths(flat.values())} from {file}"
+        what = f"{_class_count(classes)} in {_paths(splits.values())}"
+        if (file := self._class_list(classes)) is not None:
+            what += f", classes of {_paths(flat.values())} from {file}"
+            confidence, options = Confidence.ANNOTATED, {"labels": file}
+            candidate = LayoutCandidate("folder", what, confidence, options, files=(file,))
         else:
-            left_out = [
-                f"{_join(self._base, split)}/ ({count(tree.direct_count(path), 'image')} without "
-                "class folders)"
-                for split, path in flat.items()
-            ]
-        candidate = LayoutCandidate(
-            "folder",
-            f"{_class_count(classes)} in {_paths(splits.values())}{listed}",
-            Confidence.STRUCTURE if file is None else Confidence.ANNOTATED,
-            {} if file is None else {"labels": file},
-            left_out=tuple(left_out),
-            files=() if file is None else (file,),
-        )
+            counts = {name: count(tree.direct_count(path), "image") for name, path in flat.items()}
+            skipped = (
+                f"{_join(self._base, name)}/ ({images} without class folders)"
+                for name, images in counts.items()
+            )
+            confidence = Confidence.STRUCTURE
+            candidate = LayoutCandidate("folder", what, confidence, left_out=tuple(skipped))
         total = sum(map(self._count, splits.values()))
         yield from self._or_all(candidate, classes, total - sum(map(tree.direct_count, folders)))
 
@@ -255,11 +248,10 @@ class _Images:
                 "Pack the folder that contains the images as well, or pass "
                 f"{option('format', 'files')} to pack the masks as images."
             )
-        what, options = f"images in {where}, without classes", {"images": folder} if folder else {}
         left_out = () if classes or problem else self._uncertain_classes(folder)
-        yield LayoutCandidate(
-            "files", what, confidence, options, "images", left_out, problem=problem, remedy=remedy
-        )
+        what = f"images in {where}, without classes"
+        candidate = self._files(confidence, what, folder, left_out=left_out)
+        yield replace(candidate, problem=problem, remedy=remedy)
 
     def _files(
         self,

@@ -59,11 +59,11 @@ def image_features(data: bytes, name: str) -> dict[str, Any]:
     }
 
 
-def class_features(label: int | None, class_names: Sequence[str] | None) -> dict[str, Any]:
+def class_features(label: int | None, class_names: Sequence[str | None] | None) -> dict[str, Any]:
     """The features of the class of an image; empty if images have no classes."""
     if label is None or class_names is None:
         return {}
-    return {CLASS_LABEL: label, CLASS_TEXT: os.fsencode(class_names[label])}
+    return {CLASS_LABEL: label, CLASS_TEXT: os.fsencode(class_names[label] or "")}
 
 
 def is_image_file(folder: Location, entry: FolderEntry) -> bool:

@@ -1,6 +1,6 @@
-"""Text files in blocks that end with a line.
+"""Text files in blocks that end with a line, and files that are compressed with gzip.
 
-A file that is compressed, or in another encoding than UTF-8, is first copied into a temporary file
+A text that is compressed, or in another encoding than UTF-8, is first copied into a temporary file
 as plain UTF-8.
 """
 
@@ -10,12 +10,20 @@ import codecs
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import BinaryIO, TypeVar, cast
 
-from recordsmith.errors import OptionError, SourceError, accessing, option
-from recordsmith.sources.files.gzip_files import inflated, is_gzip
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    OptionError,
+    SourceError,
+    accessing,
+    located,
+    option,
+)
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.wire.compression import GZIP_MAGIC, Inflater
 
 _BLOCK_BYTES = 1 << 20
 _MAX_LINE_BYTES = 1 << 25
@@ -164,3 +172,23 @@ def _pieces(path: Location) -> Iterator[bytes]:
     with path.open_read() as file, accessing(str(path)):
         while piece := file.read(_BLOCK_BYTES):
             yield piece
+
+
+def is_gzip(location: Location) -> bool:
+    """Whether a file is compressed with gzip, by its first bytes."""
+    return location.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
+def inflated(location: Location) -> Iterator[bytes]:
+    """Decompress a gzip file in pieces."""
+    name = str(location)
+    with location.open_read() as file, located(name), accessing(name):
+        inflater = Inflater(cast(BinaryIO, file), "gzip")
+        while piece := inflater.read(_BLOCK_BYTES):
+            yield piece
+        if not inflater.is_complete:
+            raise CorruptDataError(
+                Defect.TRUNCATED_COMPRESSION,
+                "the compressed file is truncated",
+                remedy="Fetch the file again.",
+            )

@@ -44,13 +44,7 @@ from recordsmith.sources.pairs.names import (
     parse_pattern,
 )
 from recordsmith.sources.problems import Fault, count_notice, join_names, reference_of
-from recordsmith.sources.source import (
-    Listing,
-    Note,
-    Sample,
-    StoredReader,
-    ignore_note,
-)
+from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import is_like_split, only_split, sort_splits, split_lists
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
@@ -67,12 +61,7 @@ _CLASS_NAMES = "class_names.txt"  # of LabelMe's data_dataset_voc
 
 @dataclass(frozen=True)
 class PairReader(StoredReader):
-    """Reads an image and its mask.
-
-    colours: (red, green, blue, class number) of each color of the masks; None if their pixels are
-        class numbers.
-    class_names: of the images, if they have classes.
-    """
+    """Reads an image and its mask; a colour is (red, green, blue, class number)."""
 
     root: Location
     mask_root: Location
@@ -438,6 +427,7 @@ class _Pairs:
         known = {*pairs, *lone}
         first_places: dict[str, tuple[Location, int]] = {}
         repeated: list[str] = []
+        no_mask = Check.IMAGE_WITHOUT_ANNOTATION
         for split, path in files.items():
             lines = [
                 (number, _listed_name(line, known))
@@ -447,28 +437,26 @@ class _Pairs:
             if lines and all(name in lone for _, name in lines):
                 images = count(len(lines), "image")
                 notice = f"{images} without a mask skipped, the whole split: {path}"
-                check = Check.IMAGE_WITHOUT_ANNOTATION
-                self.notices.append(Flaw(notice, check, files=[str(path)], item_count=len(lines)))
+                self.notices.append(Flaw(notice, no_mask, files=[str(path)], item_count=len(lines)))
                 first_places |= {name: (path, number) for number, name in lines}
                 continue
             for number, name in lines:
                 first = first_places.setdefault(name, (path, number))
-                if first == (path, number) and name in pairs:
-                    add(*pairs[name], split)
-                    continue
+                check: Check | None = None
                 if first[0] == path and first[1] != number:
                     repeated.append(f"{path}, line {number}")
                     continue
-                missing, what, of_missing = "image", folders.images, Check.ANNOTATION_WITHOUT_IMAGE
-                if name in lone:
-                    missing, what = "mask", folders.masks
-                    of_missing = Check.IMAGE_WITHOUT_ANNOTATION
-                fault = Fault(f"{name} has no {missing} in {what}", str(path), number)
                 if first != (path, number):
                     problem = f"{name} is already in {first[0]}, line {first[1]}"
-                    fault = Fault(problem, str(path), number)
+                elif name in pairs:
+                    add(*pairs[name], split)
+                    continue
+                elif name in lone:
+                    check, problem = no_mask, f"{name} has no mask in {folders.masks}"
                 else:
-                    fault = fault._replace(check=of_missing.value)
+                    check = Check.ANNOTATION_WITHOUT_IMAGE
+                    problem = f"{name} has no image in {folders.images}"
+                fault = Fault(problem, str(path), number, check=check and check.value)
                 self.faults.append(fault)
                 reference = {"fault": fault.to_json()}
                 sample = f"{path.name}, line {number}"

@@ -104,21 +104,15 @@ class _Side:
 
 @dataclass
 class _Pair:
-    """Images and masks, or two sides of which it is open.
-
-    distance: how many folders of their paths differ.
-    folders: those with these files.
-    files: the paths of some files of each side, in the same order.
-    content: what the masks look like, see `_look`.
-    """
+    """Images and masks, or two sides of which it is open, with some files of each side."""
 
     images: _Side
     masks: _Side
-    distance: int = 0
+    distance: int = 0  # how many folders of their paths differ
     weight: int = 0
     folders: set[str] = field(default_factory=set)
     files: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
-    content: str = "unknown"
+    content: str = "unknown"  # of the masks, see `_look`
     colours: frozenset[Colour] = frozenset()
 
     def add(self, left: _Folder, right: _Folder, names: tuple[_Names, _Names]) -> None:

@@ -22,14 +22,11 @@ MASK_ENDINGS = tuple(f"{mark}{word}" for word in _ENDING_WORDS for mark in "_-."
 
 
 class NamePattern(NamedTuple):
-    """What the names of images or masks look like: `*` is what an image and its mask share.
-
-    suffix: of images, if all have it; empty for any.
-    """
+    """What the names of images or masks look like: `*` is what an image and its mask share."""
 
     head: str = ""
     tail: str = ""
-    suffix: str = ""
+    suffix: str = ""  # any
 
     def __str__(self) -> str:
         return f"{self.head}*{self.tail}{self.suffix}"
@@ -66,13 +63,7 @@ def is_usual(images: NamePattern, masks: NamePattern) -> bool:
 
 @dataclass
 class Matches:
-    """The result of matching names.
-
-    pairs: image and mask.
-    ambiguous: images and masks that share one name.
-    lone_images, lone_masks: images without a mask, and masks without an image.
-    other_images, other_masks: files whose names do not fit the patterns.
-    """
+    """The result of matching names; `other` files do not fit the patterns."""
 
     pairs: list[tuple[str, str]] = field(default_factory=list)
     ambiguous: list[tuple[list[str], list[str]]] = field(default_factory=list)
