@@ -143,6 +143,8 @@ def test_names_of_splits(tmp_path: Path, images: str, labels: str, test: str, pa
     assert (listing.splits, listing.notices) == (("train", "test"), ())
     assert listing.class_names == ("0", "1", "2")
     _compare(Arrays(tmp_path), NOISE, LABELS, _SPLITS)
+    if images.startswith("a.npz/"):
+        _compare(Arrays(tmp_path / "a.npz"), NOISE, LABELS, _SPLITS)
 
 
 def test_a_copy_next_to_its_gzip_file_is_read_once(tmp_path: Path) -> None:
@@ -302,6 +304,24 @@ def test_hostile_files_are_refused_by_name(tmp_path: Path, name: str, data: byte
     with pytest.raises((rs.SourceError, rs.CorruptDataError)) as caught:
         Arrays(tmp_path).list_samples()
     assert caught.value.path in (str(tmp_path / name), str(tmp_path))
+
+
+def test_only_the_announced_bytes_are_decompressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+    read = zipfile.ZipExtFile.read
+
+    def counting(file: zipfile.ZipExtFile, size: int | None = -1) -> bytes:
+        data = read(file, size)
+        counts.append(len(data))
+        return data
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", counting)
+    _put(tmp_path, {"a.npz": _bomb(50_000_000)})
+    with raises(rs.SourceError, path=tmp_path / "a.npz", match="more bytes follow"):
+        Arrays(tmp_path).list_samples()
+    assert NOISE.nbytes < sum(counts) < 4_000_000
 
 
 def test_flipped_bytes_are_errors_or_other_values(tmp_path: Path) -> None:

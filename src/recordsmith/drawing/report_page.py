@@ -339,11 +339,11 @@ class _Thumbnails:
     def _image(self, file: str, box: Box | None) -> bytes:
         features = self._report.read_again(file)
         data = image_in(features)
-        try:
-            pixels = None if data is None else decode_image(data)
-        except DataError:
+        if data is None:
             return b""
-        if pixels is None:
+        try:
+            pixels = decode_image(data)
+        except DataError:
             return b""
         from PIL import Image
 

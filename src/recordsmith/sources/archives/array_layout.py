@@ -95,8 +95,10 @@ def find_arrays(path: Location) -> ArrayLayout:
     """Find the arrays of a folder, or those that belong to a file."""
     is_folder = path.is_folder()
     root = path if is_folder else path.parent
-    paths = (name for name, _, _ in FileTree(root).walk(root, []) if name.count("/") <= _DEEPEST)
-    names = list(paths) if is_folder else _near(path)
+    if is_folder:
+        names = [n for n, _, _ in FileTree(root).walk(root, []) if n.count("/") <= _DEEPEST]
+    else:
+        names = _near(path)
     array_names = [name for name in names if is_array_name(name)]
     _refuse_cifar(root, names)
     files = _without_copies(array_names if is_folder else [path.name, *array_names])

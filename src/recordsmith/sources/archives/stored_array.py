@@ -1,6 +1,6 @@
 """Arrays in files, read by rows: idx files of MNIST, `.npy`, `.npz`.
 
-Nothing is unpickled, and no header is believed: just the bytes that it announces must be there.
+Nothing is unpickled, and a file must have exactly the bytes that its header announces.
 Compressed files and the members of `.npz` files are copied to temporary files, up to that size.
 """
 
@@ -28,6 +28,7 @@ from recordsmith.stores.local.scratch import ScratchFile
 _IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _NPY_MAGIC = b"\x93NUMPY"
 _ZIP_MAGIC = b"PK\x03\x04"
+_MAX_IDX_HEADER_BYTES = 4 + 4 * 255
 _PIECE_BYTES = 1 << 20
 _ROWS_AT_ONCE_BYTES = 1 << 24
 MAX_MEMBERS = 1000
@@ -108,7 +109,9 @@ class ArrayFile:
                 self._arrays[""] = self._stored("", self._reader, read_npy_header)
             else:
                 content = inflated(location) if is_gzip(location) else self._reader
-                self._arrays[""] = self._stored("", content, _read_idx_header)
+                self._arrays[""] = self._stored(
+                    "", content, _read_idx_header, _MAX_IDX_HEADER_BYTES
+                )
 
     def names(self) -> list[str]:
         return list(self._members or self._arrays)
@@ -141,14 +144,15 @@ class ArrayFile:
         name: str,
         content: ObjectReader | Iterable[bytes],
         read_header: Callable[[bytes], ArrayHeader],
+        max_header_bytes: int = MAX_HEADER_BYTES,
     ) -> StoredArray:
         """The array of a file, or of the pieces of one, after a check that all bytes are there."""
         if isinstance(content, ObjectReader):
             reader: ObjectReader = content
-            header = read_header(reader.read_at(0, MAX_HEADER_BYTES))
+            header = read_header(reader.read_at(0, max_header_bytes))
         else:
             pieces = iter(content)
-            head = b"".join(_first_pieces(pieces, MAX_HEADER_BYTES))
+            head = b"".join(_first_pieces(pieces, max_header_bytes))
             header = read_header(head)
             rest = _first_pieces(pieces, header.stop + 1 - len(head))
             reader = ScratchFile(chain([head], rest))
