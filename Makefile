@@ -4,18 +4,19 @@ VENV := .venv
 RUN := $(VENV)/bin
 # hides warnings of build tools
 PIP := PYTHONWARNINGS=ignore $(RUN)/python -m pip install --quiet --disable-pip-version-check
-SOURCES := pyproject.toml $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
 # for `make soak`
 SECONDS ?= 600
 
-.PHONY: help demo test test-slow test-all soak coverage check bench clean
+.PHONY: help demo test test-slow test-all soak coverage check docs bench clean
 
 help:
 	@echo 'make demo       install, then draw flowers, pack, verify, inspect, load, preview'
 	@echo 'make test       install with test extras, run the fast tests on all processors'
 	@echo 'make test-all   the slow tests, too: servers with faults, kills, training'
 	@echo 'make check      format, lint, types, layers (CI runs it, too)'
+	@echo 'make docs       the documentation site, in build/site/index.html'
 	@echo 'make soak       tests and fuzzers with new random inputs, for SECONDS=600'
 	@echo 'make coverage   the tests with line coverage, in build/coverage/html'
 	@echo 'make bench      the benchmarks against TensorFlow, Arrow and others'
@@ -26,7 +27,7 @@ $(VENV)/installed: $(SOURCES)
 	@echo 'creating $(VENV) with NumPy, OpenCV and the kernels; this takes about a minute'
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --upgrade pip
-	@$(PIP) -e '.[arrow]'
+	@$(PIP) -e '.[standard]'
 	@touch $@
 
 # by name, because it is installed: the kernels are not rebuilt
@@ -69,6 +70,14 @@ check: $(VENV)/lint-extras
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 	$(RUN)/python tests/language.py
+
+# fails if a link or an anchor is wrong
+docs: $(VENV)/installed
+	@$(PIP) 'recordsmith[docs]'
+	@$(RUN)/python docs/site/pages.py
+	@$(RUN)/zensical build --clean --config-file build/mkdocs.yml
+	@$(RUN)/python docs/site/pages.py finish
+	@echo 'open build/site/index.html'
 
 bench: $(VENV)/installed
 	@$(PIP) -r benchmarks/requirements.txt

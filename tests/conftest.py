@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
+import importlib
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ from recordsmith.stores import Location
 from .places import KINDS, new_place
 from .servers.s3 import QUICK, S3
 from .servers.servers import Servers, shared_servers
+
+sys.path.append(str(Path(__file__).parent / "soak"))  # tests import its programs, too
 
 # the inputs are the same every time; `make soak` tries new ones, more of them, by its seeds
 hypothesis.settings.register_profile(
@@ -89,16 +92,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Location]:
         yield folder
 
 
-def _load(name: str) -> ModuleType:
-    """A module of this folder without tests."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def columns_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The columns of each call of `Dataset.to_arrow`, in order."""
@@ -144,43 +137,43 @@ def s3(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
 @pytest.fixture(scope="session")
 def images() -> ModuleType:
     """tests/images.py: small images in every format."""
-    return _load("images")
+    return importlib.import_module("tests.images")
 
 
 @pytest.fixture(scope="session")
 def reference() -> Any:
     """tests/reference.py: the formats, written without recordsmith."""
-    return _load("reference")
+    return importlib.import_module("tests.reference")
 
 
 @pytest.fixture(scope="session")
 def wire(reference: Any) -> Any:
     """tests/payloads.py: strategies of payloads as any writer may put them."""
-    return _load("payloads").strategies(reference)
+    return importlib.import_module("tests.payloads").strategies(reference)
 
 
 @pytest.fixture(scope="session")
 def numbered() -> ModuleType:
     """tests/numbered_examples.py: small datasets of numbered Examples, packed or not."""
-    return _load("numbered_examples")
+    return importlib.import_module("tests.numbered_examples")
 
 
 @pytest.fixture(scope="session")
 def killed_jobs() -> ModuleType:
     """tests/killed_jobs.py: jobs that are killed before a change and run again."""
-    return _load("killed_jobs")
+    return importlib.import_module("tests.killed_jobs")
 
 
 @pytest.fixture(scope="session")
 def terminal() -> ModuleType:
     """tests/terminal.py: programs on a terminal."""
-    return _load("terminal")
+    return importlib.import_module("tests.terminal")
 
 
 @pytest.fixture(scope="session")
 def small() -> ModuleType:
     """tests/loading/small.py: small datasets, and what loaders read of them."""
-    return _load("loading/small")
+    return importlib.import_module("tests.loading.small")
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+import pytest
+
+from recordsmith.stores import (
+    FolderWriter,
+    Location,
+    PlaceLike,
+    as_folder,
+    as_location,
+    write_folder,
+)
 from recordsmith.stores.location import remote
 
 from .servers.servers import shared_servers
@@ -49,9 +58,24 @@ def visible(folder: PlaceLike) -> dict[str, bytes]:
     return {name: data for name, data in contents(folder).items() if not name.startswith(".")}
 
 
+def new_folder(folder: Location, **options: Any) -> AbstractContextManager[FolderWriter]:
+    """Write a folder as `write_folder`, without `overwrite` and without problems."""
+    defaults = {"overwrite": False, "keeping": {}, "report": pytest.fail}
+    return write_folder(folder, {}, **{**defaults, **options})
+
+
 def change(place: PlaceLike, edit: Callable[[bytearray], Any]) -> None:
     """Write an object again with other bytes."""
     location = as_location(place)
     data = bytearray(location.read())
     edit(data)
     location.put(bytes(data))
+
+
+def flip(place: PlaceLike, at: int = -1, *, bits: int = 1) -> None:
+    """Flip bits of one byte of an object."""
+
+    def edit(data: bytearray) -> None:
+        data[at] ^= bits
+
+    change(place, edit)

@@ -116,7 +116,7 @@ MESSAGES: list[tuple[RecordsmithError, str]] = [
         MissingExtraError("extra", "package"),
         (
             "this needs package, which is not installed. "
-            "In the checkout of recordsmith: pip install '.[extra]'"
+            "Install it: pip install 'recordsmith[extra]'"
         ),
     ),
     (FunctionError("map_examples raised", path="a", record=3, offset=4), "map_examples raised"),

@@ -1,4 +1,4 @@
-"""docs/format.md and docs/security.md are correct: vectors, layouts, limits, names."""
+"""The pages of formats, limits and security are correct: vectors, layouts, limits, names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.building import Occurrences, ShardResult, done_location, save_result
-from recordsmith.dataset import PublishNote
+from recordsmith.dataset import BegunNote
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.stores import EXPORT_NOTE, as_folder
 from recordsmith.wire import crc32c, encode_record
 from recordsmith.wire.kernel import masked_crc32c
 
 REPOSITORY = Path(__file__).parent.parent
-FORMAT = (REPOSITORY / "docs" / "format.md").read_text("utf-8")
+REFERENCE = REPOSITORY / "docs" / "reference"
+FORMAT = "".join((REFERENCE / f"{name}.md").read_text("utf-8") for name in ("format", "dataset"))
+STABILITY = (REPOSITORY / "docs" / "stability.md").read_text("utf-8")
 SECURITY = (REPOSITORY / "docs" / "security.md").read_text("utf-8")
 PACKAGE = Path(rs.__file__).parent
 
@@ -84,9 +86,6 @@ def test_frames_match_the_page(reference: Any) -> None:
         assert reference.frame(get_bytes(payload)) == get_bytes(frame)
 
 
-# ---- limits ------------------------------------------------------------------------------------
-
-
 def limits() -> list[list[str]]:
     return table_with(FORMAT, "| what | limit | in the code | past it |")
 
@@ -111,6 +110,13 @@ def test_limits_match_the_code() -> None:
     assert len(rows) > 20
     for what, limit, place, _ in rows:
         assert int(limit.replace(",", "")) == value_of(place.strip("`")), what
+
+
+def test_versions_of_files_match_the_code() -> None:
+    rows = [row for row in table_with(STABILITY, "| what | version | in the code |") if row[2]]
+    assert len(rows) == 5
+    for what, version, place, _ in rows:
+        assert int(version) == value_of(place.strip("`")), what
 
 
 def test_every_limit_of_the_code_is_on_the_page() -> None:
@@ -141,9 +147,6 @@ def test_the_limit_of_digits_and_labels(tmp_path: Path, numbered: Any) -> None:
         (tmp_path / "labels.txt").write_text(text, "utf-8")
         names = rs.inspect(tmp_path).class_names
         assert (None if names is None else len(names)) == count
-
-
-# ---- layouts -----------------------------------------------------------------------------------
 
 
 def test_the_manifest_has_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
@@ -189,7 +192,7 @@ def test_the_text_index_has_lines_of_offset_and_size(tmp_path: Path, reference: 
 def test_notes_have_the_documented_keys(tmp_path: Path, numbered: Any) -> None:
     _, _, section = FORMAT.partition("### Notes")
     section = section.partition("## Limits")[0]
-    keys = set(json.loads(PublishNote("x", ("y",)).to_bytes()))
+    keys = set(json.loads(BegunNote("x", ("y",)).to_bytes()))
     (tmp_path / ".recordsmith").mkdir()
     schema = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", [1])).schema
     save_result(
@@ -231,9 +234,6 @@ def test_named_tests_and_files_exist(page: str) -> None:
             assert (REPOSITORY / path).exists(), path
     for name in names:
         assert f"def {name}(" in sources or list((REPOSITORY / "tests").rglob(f"{name}.py")), name
-
-
-# ---- memory in docs/security.md ---------------------------------------------------------------
 
 
 def test_memory_of_decoding(reference: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+
+from .numbered_examples import ids_of
+from .raising import raises
 
 COUNTS = {"train": [30, 0, 25], "test": [12]}
 Select = Callable[[rs.Dataset], rs.Dataset]
@@ -50,14 +54,11 @@ def write(folder: Path, ids: dict[str, list[list[int]]], compression: str = "non
 
 
 def all_ids() -> dict[str, list[list[int]]]:
-    found, start = {}, 0
-    for split, counts in COUNTS.items():
-        found[split] = [
-            [*range(start + sum(counts[:at]), start + sum(counts[: at + 1]))]
-            for at in range(len(counts))
-        ]
-        start += sum(counts)
-    return found
+    numbers = itertools.count()
+    return {
+        split: [[*itertools.islice(numbers, count)] for count in counts]
+        for split, counts in COUNTS.items()
+    }
 
 
 @pytest.fixture(params=["foreign", "packed", "gzip"])
@@ -68,12 +69,8 @@ def dataset(request: Any, tmp_path: Path) -> rs.Dataset:
         rs.reshard(folder, tmp_path / "packed", shards={"train": 3, "test": 1})
         folder = tmp_path / "packed"
     dataset = rs.open(folder)
-    assert sorted(int(one["id"][0]) for one in dataset) == list(range(67))
+    assert sorted(ids_of(dataset)) == list(range(67))
     return dataset
-
-
-def ids_of(dataset: rs.Dataset) -> list[int]:
-    return [int(one["id"][0]) for one in dataset]
 
 
 def files_of(dataset: rs.Dataset, folder: Path) -> Path:
@@ -144,16 +141,14 @@ def test_a_damaged_record_of_a_selection_is_located(tmp_path: Path) -> None:
             writer.write(b"\xff" if number == 6 else payload)
     for part in (rs.open(folder)[1::5], rs.open(folder).shuffle(1), rs.open(folder)[3:]):
         for job in (lambda part: part.read_columns(["id"]), list):
-            with pytest.raises(rs.NotAnExampleError) as caught:
+            with raises(rs.NotAnExampleError, path=path, record=6):
                 job(part)
-            assert (caught.value.path, caught.value.record) == (str(path), 6)
     data = bytearray(path.read_bytes())
     data[-1] ^= 1  # the checksum of the last record
     path.write_bytes(data)
     for part in (rs.open(folder)[2::3], rs.open(folder).shuffle(1), rs.open(folder)[7:]):
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with raises(rs.CorruptDataError, path=path, record=8):
             rs.stats(part)
-        assert (caught.value.path, caught.value.record) == (str(path), 8)
 
 
 @pytest.mark.parametrize("name", IN_ORDER)
@@ -177,9 +172,8 @@ def test_diff_and_reshard_need_the_order_of_the_files(
         lambda: rs.reshard(part, tmp_path / "out"),
         lambda: rs.edit(part, tmp_path / "out", drop=["name"]),
     ):
-        with pytest.raises(rs.OptionError) as caught:
+        with raises(rs.OptionError, option="dataset"):
             job()
-        assert caught.value.option == "dataset"
     assert not (tmp_path / "out").exists()
 
 
@@ -190,9 +184,8 @@ def test_verify_reads_whole_files(dataset: rs.Dataset) -> None:
     assert train.to_json() == rs.verify(folder, "train").to_json()
     assert rs.verify(rs.open(folder, "test+train")).record_count == 67
     for select in [*IN_ORDER.values(), *SHUFFLED.values()]:
-        with pytest.raises(rs.OptionError) as caught:
+        with raises(rs.OptionError, option="dataset"):
             rs.verify(select(dataset))
-        assert caught.value.option == "dataset"
 
 
 @pytest.mark.slow
@@ -231,9 +224,8 @@ def test_whole_datasets_and_splits_are_inputs_as_their_paths_are(
 
 def test_records_that_repeat_or_none_are_refused(dataset: rs.Dataset, tmp_path: Path) -> None:
     for part in (dataset[[1, 1, 2]], dataset[:0], dataset.filter("id > 100")):
-        with pytest.raises(rs.OptionError) as caught:
+        with raises(rs.OptionError, option="dataset"):
             rs.reshard(part, tmp_path / "out")
-        assert caught.value.option == "dataset"
 
 
 @pytest.mark.parametrize("name", [*IN_ORDER, *SHUFFLED])

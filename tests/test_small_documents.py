@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.building.shards import done_location, load_result
-from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
+from recordsmith.dataset import read_begun_note, read_label_map, read_manifest
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_locations, load_index
 from recordsmith.sources.boxes.annotation import AnnotationFile
@@ -25,7 +25,7 @@ from recordsmith.sources.boxes.formats.voc import parse
 from recordsmith.sources.boxes.yolo_files import read_data_file
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.stores import EXPORT_NOTE, as_folder, as_location
-from recordsmith.stores.folders.writer import earlier_entries
+from recordsmith.stores.folders import _entries_in
 
 from .raising import raises
 
@@ -53,9 +53,7 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "schema.json": verify,
     "labels.txt": lambda path, _: read_labels(as_folder(path.parent)),
     "label_map.pbtxt": lambda path, _: read_label_map(path),
-    ".recordsmith/publishing.json": lambda path, _: read_publish_note(
-        as_folder(path.parent.parent)
-    ),
+    ".recordsmith/begun.json": lambda path, _: read_begun_note(as_folder(path.parent.parent)),
     "a.xml": lambda path, _: list(parse(AnnotationFile(as_location(path), "a.xml"))),
     "data.yaml": lambda path, _: read_data_file(as_location(path), "data.yaml"),
 }
@@ -124,4 +122,4 @@ def test_notes_without_end_are_passed_over(tmp_path: Path, numbered: SimpleNames
     folder = as_folder(tmp_path)
     assert load_result(folder, "plan", lambda: None, "a.tfrecord", trusting=True) is None
     huge(tmp_path / EXPORT_NOTE)
-    assert earlier_entries(folder) == []
+    assert _entries_in(folder / EXPORT_NOTE) == []

@@ -13,7 +13,7 @@ import recordsmith
 
 SOURCE = Path(recordsmith.__file__).parent
 
-LOCAL = ("stores.local.", "stores.folders.staging.")
+LOCAL = ("stores.local.", "stores.folders.")
 """What may call the operating system: local stores, and what renames their folders."""
 
 ALLOWED: dict[str, tuple[str, set[str]]] = {

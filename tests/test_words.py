@@ -101,3 +101,7 @@ def test_only_near_names_are_suggested(typed: str, known: list[str], similar: st
 )
 def test_notes_agree_with_their_count(number: int, sentence: str, text: str) -> None:
     assert words.note_text(number, sentence) == text
+
+
+def test_long_texts_keep_their_end() -> None:
+    assert words.shortened("photos/" + "deep/" * 40 + "0.jpg", 20) == "photos/de…deep/0.jpg"

@@ -27,7 +27,8 @@ def _compare(inputs: Inputs, sampling: str) -> Task:
     from PIL import Image
 
     from recordsmith.image.decoding.parts import Window, decode_part
-    from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
+    from recordsmith.image.decoding.pixels import decode_pixels
+    from recordsmith.image.formats.probe import read_image_header
 
     def by_tensorflow(data: bytes, whole: Any, window: crop_loaders.Window) -> Any:
         part = tf.io.decode_and_crop_jpeg(data, window, channels=3).numpy()
@@ -41,7 +42,7 @@ def _compare(inputs: Inputs, sampling: str) -> Task:
             with Image.open(path) as image:
                 image.save(out, "JPEG", quality=90, subsampling=_SAMPLINGS[sampling])
             data = out.getvalue()
-            whole, head = tf.io.decode_jpeg(data, channels=3).numpy(), read_image_head(data)
+            whole, head = tf.io.decode_jpeg(data, channels=3).numpy(), read_image_header(data)
             ours = decode_pixels(data, head)
             for _ in range(_CROPS_OF_EACH):
                 window = crop_loaders.CROPS.window(rng)

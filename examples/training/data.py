@@ -82,7 +82,7 @@ def packed_meadows(folder: Path, count: int, *, boxes: bool = False) -> Path:
             lines.write_text("\n".join(drawn.boxes))
     if boxes:
         return Path(rs.pack(rs.Yolo(meadows), f"{meadows}-boxes", splits=SPLITS).folder)
-    source = rs.ImagePairs(images=meadows / "images", masks=meadows / "masks")
+    source = rs.ImagePairs(meadows, images="images", masks="masks")
     return Path(rs.pack(source, f"{meadows}-masks", splits=SPLITS).folder)
 
 
@@ -98,7 +98,7 @@ def packed_fields(folder: Path, count: int) -> Path:
             path = fields / "images" / f"{number:04d}.jpg"
             field.image.save(path, quality=95, restart_marker_blocks=4)  # tiles
             field.mask.save(mask)
-    source = rs.ImagePairs(images=fields / "images", masks=fields / "masks")
+    source = rs.ImagePairs(fields, images="images", masks="masks")
     return Path(rs.pack(source, f"{fields}-packed", splits=SPLITS).folder)
 
 

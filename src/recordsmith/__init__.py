@@ -31,7 +31,7 @@ _HOMES = {
         "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample classify "
         "decode_example decode_sequence_example encode_example encode_sequence_example"
     ),
-    "exporting": "export",
+    "exporting": "card export",
     "forecasting": "forecast",
     "image": "ImageOptions tile_image untile",
     "linting": "lint",

@@ -34,6 +34,7 @@ from recordsmith.example import decode_example as decode_example
 from recordsmith.example import decode_sequence_example as decode_sequence_example
 from recordsmith.example import encode_example as encode_example
 from recordsmith.example import encode_sequence_example as encode_sequence_example
+from recordsmith.exporting import card as card
 from recordsmith.exporting import export as export
 from recordsmith.forecasting import forecast as forecast
 from recordsmith.image import ImageOptions as ImageOptions

@@ -7,6 +7,8 @@ import signal
 import sys
 from contextlib import suppress
 
+from recordsmith.errors import MissingExtraError, needs_extra
+
 
 def main() -> None:
     """Run the command line. Before a command begins, Ctrl-C ends the process silently."""
@@ -15,8 +17,12 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     _silence_c_libraries()
-    from recordsmith.cli import main as run
-
+    try:
+        with needs_extra("cli", "typer"):
+            from recordsmith.cli import main as run
+    except MissingExtraError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
     run()
 
 

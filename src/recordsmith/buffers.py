@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,22 +37,3 @@ def offsets_from_lengths(lengths: npt.ArrayLike) -> Int64Array:
     offsets = np.zeros(len(each) + 1, np.int64)
     np.cumsum(each, out=offsets[1:])
     return offsets
-
-
-def array_to_json(array: npt.NDArray[Any] | np.generic) -> dict[str, Any]:
-    """Return an array, or a number of NumPy, as plain JSON values."""
-    array = np.asarray(array)
-    data = array.tobytes()
-    packed = zlib.compress(data, 1)
-    is_packed = len(packed) < len(data)
-    text = base64.b64encode(packed if is_packed else data).decode()
-    return {"array": text, "packed": is_packed, "dtype": array.dtype.str, "shape": array.shape}
-
-
-def array_from_json(document: Mapping[str, Any]) -> Any:
-    """Restore an array, or a number of NumPy, from `array_to_json`."""
-    data = base64.b64decode(document["array"])
-    if document["packed"]:
-        data = zlib.decompress(data)
-    array = np.frombuffer(data, document["dtype"]).reshape(document["shape"])
-    return array.copy() if array.shape else array[()]

@@ -16,8 +16,7 @@ from recordsmith.arrow import ArrowColumns
 from recordsmith.building import table_writing
 from recordsmith.dataset import DEFAULT_PART_BYTES, Dataset, dataset_of, parts_of
 from recordsmith.errors import FileAccessError, MissingExtraError, OptionError
-from recordsmith.stores import Location, PlaceLike
-from recordsmith.stores.location import remote
+from recordsmith.stores import PlaceLike
 
 try:
     import dask
@@ -121,33 +120,32 @@ def write(
     if not isinstance(frame, dd.DataFrame):
         raise OptionError(option="frame", value=frame, expected="a dask.dataframe.DataFrame")
     ArrowColumns(_as_arrow(frame._meta).schema)  # noqa: SLF001 - names columns before any is computed
-    place = out if store_options is None else remote(str(out), store_options=store_options)
     job = table_writing.begin(
-        place,
+        out,
         overwrite,
         split=split,
         compression=compression,
         shard_size_bytes=shard_size_bytes,
         source="Dask",
+        store_options=store_options,
     )
-    folder = place.absolute() if isinstance(place, Location) else None
     try:
         write_part = dask.delayed(_write_part, pure=False)
         parts = frame.to_delayed()
         results = dask.compute(
-            *(write_part(job, number, part, folder) for number, part in enumerate(parts))
+            *(write_part(job, number, part) for number, part in enumerate(parts))
         )
-        table_writing.finish(job, results, out=folder)
+        table_writing.finish(job, results)
     except BaseException:
         with suppress(FileAccessError):  # the first error says more
-            table_writing.abandon(job, out=folder)
+            table_writing.abandon(job)
         raise
 
 
 def _write_part(
-    job: table_writing.TableJob, number: int, part: pd.DataFrame, out: PlaceLike | None
+    job: table_writing.TableJob, number: int, part: pd.DataFrame
 ) -> table_writing.PartResult:
-    return table_writing.write_part(job, number, [_as_arrow(part)], out=out)
+    return table_writing.write_part(job, number, [_as_arrow(part)])
 
 
 def _as_arrow(frame: pd.DataFrame) -> Any:
@@ -182,4 +180,5 @@ def _version(part: Dataset) -> str | None:
 def _as_pandas(table: Any) -> pd.DataFrame:
     if not table.schema.names:
         return pd.DataFrame(index=pd.RangeIndex(len(table)))
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    return frame

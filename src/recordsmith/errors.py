@@ -25,11 +25,16 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, TypeAlias
 
-from recordsmith.words import printable, similar_name
+from recordsmith.words import did_you_mean, printable, similar_name
 
 
 class Defect(str, Enum):
-    """One thing wrong with a file. The names are stable: programs may compare them."""
+    """One thing wrong with a file. The names are stable: programs may compare them.
+
+    Example:
+        >>> Defect("payload-crc-mismatch").name
+        'PAYLOAD_CRC'
+    """
 
     # framing
     TRUNCATED_HEADER = "truncated-header"
@@ -195,6 +200,12 @@ class RecordsmithError(Exception):
     Attributes:
         problem: what is wrong, as a clause.
         remedy: what to do about it, as one or more sentences; empty if that is obvious.
+
+    Example:
+        try:
+            rs.pack("no such folder", "new")
+        except rs.RecordsmithError as error:
+            print(error)
     """
 
     def __init__(self, problem: str = "", *, remedy: str = "") -> None:
@@ -328,6 +339,12 @@ class SourceError(RecordsmithError, ValueError):
         problems: the first problems, at most 100, if there may be several.
         problem_count: how many there are in all.
         records: the positions of the records at fault in the dataset, where they are known.
+
+    Example:
+        try:
+            rs.pack(rs.Voc("flowers"), "new")
+        except rs.SourceError as error:
+            print(error.path, error.problems)
     """
 
     def __init__(
@@ -376,6 +393,12 @@ class DataError(RecordsmithError, ValueError):
         offset: where that record's frame begins, in bytes from the start of the file (of the
             decompressed data, if the file is compressed); None if no place is meant.
         feature: the key of the feature at fault, or None.
+
+    Example:
+        try:
+            list(rs.open("damaged.tfrecord"))
+        except rs.DataError as error:
+            print(f"record {error.record} of {error.path}: {error.problem}")
     """
 
     def __init__(
@@ -419,7 +442,14 @@ class DataError(RecordsmithError, ValueError):
 
 
 class CorruptDataError(DataError):
-    """The bytes are not what the format demands."""
+    """The bytes are not what the format demands.
+
+    Example:
+        try:
+            list(rs.open("damaged.tfrecord"))
+        except rs.CorruptDataError as error:
+            print(error.path, error.record, error.offset, error.defect)
+    """
 
 
 PAYLOAD_NAMES: dict[str, tuple[str, str]] = {  # singular and plural
@@ -482,6 +512,12 @@ class FileAccessError(RecordsmithError, OSError):
         path: the file or folder.
         operation: what was tried: read, write, make folder, remove, …
         reason: why it failed.
+
+    Example:
+        try:
+            rs.open("no such folder")
+        except rs.FileAccessError as error:
+            print(error.operation, error.path, error.reason)
     """
 
     def __init__(
@@ -525,12 +561,16 @@ class MissingExtraError(RecordsmithError, ImportError):
     Attributes:
         extra: which extra of recordsmith installs it.
         package: what is missing.
+
+    Example:
+        >>> MissingExtraError("images", "cv2").remedy
+        "Install it: pip install 'recordsmith[images]'"
     """
 
     def __init__(self, extra: str, package: str) -> None:
         super().__init__(
             f"this needs {package}, which is not installed",
-            remedy=f"In the checkout of recordsmith: pip install '.[{extra}]'",
+            remedy=f"Install it: pip install 'recordsmith[{extra}]'",
         )
         self.args = (extra, package)
         self.extra = extra
@@ -560,6 +600,16 @@ class FunctionError(RecordsmithError, RuntimeError):
         function: which one: map_examples, map_batches, filter, …; None if unknown.
         path, record, offset: of the record that it was called with, as in CorruptDataError; None
             if it was called with several.
+
+    Example:
+        def fail(example):
+            raise KeyError("name")
+
+        loader = rs.Loader(dataset, ["image/width"], batch_size=8, map_examples=fail)
+        try:
+            next(iter(loader))
+        except rs.FunctionError as error:
+            print(error.function, error.record, error.__cause__)
     """
 
     def __init__(
@@ -672,3 +722,14 @@ def access_error(error: OSError, path: object, verb: str = "read") -> FileAccess
     name = str(path)
     remedy = _REMEDIES.get(error.errno or 0, "")
     return kind(error.errno, reason, name, operation=verb, remedy=remedy)
+
+
+def check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise OptionError if a value is not one of the allowed strings."""
+    if not (isinstance(value, str) and value in allowed):
+        raise OptionError(
+            option=name,
+            value=value,
+            expected=f"one of {', '.join(map(repr, allowed))}",
+            remedy=did_you_mean(str(value), allowed),
+        )

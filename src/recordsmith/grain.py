@@ -17,9 +17,8 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError, needs_extra, option
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
-from recordsmith.loading.adapters import RaggedParts, Rank, check_loader, check_rank
+from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
 from recordsmith.loading.batches.user_functions import Map
-from recordsmith.loading.examples import decoded_or_plain
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.number_options import is_same
 
@@ -40,14 +39,14 @@ def examples(
 
     Args:
         dataset: an uncompressed dataset.
-        features: as of a Loader; None for `dataset[i]`.
-        seed, map_examples: as of `recordsmith.Examples`. Random values of an example are the same
+        features: as in `Loader`.
+        seed, map_examples: as in `recordsmith.Examples`. Random values of an example are the same
             in all epochs, as grain requires; otherwise use grain's `random_map`, or `batches`.
 
     Raises:
         OptionError: options conflict with each other or with the dataset, or it is compressed.
     """
-    return GrainSource(decoded_or_plain(dataset, features, seed=seed, map_examples=map_examples))
+    return GrainSource(Examples(dataset, features, seed=seed, map_examples=map_examples))
 
 
 def batches(loader: Loader, *, any_rank: bool = False) -> GrainBatches:
@@ -64,11 +63,8 @@ def batches(loader: Loader, *, any_rank: bool = False) -> GrainBatches:
     Raises:
         OptionError: the loader has the rank of another process, or is for one of several workers.
     """
-    check_loader(loader)
-    if not any_rank:
-        check_rank(
-            loader, this_rank(), "Loader(..., **this_rank()), after jax.distributed.initialize()"
-        )
+    how = "Loader(..., **this_rank()), after jax.distributed.initialize()"
+    check_loader(loader, None if any_rank else this_rank(), how)
     return GrainBatches(loader.for_worker(0, 1))
 
 
@@ -103,30 +99,24 @@ class GrainSource:
     Safe to read from several threads; can be pickled.
     """
 
-    def __init__(self, examples: Examples | Dataset) -> None:
+    def __init__(self, examples: Examples) -> None:
         self._examples = examples
-        self._is_decoded = isinstance(examples, Examples)
 
     def __len__(self) -> int:
         return len(self._examples)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Batch:
         """Return the example at a position.
 
         Raises:
             IndexError: the position is out of range.
             CorruptDataError: the record is damaged, or does not match the features.
         """
-        example = self._examples[index]
-        if self._is_decoded:
-            return convert(example)
-        return dict(example) if isinstance(example, dict) else example  # JAX knows dict alone
+        return convert(self._examples[index])
 
     def __repr__(self) -> str:
         """Return a description that grain's DataLoader compares with that of a checkpoint."""
-        if self._is_decoded:
-            return repr(self._examples)
-        return f"Examples({len(self)} examples)"
+        return repr(self._examples)
 
 
 class GrainBatches(grain.IterDataset):

@@ -9,7 +9,6 @@ get more rounds, as narrow networks do not produce all orders with equal probabi
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import TypeAlias
 
@@ -41,6 +40,8 @@ class Permutations:
         self._high_base = -(-count // self._low_base)
         text = "/".join(map(str, key))
         round_count = 8 if count < _NOT_MANY else 6
+        import hashlib
+
         digest = hashlib.blake2b(
             text.encode("utf-8", "surrogatepass"), digest_size=8 * round_count
         ).digest()

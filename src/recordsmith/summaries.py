@@ -5,7 +5,6 @@ Names of features, classes and files come from data, so control characters and H
 
 from __future__ import annotations
 
-import html
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -112,4 +111,6 @@ def _short(name: str) -> str:
 
 
 def _escaped(text: str) -> str:
+    import html  # has a table of 2,000 names
+
     return html.escape(printable(text))

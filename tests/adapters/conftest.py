@@ -19,6 +19,32 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 Run = Callable[..., str]
 
 
+FEATURES: dict[str, Any] = {
+    "id": "id",
+    "pair": "pair",
+    "many": "many",
+    "has_rare": rs.Present("rare"),
+    "name": rs.Text("name"),
+    "names": rs.Text("names", shape="ragged"),
+    "raw": "raw",
+    "raws": rs.Bytes("raws", shape="ragged"),
+}
+
+
+def example_of_kinds(number: int) -> dict[str, Any]:
+    """An example that has each of the `FEATURES`."""
+    example = {
+        "id": number,
+        "pair": [number + 0.5, -number],
+        "many": list(range(number % 4)),
+        "name": f"name {number}",
+        "names": ["é"] * (number % 3),
+        "raw": bytes([number, 0]),
+        "raws": [b"\0"] * (number % 2),
+    }
+    return example | ({"rare": 1} if number % 3 else {})
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _collected() -> Iterator[None]:
     """Other tests count open files: none waits for the garbage collector."""

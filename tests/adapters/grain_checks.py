@@ -21,41 +21,18 @@ import recordsmith.grain as adapter
 from recordsmith.example import BytesArray, RaggedArray
 
 from ..raising import raises
+from ..reading import written
+from .conftest import FEATURES, example_of_kinds
 
 flags.FLAGS.mark_as_parsed()  # grain asks for it before it begins processes
 
 pytestmark = pytest.mark.timeout(120)  # seconds: what goes wrong in a process must not hang
 
-FEATURES: dict[str, Any] = {
-    "id": "id",
-    "many": "many",
-    "has_rare": rs.Present("rare"),
-    "name": rs.Text("name"),
-    "raw": "raw",
-    "raws": rs.Bytes("raws", shape="ragged"),
-}
-
-
-def write(path: Path, count: int) -> rs.Dataset:
-    with rs.ShardWriter(path) as writer:
-        for number in range(count):
-            writer.write_example(
-                {
-                    "id": number,
-                    "many": list(range(number % 4)),
-                    "name": f"name {number}",
-                    "raw": bytes([number, 0]),
-                    "raws": [b"\0"] * (number % 2),
-                }
-                | ({"rare": 1} if number % 3 else {})
-            )
-    return rs.open(path)
-
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
     """22 records."""
-    return write(tmp_path_factory.mktemp("grain") / "a.tfrecord", 22)
+    return written(tmp_path_factory.mktemp("grain"), map(example_of_kinds, range(22)))
 
 
 def make(dataset: rs.Dataset, **options: Any) -> rs.Loader:
@@ -109,23 +86,12 @@ def assert_goes_on_from_every_step(begin: Callable[[], Any]) -> None:
 # -- a source --------------------------------------------------------------------------------------
 
 
-def test_without_features_it_is_the_dataset(dataset: rs.Dataset) -> None:
-    source = adapter.examples(dataset)
+def test_it_is_the_rows_of_batches(dataset: rs.Dataset) -> None:
+    source = adapter.examples(dataset, FEATURES)
     assert isinstance(source, grain.sources.RandomAccessDataSource)
     assert len(source) == 22
-    assert repr(source) == "Examples(22 examples)"
-    for at in (0, 21, 7):
-        own, found = dataset[at], source[at]
-        assert own.keys() == found.keys()
-        for key in own:
-            assert type(found[key]) is type(own[key])
-            assert list(found[key]) == list(own[key])
     with pytest.raises(IndexError, match=r"position 22 .* 22 records"):
         source[22]
-
-
-def test_with_features_it_is_the_rows_of_batches(dataset: rs.Dataset) -> None:
-    source = adapter.examples(dataset, FEATURES)
     for shown in ("Examples", ", ".join(FEATURES), "22"):
         assert shown in repr(source)
     (batch,) = rs.Loader(dataset, FEATURES, batch_size=22)
@@ -143,8 +109,6 @@ def test_with_features_it_is_the_rows_of_batches(dataset: rs.Dataset) -> None:
 def test_what_a_source_is_not_made_of(dataset: rs.Dataset, tmp_path: Path) -> None:
     with pytest.raises(rs.OptionError, match=r"dataset must be"):
         adapter.examples("folder")  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="needs features"):
-        adapter.examples(dataset, map_examples=lambda example, _: example)
     with pytest.raises(rs.OptionError, match=r"'idd'.* 'id'"):
         adapter.examples(dataset, {"id": "idd"})
     with rs.ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
@@ -154,14 +118,13 @@ def test_what_a_source_is_not_made_of(dataset: rs.Dataset, tmp_path: Path) -> No
 
 
 def test_it_travels_and_takes_slices(dataset: rs.Dataset) -> None:
-    for features in (None, FEATURES):
-        source = pickle.loads(pickle.dumps(adapter.examples(dataset[3:9:2], features)))
-        assert [int(np.squeeze(source[at]["id"])) for at in range(len(source))] == [3, 5, 7]
+    source = pickle.loads(pickle.dumps(adapter.examples(dataset[3:9:2], FEATURES)))
+    assert [int(source[at]["id"]) for at in range(len(source))] == [3, 5, 7]
 
 
-def pipeline(dataset: rs.Dataset, features: Any = FEATURES, **reading: Any) -> Any:
+def pipeline(source: Any, **reading: Any) -> Any:
     return (
-        grain.MapDataset.source(adapter.examples(dataset, features))
+        grain.MapDataset.source(source)
         .shuffle(seed=3)
         .map(lambda example: {"id": np.squeeze(example["id"])})
         .batch(4)
@@ -170,23 +133,26 @@ def pipeline(dataset: rs.Dataset, features: Any = FEATURES, **reading: Any) -> A
     )
 
 
-@pytest.mark.parametrize("features", [None, FEATURES])
-def test_a_pipeline_of_grain(dataset: rs.Dataset, features: Any) -> None:
+@pytest.mark.parametrize("is_decoded", [False, True])
+def test_a_pipeline_of_grain(dataset: rs.Dataset, is_decoded: bool) -> None:
+    source = adapter.examples(dataset, FEATURES) if is_decoded else dataset
+
     def begin() -> Any:
-        return pipeline(dataset, features, num_threads=3, prefetch_buffer_size=8)
+        return pipeline(source, num_threads=3, prefetch_buffer_size=8)
 
     seen = ids(begin())
     assert len(seen) == 12
     assert sorted(chain(*seen[:6])) == sorted(chain(*seen[6:])) == list(range(22))
     assert seen[:6] != seen[6:]
-    unthreaded = pipeline(dataset, features, num_threads=0, prefetch_buffer_size=0)
+    unthreaded = pipeline(source, num_threads=0, prefetch_buffer_size=0)
     assert ids(unthreaded) == seen
     assert_goes_on_from_every_step(begin)
 
 
 def test_a_pipeline_in_processes(dataset: rs.Dataset) -> None:
-    wanted = ids(pipeline(dataset))
-    assert in_processes(pipeline(dataset), 2)[0] == wanted
+    source = adapter.examples(dataset, FEATURES)
+    wanted = ids(pipeline(source))
+    assert in_processes(pipeline(source), 2)[0] == wanted
 
 
 def data_loader(dataset: rs.Dataset, features: Any, worker_count: int, **operation: Any) -> Any:
@@ -220,7 +186,7 @@ def test_a_data_loader(dataset: rs.Dataset) -> None:
 
 def damaged(path: Path) -> rs.Dataset:
     """12 records; of the last one, a byte is not what it was."""
-    write(path, 12)
+    written(path, map(example_of_kinds, range(12)))
     data = bytearray(path.read_bytes())
     data[-6] ^= 1
     path.write_bytes(data)

@@ -20,44 +20,18 @@ import recordsmith as rs
 import recordsmith.jax as adapter
 
 from ..raising import raises
+from ..reading import written
+from .conftest import FEATURES, example_of_kinds
 
 P = PartitionSpec
 MESH = Mesh(np.array(jax.devices()), ("data",))
 ROWS = NamedSharding(MESH, P("data"))
-FEATURES: dict[str, Any] = {
-    "id": "id",
-    "pair": "pair",
-    "many": "many",
-    "has_rare": rs.Present("rare"),
-    "name": rs.Text("name"),
-    "names": rs.Text("names", shape="ragged"),
-    "raw": "raw",
-    "raws": rs.Bytes("raws", shape="ragged"),
-}
-
-
-def write(path: Path, numbers: Any) -> rs.Dataset:
-    with rs.ShardWriter(path) as writer:
-        for at, number in enumerate(numbers):
-            writer.write_example(
-                {
-                    "id": number,
-                    "pair": [at + 0.5, -at],
-                    "many": list(range(at % 4)),
-                    "name": f"name {at}",
-                    "names": ["é"] * (at % 3),
-                    "raw": bytes([at, 0]),
-                    "raws": [b"\0"] * (at % 2),
-                }
-                | ({"rare": 1} if at % 3 else {})
-            )
-    return rs.open(path)
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
     """22 records."""
-    return write(tmp_path_factory.mktemp("jax") / "a.tfrecord", range(22))
+    return written(tmp_path_factory.mktemp("jax"), map(example_of_kinds, range(22)))
 
 
 def make(dataset: rs.Dataset, **options: Any) -> rs.Loader:
@@ -277,10 +251,9 @@ def test_iterations_that_are_broken_off(dataset: rs.Dataset, prefetch: int, coun
 
 
 def test_what_fails_ahead_is_raised_in_its_turn(tmp_path: Path) -> None:
-    write(tmp_path / "a.tfrecord", [*range(9), 2**40, *range(10, 16)])
-    batches = adapter.batches(
-        rs.Loader(rs.open(tmp_path / "a.tfrecord"), {"id": "id"}, batch_size=4), prefetch=9
-    )
+    numbers = [*range(9), 2**40, *range(10, 16)]
+    dataset = written(tmp_path, [{"id": number} for number in numbers])
+    batches = adapter.batches(rs.Loader(dataset, {"id": "id"}, batch_size=4), prefetch=9)
     iteration = iter(batches)
     assert next(iteration)["id"].tolist() == [0, 1, 2, 3]
     assert next(iteration)["id"].tolist() == [4, 5, 6, 7]
@@ -330,9 +303,8 @@ def test_threads_end(dataset: rs.Dataset) -> None:
 def test_what_it_is_not_made_of(dataset: rs.Dataset, train: rs.Dataset) -> None:
     with raises(rs.OptionError, option="loader", expected="a recordsmith.Loader"):
         adapter.batches(dataset)  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="prefetch"):
         adapter.batches(make(dataset), prefetch=-1)
-    assert caught.value.option == "prefetch"
     with pytest.raises(TypeError, match="endless"):
         len(adapter.batches(make(dataset, epochs=None)))
 

@@ -50,4 +50,4 @@ def test_where_frameworks_are_missing(run_program: Any) -> None:
         name: extra for name, (_, extra) in MODULES.items()
     }
     for extra, remedy in found.values():
-        assert f"pip install '.[{extra}]'" in remedy
+        assert f"pip install 'recordsmith[{extra}]'" in remedy

@@ -25,12 +25,12 @@ def program(name: str) -> str:
 
 
 def write_odd_files(folder: Path, images: Any) -> list[Path]:
-    """Examples and SequenceExamples with everything that can be odd about them."""
+    """Examples with everything that can be odd about them."""
     from PIL import Image
 
     folder = folder / "a folder [b] 'c' \\n"
     folder.mkdir()
-    values, looks, steps = folder / "values.tfrecord", folder / "looks.tfrecord.gz", folder / "s"
+    values, looks = folder / "values.tfrecord", folder / "looks.tfrecord.gz"
     with rs.ShardWriter(values) as writer:
         for number in range(5):
             example: dict[str, Any] = {
@@ -61,20 +61,7 @@ def write_odd_files(folder: Path, images: Any) -> list[Path]:
             if number != 2:
                 example["thumbnail"] = images.jpeg(number)
             writer.write_example(example)
-    with rs.ShardWriter(steps) as writer:
-        for number in range(4):
-            lists: dict[str, Any] = {
-                "step": [[1]] * number,
-                "pair": [[0.5, 1.0]] * 2,
-                "ragged": [list(range(at)) for at in range(number)],
-            }
-            if number:
-                lists |= {"lack": [["x"]], "ragged lack": [[1] * number]}
-            writer.write(rs.encode_sequence_example({"name": "n", "numbers": [1] * number}, lists))
-    frames = folder / "frames"
-    with rs.ShardWriter(frames) as writer:
-        writer.write(rs.encode_sequence_example({}, {"word": [["a"]], "none": []}))
-    return [values, looks, steps, frames]
+    return [values, looks]
 
 
 def _is_installed(name: str) -> bool:
@@ -95,18 +82,14 @@ def needs(*packages: str) -> pytest.MarkDecorator:
 def test_tensorflow(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
     paths = [f"{packed}/*.tfrecord", *map(str, write_odd_files(tmp_path, images))]
     shown = run_program(program("reads_by_tensorflow.py"), json.dumps(paths))
-    assert shown.splitlines() == [f"{count} records" for count in (60, 5, 4, 4, 1)]
+    assert shown.splitlines() == [f"{count} records" for count in (60, 5, 4)]
 
 
 @needs("tensorflow")
 def test_tensorflow_reads_what_others_wrote(run_program: Run, shared_data: Path) -> None:
     zoo = shared_data / "zoo"
     rows = [json.loads(line) for line in (zoo / "expected.jsonl").read_text().splitlines()]
-    chosen = [
-        row
-        for row in rows
-        if row["payload"] in ("Example", "SequenceExample") and row["records"] < 5000
-    ]
+    chosen = [row for row in rows if row["payload"] == "Example" and row["records"] < 5000]
     assert len(chosen) > 12
     shown = run_program(
         program("reads_by_tensorflow.py"), json.dumps([str(zoo / row["file"]) for row in chosen])
@@ -117,7 +100,7 @@ def test_tensorflow_reads_what_others_wrote(run_program: Run, shared_data: Path)
 @pytest.mark.slow
 @needs("torch")
 def test_torch(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
-    values, looks, *_ = write_odd_files(tmp_path, images)
+    values, looks = write_odd_files(tmp_path, images)
     plain = tmp_path / "plain"
     rs.reshard(looks, plain, compression="none")  # a loader reads no compressed shards
     shown = run_program(
@@ -128,7 +111,7 @@ def test_torch(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> N
 
 @needs("grain")
 def test_grain(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
-    values, *_ = write_odd_files(tmp_path, images)
+    values, _ = write_odd_files(tmp_path, images)
     stacked = tmp_path / "stacked.tfrecord"
     with rs.ShardWriter(stacked) as writer:
         for number in range(5):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 import recordsmith as rs
 
@@ -239,15 +240,13 @@ def test_an_element_spec_that_was_said(adapter: Any, tf: Any, dataset: rs.Datase
     assert stream.element_spec == spec
     assert [batch["number"].shape[1] for batch in stream] == [1, 5, 9, 13, 17]
     for wrong in ("int64", tf.RaggedTensorSpec((None, None), tf.int64, 1, tf.int32)):
-        with pytest.raises(rs.OptionError) as caught:
+        with raises(rs.OptionError, option="element_spec"):
             adapter.batches(numbers(dataset), element_spec={"number": wrong})
-        assert caught.value.option == "element_spec"
 
 
 def test_what_is_refused(adapter: Any, train: rs.Dataset) -> None:
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="loader"):
         adapter.batches(train)
-    assert caught.value.option == "loader"
     odd = rs.Loader(
         train, {"at": rs.Position()}, batch_size=4, map_batches=lambda batch, _: _as_dates(batch)
     )
@@ -278,26 +277,22 @@ def test_this_rank(
 def test_ranks_must_agree(
     adapter: Any, dataset: rs.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="rank"):
         adapter.batches(numbers(dataset, rank=1, world_size=3))
-    assert caught.value.option == "rank"
     assert len(read(adapter.batches(numbers(dataset, rank=1, world_size=3), any_rank=True))) == 2
     config = {"cluster": CLUSTER, "task": {"type": "worker", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="rank"):
         adapter.batches(numbers(dataset))
-    assert caught.value.option == "rank"
     assert len(read(adapter.batches(numbers(dataset), any_rank=True))) == 5
     assert len(read(adapter.batches(numbers(dataset, **adapter.this_rank())))) == 2
     config["task"] = {"type": "ps", "index": 0}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="rank"):
         adapter.this_rank()
-    assert caught.value.option == "rank"
     monkeypatch.setenv("TF_CONFIG", "{")
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="rank"):
         adapter.this_rank()
-    assert caught.value.option == "rank"
 
 
 # -- specs for tf.io -------------------------------------------------------------------------------
@@ -359,9 +354,8 @@ def test_sequence_feature_spec(adapter: Any, tf: Any, tmp_path: Path) -> None:
                 del lists["frame"]
             writer.write(rs.encode_sequence_example({"id": number}, lists))
     dataset = rs.open(tmp_path / "sequences.tfrecord")
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="schema"):
         adapter.feature_spec(dataset.schema)
-    assert caught.value.option == "schema"
     payloads = list(dataset.records())
     spec = adapter.sequence_feature_spec(dataset.schema)
     context, lists, lengths = tf.io.parse_sequence_example(payloads, **spec)
@@ -372,9 +366,8 @@ def test_sequence_feature_spec(adapter: Any, tf: Any, tmp_path: Path) -> None:
     assert lists["words"].to_list()[2] == [[b"w0"], [b"w0", b"w1"], [b"w0", b"w1", b"w2"]]
     some = adapter.sequence_feature_spec(dataset.schema, ["id", "words"])
     assert [list(section) for section in some.values()] == [["id"], ["words"]]
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="features"):
         adapter.sequence_feature_spec(dataset.schema, ["wrds"])
-    assert caught.value.option == "features"
 
 
 # -- processes of their own ------------------------------------------------------------------------

@@ -292,46 +292,31 @@ def test_workers_go_on_where_others_stopped(run: Any, train: rs.Dataset) -> None
 
 
 @pytest.mark.slow
-def test_the_main_process_knows_what_it_cannot_know(run: Any, train: rs.Dataset) -> None:
+def test_a_loader_and_its_stream_know_that_workers_read(run: Any, train: rs.Dataset) -> None:
+    """Also after the stream is gone, until the loader itself has loaded a state."""
     found = run("""
         own = loader()
         stream = under(batches(own), persist=True)
-        show(first=seen(stream))
-        show(state=failure(stream.dataset.state_dict), reading=failure(iter, stream.dataset))
-        stream.dataset.load_state_dict(own.state_after(9))
-        show(late=failure(seen, stream), then=seen(under(stream.dataset)))
-        stream.dataset.load_state_dict(own.state_after(3))
-        show(here=seen(stream.dataset))
+        show(first=seen(stream), state=failure(stream.dataset.state_dict),
+             reading=failure(iter, stream.dataset))
+        own.load_state_dict(own.state_after(9))
+        show(late=failure(seen, stream))
+        stream = None
+        show(then=seen(under(batches(own), 3)), own_state=failure(own.state_dict),
+             own_reading=failure(list, own))
+        own.load_state_dict(own.state_after(3))
+        show(rest=seen(own), last=seen(under(batches(own))), again=failure(own.state_dict))
+        own.load_state_dict(own.state_after(0))  # since the last load
+        show(alone=seen(own))
     """)
-    first, second = alone(train, 2)
-    assert (found["first"], found["then"], found["here"]) == (first, second, second[3:])
-    for name in ("state", "reading"):
+    first, second, third = alone(train, 3)
+    assert (found["first"], found["then"]) == (first, second)
+    assert (found["rest"], found["last"], found["alone"]) == (second[3:], third, second[3:])
+    for name in ("state", "reading", "own_state", "own_reading", "again"):
         assert found[name].startswith("OptionError: worker processes ")
         assert "loader.state_after(n)" in found[name]
     assert found["late"].startswith("OptionError: ")
     assert "load_state_dict was called after" in found["late"]
-
-
-@pytest.mark.slow
-def test_a_loader_knows_that_workers_read_it(run: Any, train: rs.Dataset) -> None:
-    """Also after the stream is gone, until the loader itself has loaded a state."""
-    found = run("""
-        own = loader()
-        first = seen(under(batches(own)))
-        show(first=first, state=failure(own.state_dict), reading=failure(list, own))
-        show(second=seen(under(batches(own), 3)), state_after=own.state_after(18))
-        own.load_state_dict(own.state_after(3))
-        show(rest=seen(own), then=seen(under(batches(own))), again=failure(own.state_dict))
-        own.load_state_dict(own.state_after(0))  # since the last load
-        show(alone=seen(own))
-    """)
-    first, second = alone(train, 2)
-    assert (found["first"], found["second"]) == (first, second)
-    assert (found["rest"], found["then"]) == (first[3:], second)
-    for name in ("state", "reading", "again"):
-        assert found[name].startswith("OptionError: ")
-        assert "loader.state_after(n)" in found[name]
-    assert found["alone"] == first[3:]
 
 
 @pytest.mark.slow

@@ -16,34 +16,15 @@ from recordsmith.arrow import ArrowColumns, ArrowDecoder
 from recordsmith.errors import OptionError
 from recordsmith.example import SchemaSurvey, decode_example, encode_columns
 
+from . import test_restored_types
+
 pa = pytest.importorskip("pyarrow")
 
-INT64 = st.integers(-(2**63), 2**63 - 1)
-FLOAT32 = st.floats(width=32)
-TEXT = st.text(st.characters(codec="utf-8"), max_size=5)
-BYTES = st.binary(max_size=5)
-
-
-def integers(bits: int, *, signed: bool) -> st.SearchStrategy[int]:
-    return (
-        st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        if signed
-        else st.integers(0, 2**bits - 1)
-    )
-
-
-SCALARS: list[tuple[Any, st.SearchStrategy[Any]]] = [
-    (pa.bool_(), st.booleans()),
-    *((getattr(pa, f"int{bits}")(), integers(bits, signed=True)) for bits in (8, 16, 32, 64)),
-    *((getattr(pa, f"uint{bits}")(), integers(bits, signed=False)) for bits in (8, 16, 32)),
-    (pa.uint64(), st.integers(0, 2**63 - 1)),
-    (pa.float16(), st.floats(width=16)),
-    (pa.float32(), FLOAT32),
-    (pa.float64(), FLOAT32),
-    *((kind(), TEXT) for kind in (pa.string, pa.large_string, pa.string_view)),
-    *((kind(), BYTES) for kind in (pa.binary, pa.large_binary, pa.binary_view)),
-    (pa.binary(3), st.binary(min_size=3, max_size=3)),
-    (pa.dictionary(pa.int8(), pa.string()), TEXT),
+SCALARS = [
+    (kind, values)
+    for kind, values in test_restored_types.SCALARS
+    if not (pa.types.is_temporal(kind) or pa.types.is_decimal(kind))
+    and kind not in (pa.float16(), pa.dictionary(pa.int32(), pa.int64()))
 ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ def _decimals(precision: int, scale: int) -> st.SearchStrategy[decimal.Decimal]:
     return st.integers(-limit, limit).map(lambda n: decimal.Decimal(f"{n}e-{scale}"))
 
 
-_SCALARS: list[tuple[Any, st.SearchStrategy[Any]]] = [
+SCALARS: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
     *((getattr(pa, f"int{bits}")(), _ints(bits)) for bits in (8, 16, 32, 64)),
     *((getattr(pa, f"uint{bits}")(), _ints(bits, signed=False)) for bits in (8, 16, 32)),
@@ -93,13 +92,13 @@ def _portable_value(arrow_type: Any) -> Any:
 
 _LISTS = [
     (wrap(arrow_type), st.lists(values, max_size=3))
-    for arrow_type, values in _SCALARS
+    for arrow_type, values in SCALARS
     if "dictionary" not in str(arrow_type)
     for wrap in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)
 ]
 _FIXED = [
     (pa.list_(arrow_type, 2), st.lists(values, min_size=2, max_size=2))
-    for arrow_type, values in _SCALARS
+    for arrow_type, values in SCALARS
     if "dictionary" not in str(arrow_type)
 ]
 
@@ -109,7 +108,7 @@ def _tables(draw: st.DrawFn) -> Any:
     count = draw(st.integers(1, 8))
     columns = {}
     for name in draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True)):
-        arrow_type, values = draw(st.sampled_from([*_SCALARS, *_LISTS, *_FIXED]))
+        arrow_type, values = draw(st.sampled_from([*SCALARS, *_LISTS, *_FIXED]))
         optional = values if draw(st.booleans()) else st.none() | values
         columns[name] = pa.array(
             draw(st.lists(optional, min_size=count, max_size=count)), arrow_type
@@ -238,35 +237,21 @@ def test_there_may_be_no_types_or_invalid_ones(tmp_path: Path) -> None:
     rs.pack(rs.Table(pa.table({"x": pa.array([1, 300], pa.int16())})), tmp_path / "out")
     path = tmp_path / "out" / "dataset.json"
     document = json.loads(path.read_text())
-    for text in ("words", "////", document["arrow_schema"][:-40]):
-        path.write_text(json.dumps({**document, "arrow_schema": text}))
-        with raises(rs.CorruptDataError, defect=rs.Defect.BROKEN_MANIFEST):
-            rs.open(tmp_path / "out").to_arrow(restore_types=True)
-    base64 = importlib.import_module("base64")
-    for arrow_type in (pa.int8(), pa.list_(pa.string()), pa.string(), pa.list_(pa.int8(), 3)):
-        text = base64.b64encode(pa.schema([("x", arrow_type)]).serialize()).decode()
-        path.write_text(json.dumps({**document, "arrow_schema": text}))
-        with pytest.raises(rs.CorruptDataError):
-            rs.open(tmp_path / "out").to_arrow(restore_types=True).read_all()
-
-
-@pytest.mark.parametrize(
-    "types",
-    [
+    refused = [
         [("x", pa.struct({"a": pa.int64()}))],
         [("x", pa.list_(pa.list_(pa.int64())))],
         [("x", pa.map_(pa.string(), pa.int64()))],
         [("x", pa.null())],
         [("x", pa.month_day_nano_interval())],
         [("x", pa.int64()), ("x", pa.int8())],
-        None,
-    ],
-)
-def test_a_schema_that_features_cannot_have(tmp_path: Path, types: Any) -> None:
-    rs.pack(rs.Table(pa.table({"x": [1, 2]})), tmp_path / "out")
-    path = tmp_path / "out" / "dataset.json"
-    manifest = json.loads(path.read_text())
-    text = "AAAA" if types is None else schema_as_text(pa.schema(types))
-    path.write_text(json.dumps(manifest | {"arrow_schema": text}))
-    with raises(rs.CorruptDataError, defect=rs.Defect.BROKEN_MANIFEST):
-        rs.open(tmp_path / "out").to_arrow(restore_types=True).read_all()
+    ]
+    texts = [schema_as_text(pa.schema(types)) for types in refused]
+    for text in ("words", "////", document["arrow_schema"][:-40], *texts):
+        path.write_text(json.dumps({**document, "arrow_schema": text}))
+        with raises(rs.CorruptDataError, defect=rs.Defect.BROKEN_MANIFEST):
+            rs.open(tmp_path / "out").to_arrow(restore_types=True)
+    for arrow_type in (pa.int8(), pa.list_(pa.string()), pa.string(), pa.list_(pa.int8(), 3)):
+        text = schema_as_text(pa.schema([("x", arrow_type)]))
+        path.write_text(json.dumps({**document, "arrow_schema": text}))
+        with pytest.raises(rs.CorruptDataError):
+            rs.open(tmp_path / "out").to_arrow(restore_types=True).read_all()

@@ -14,6 +14,8 @@ from recordsmith.packing import pack_task
 from recordsmith.stores import Data, Location, MemoryStore, ObjectInfo
 from recordsmith.tasks import Outcome, Task
 
+from ..places import contents
+
 
 class InStore:
     """Runs the tasks of a job one by one, in a store that no URL names."""
@@ -160,8 +162,4 @@ class Turns:
 
 def content(store: MemoryStore, folder: str) -> dict[str, bytes]:
     """The objects below a folder."""
-    prefix = f"{folder}/"
-    return {
-        info.key.removeprefix(prefix): store.read(info.key)
-        for info in MemoryStore.list(store, prefix)
-    }
+    return contents(Location(store, folder))

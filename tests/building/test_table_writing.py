@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
-from collections.abc import Mapping
+import signal
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.building import publishing
 from recordsmith.building.table_writing import abandon, begin, finish, write_part
-from recordsmith.errors import FileAccessError, OptionError, SourceError
+from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, SourceError
 from recordsmith.stores import Location, as_folder
 
 from ..killed_jobs import killed_before
@@ -58,10 +62,8 @@ def wire(document: Any) -> Any:
 
 def write(place: Location, parts: Mapping[int, Any], **options: Any) -> rs.Dataset:
     job = wire(begin(place, **options))
-    results = [
-        wire(write_part(job, number, batches, out=place)) for number, batches in parts.items()
-    ]
-    finish(job, results, out=place)
+    results = [wire(write_part(job, number, batches)) for number, batches in parts.items()]
+    finish(job, results)
     return rs.open(place)
 
 
@@ -145,10 +147,10 @@ def test_rejected_columns(place: Location) -> None:
     job = begin(place)
     bad = pa.table({"a": [{"x": 1}], "b": [[[1]]], "c": [1]})
     with raises(OptionError, option="columns") as caught:
-        write_part(job, 0, [table(0, 5), bad], out=place)
+        write_part(job, 0, [table(0, 5), bad])
     assert "'a'" in str(caught.value)
     assert "'b'" in str(caught.value)
-    abandon(job, out=place)
+    abandon(job)
     assert not contents(place)
 
 
@@ -161,31 +163,31 @@ def test_failed_part(place: Location) -> None:
     job = begin(place, shard_size_bytes=100)
     before = contents(place)
     with pytest.raises(RuntimeError):
-        write_part(job, 0, batches(), out=place)
+        write_part(job, 0, batches())
     assert contents(place) == before
-    again = write_part(job, 0, [table(0, 60)], out=place)
-    finish(job, [again], out=place)
+    again = write_part(job, 0, [table(0, 60)])
+    finish(job, [again])
     assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
 
 
 def test_attempts_that_do_not_count_are_removed(place: Location) -> None:
     job = begin(place)
-    attempts = [write_part(job, 0, [table(0, 60)], out=place) for _ in range(3)]
-    finish(job, attempts[1:2], out=place)
+    attempts = [write_part(job, 0, [table(0, 60)]) for _ in range(3)]
+    finish(job, attempts[1:2])
     assert len(contents(place)) == 3
     assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
     with pytest.raises(FileAccessError):
-        write_part(job, 0, [table(0, 60)], out=place)
-    abandon(job, out=place)
+        write_part(job, 0, [table(0, 60)])
+    abandon(job)
     assert len(contents(place)) == 3
 
 
 def test_the_result_decides_which_attempt_counts(place: Location) -> None:
     """Also if attempts have different records, as functions of users may make them."""
     job = begin(place)
-    first, second = (write_part(job, 0, [table(at, at + 20)], out=place) for at in (0, 30))
+    first, second = (write_part(job, 0, [table(at, at + 20)]) for at in (0, 30))
     assert first.shards != second.shards
-    finish(job, [first], out=place)
+    finish(job, [first])
     assert decoded(rs.open(place)) == [stored(row) for row in ROWS[:20]]
     assert rs.verify(place).is_good
 
@@ -201,8 +203,8 @@ def test_begin_may_be_repeated(place: Location, overwrite: bool) -> None:
         jobs = [begin(place, overwrite, token="5" * 32) for _ in range(2)]
         assert {job.token for job in jobs} == {"5" * 32}
         job = job or jobs[0]
-        results.append(write_part(job, start, [table(start, start + 30)], out=place))
-    finish(job, results, out=place)
+        results.append(write_part(job, start, [table(start, start + 30)]))
+    finish(job, results)
     before = contents(place)
     begin(place, overwrite, token="5" * 32)
     assert contents(place) == before
@@ -213,17 +215,17 @@ def test_begin_may_be_repeated(place: Location, overwrite: bool) -> None:
 @pytest.mark.parametrize("is_finished", [True, False])
 def test_attempt_that_ends_too_late(place: Location, is_finished: bool) -> None:
     job = begin(place)
-    result = write_part(job, 0, [table(0, 60)], out=place)
+    result = write_part(job, 0, [table(0, 60)])
 
     def slow() -> Any:
         yield table(0, 30)
         if is_finished:
-            finish(job, [result], out=place)
+            finish(job, [result])
         else:
-            abandon(job, out=place)
+            abandon(job)
 
     with pytest.raises(FileAccessError):
-        write_part(job, 0, slow(), out=place)
+        write_part(job, 0, slow())
     assert len(contents(place)) == (3 if is_finished else 0)
     if is_finished:
         assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
@@ -231,11 +233,11 @@ def test_attempt_that_ends_too_late(place: Location, is_finished: bool) -> None:
 
 def test_not_a_dataset_before_the_end(place: Location) -> None:
     job = begin(place)
-    write_part(job, 0, [table(0, 60)], out=place)
+    write_part(job, 0, [table(0, 60)])
     with pytest.raises(rs.RecordsmithError):
         rs.open(place)
-    abandon(job, out=place)
-    abandon(job, out=place)
+    abandon(job)
+    abandon(job)
     assert not contents(place)
 
 
@@ -260,26 +262,26 @@ def test_existing_dataset(place: Location) -> None:
 def test_overwriting_an_abandoned_job(place: Location) -> None:
     """Another job takes the folder over, and the first one cannot publish."""
     job = begin(place)
-    result = write_part(job, 0, [table(0, 30)], out=place)
+    result = write_part(job, 0, [table(0, 30)])
     dataset = write(place, {0: [table(0, 60)]}, overwrite=True)
     with pytest.raises((FileAccessError, OptionError)):
-        finish(job, [result], out=place)
+        finish(job, [result])
     with pytest.raises(FileAccessError):
-        write_part(job, 1, [table(0, 30)], out=place)
+        write_part(job, 1, [table(0, 30)])
     assert decoded(dataset) == [stored(row) for row in ROWS]
     assert len(contents(place)) == 3
 
 
 def test_refused_results(place: Location) -> None:
     job, other = begin(place), begin(Location(place.store, f"{place.key}/other".lstrip("/")))
-    first = write_part(job, 0, [table(0, 30)], out=place)
+    first = write_part(job, 0, [table(0, 30)])
     with raises(OptionError, option="results", value=0):
-        finish(job, [first, first], out=place)
+        finish(job, [first, first])
     with raises(OptionError, option="results", value=0):
-        finish(replace(job, token=other.token), [first], out=place)
+        finish(replace(job, token=other.token), [first])
     with raises(OptionError, option="results"):
-        finish(job, [{"token": job.token, "number": 0}], out=place)  # type: ignore[list-item]
-    finish(job, [first], out=place)
+        finish(job, [{"token": job.token, "number": 0}])  # type: ignore[list-item]
+    finish(job, [first])
     assert len(rs.open(place)) == 30
 
 
@@ -303,15 +305,20 @@ def test_kinds_that_differ(place: Location) -> None:
     assert not contents(place)
 
 
-def test_job_has_no_secrets(bucket: tuple[str, dict[str, Any]]) -> None:
+def test_a_bucket_with_options(
+    bucket: tuple[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options that the user passed travel with the job; those of the environment do not."""
     url, options = bucket
-    place = rs.remote(f"{url}/out", store_options=options)
-    job = begin(place)
-    result = write_part(job, 0, [table(0, 60)], out=place)
-    finish(job, [result], out=place)
-    assert decoded(rs.open(place)) == [stored(row) for row in ROWS]
-    pickled = pickle.dumps([job, result])
+    job = wire(begin(f"{url}/out", store_options=options))
+    finish(job, [wire(write_part(job, 0, [table(0, 60)]))])
+    assert decoded(rs.open(f"{url}/out", store_options=options)) == [stored(row) for row in ROWS]
+    monkeypatch.setenv("RECORDSMITH_STORE_OPTIONS", json.dumps(options))
+    job = begin(f"{url}/other")
+    pickled = pickle.dumps([job, write_part(job, 0, [table(0, 60)])])
     assert not [value for value in options.values() if str(value).encode() in pickled]
+    with raises(OptionError, option="store_options"):
+        begin("out", store_options=options)
 
 
 @pytest.mark.parametrize("step", ["part", "finish"])
@@ -342,17 +349,44 @@ def test_killed_at_any_change(tmp_path: Path, step: str) -> None:
     assert number > 5
 
 
-def test_tensorflow_reads_the_files(tmp_path: Path) -> None:
-    tensorflow = pytest.importorskip("tensorflow")
-    write(as_folder(tmp_path), {0: [table(0, 30)], 1: [table(30, 60)]})
-    files = sorted(map(str, tmp_path.glob("train-*")))
-    found = []
-    for record in tensorflow.data.TFRecordDataset(files).as_numpy_iterator():
-        features = tensorflow.train.Example.FromString(record).features.feature
-        found.append(
-            {
-                name: list(getattr(value, value.WhichOneof("kind")).value)
-                for name, value in features.items()
-            }
-        )
-    assert found == [stored(row) for row in ROWS]
+def stopped_after_the_manifest_was_removed(job: Callable[[], object]) -> None:
+    """Kill a job while it gives files their final names."""
+
+    def kill() -> None:
+        publishing._remove = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        job()
+
+    assert killed_before(10**6, kill)
+
+
+def test_an_interrupted_append(tmp_path: Path) -> None:
+    """A table replaces the dataset with `overwrite`; if it is abandoned, the append is done."""
+    out = tmp_path / "out"
+    for name in ("out", "more"):
+        write(as_folder(tmp_path / name), {0: [table(0, 30)]})
+    stopped_after_the_manifest_was_removed(lambda: rs.append(tmp_path / "more", out))
+    with raises(OptionError, option="out", match="interrupted append"):
+        begin(out)
+    abandon(begin(out, overwrite=True))
+    assert decoded(rs.open(out)) == 2 * [stored(row) for row in ROWS[:30]]
+    assert not rs.append(tmp_path / "more", out).is_new
+    dataset = write(as_folder(out), {0: [table(0, 60)]}, overwrite=True)
+    assert decoded(dataset) == [stored(row) for row in ROWS]
+    assert len(visible(out)) == 2
+
+
+def test_an_abandoned_job_does_not_make_a_dataset_of_what_a_killed_one_has_left(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    write(as_folder(out), {0: [table(0, 30)]})
+    stopped_after_the_manifest_was_removed(
+        lambda: write(as_folder(out), {0: [table(30, 60)]}, overwrite=True)
+    )
+    assert len(visible(out)) == 1
+    for _ in range(2):
+        abandon(begin(out, overwrite=True))
+        with raises(CorruptDataError, defect="unfinished-dataset"):
+            rs.open(out)
+    dataset = write(as_folder(out), {0: [table(0, 60)]}, overwrite=True)
+    assert decoded(dataset) == [stored(row) for row in ROWS]

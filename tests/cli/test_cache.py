@@ -75,15 +75,6 @@ def test_no_cache_yet(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not (tmp_path / "new").exists()
 
 
-def test_the_default_folder_is_that_of_the_variable(
-    run, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = folder.with_name("other")
-    monkeypatch.setenv("RECORDSMITH_CACHE", str(other))
-    assert run("cache", "--json").document["folder"] == str(other)
-    assert run("cache", folder, "--json").document["folder"] == str(folder)
-
-
 @pytest.mark.parametrize("typed", ["s3://bucket/cache", "missing"])
 def test_what_is_no_cache_folder(run, folder: Path, typed: str) -> None:
     outcome = run("cache", typed if "://" in typed else folder / typed)

@@ -9,28 +9,7 @@ from recordsmith.cli import console
 from recordsmith.cli.parsing import parse_counts, parse_numbers, parse_shares, parse_size
 from recordsmith.errors import OptionError
 
-
-@pytest.mark.parametrize(
-    ("size_bytes", "text"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1000, "1.0 kB"),
-        (999_940, "999.9 kB"),
-        (999_960, "1.0 MB"),
-        (45_900_000, "45.9 MB"),
-        (3_200_000_000_000, "3.2 TB"),
-        (5 * 10**18, "5000.0 PB"),
-    ],
-)
-def test_size(size_bytes: int, text: str) -> None:
-    assert console.size(size_bytes) == text
-
-
-def test_printable_leaves_text_alone() -> None:
-    assert console.printable("Zoë 花 a/b") == "Zoë 花 a/b"
-    assert console.printable("a\x1b[0m\n\x7f\x9b\u202e") == "a\\x1b[0m\\n\\x7f\\x9b\\u202e"
-    assert console.printable(b"\xff".decode("utf-8", "surrogateescape")) == "\\udcff"
+from ..raising import raises
 
 
 @pytest.mark.parametrize(
@@ -61,9 +40,8 @@ def test_parse_shares_and_counts() -> None:
     assert parse_counts("8", "x") == 8
     assert parse_counts("train=8, validation=2", "x") == {"train": 8, "validation": 2}
     for text in ("", "x", "a=1,b", "a=x"):
-        with pytest.raises(OptionError) as caught:
+        with raises(OptionError, option="shards"):
             parse_counts(text, "shards")
-        assert caught.value.option == "shards"
 
 
 def test_parse_numbers() -> None:

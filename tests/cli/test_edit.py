@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -40,23 +39,6 @@ def test_all_kinds_of_edits(run, packed: Path, tmp_path: Path) -> None:
     assert rs.open(out).class_names == (None, *names[1:], *[None] * (100 - len(names)), names[0])
     again = run("edit", packed, out, *options, *more, f"image/class/label={tmp_path}/table.csv")
     assert again.out.startswith("nothing to do")
-
-
-def test_where_and_json(run, packed: Path, tmp_path: Path) -> None:
-    where = ("--where", "image/class/label == 0", "--shards", 1)
-    outcome = run("edit", packed, tmp_path / "edited", "--drop", "image/height", *where, "--json")
-    assert outcome.document["records_in"] == 9
-    assert outcome.document["records"] < 9
-    assert json.loads((tmp_path / "edited" / "dataset.json").read_text())["records"] < 9
-
-
-def test_values_missing_in_the_table_are_defects(run, packed: Path, tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text("old,new\n0,1\n")
-    recode = f"image/class/label={tmp_path}/table.csv"
-    outcome = run("edit", packed, tmp_path / "edited", "--recode", recode)
-    assert outcome.code == 1
-    assert "feature-value-mismatch" in outcome.err
-    assert "table.csv" in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -45,16 +45,6 @@ def test_options_of_the_source_are_those_of_pack(run, images: Path, tmp_path: Pa
     assert (outcome.code, "--masks" in outcome.err) == (2, True)
 
 
-def test_a_page_is_written(run, images: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    arguments = ("forecast", images, *QUICK, "--html", page)
-    assert run(*arguments).code == 0
-    assert "shorter side 24" in page.read_text("utf-8")
-    refused = run(*arguments)
-    assert (refused.code, refused.out) == (2, "")
-    assert run(*arguments, "--overwrite").code == 0
-
-
 def test_unreadable_images_are_listed(run, images: Path) -> None:
     (images / "cat" / "bad.jpg").write_text("words")
     outcome = run("forecast", images, *QUICK)

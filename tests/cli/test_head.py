@@ -8,6 +8,8 @@ import numpy as np
 
 import recordsmith as rs
 
+from ..places import flip
+
 
 def test_number_of_records(run, packed: Path) -> None:
     outcome = run("head", packed, "-n", 2)
@@ -105,9 +107,7 @@ def test_records_that_are_not_examples(run, tmp_path: Path) -> None:
 
 def test_records_before_a_defect_are_printed(run, packed: Path) -> None:
     shard = packed / "train-00000-of-00002.tfrecord"
-    data = bytearray(shard.read_bytes())
-    data[-20] ^= 1
-    shard.write_bytes(data)
+    flip(shard, -20)
     outcome = run("head", shard)
     assert outcome.code == 1
     assert "record 1" in outcome.out

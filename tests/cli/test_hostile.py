@@ -185,7 +185,7 @@ def numbers_of_shards_without_end(folder: Path, numbered: Any) -> None:
 def notes_of_no_sense(folder: Path, numbered: Any) -> None:
     numbered.write_shard(folder / "a.tfrecord", [1])
     (folder / ".recordsmith").mkdir()
-    (folder / ".recordsmith" / "publishing.json").write_bytes(b"\xff\xfe[" * 1000)
+    (folder / ".recordsmith" / "begun.json").write_bytes(b"\xff\xfe[" * 1000)
 
 
 @case

@@ -54,6 +54,19 @@ CASES: dict[str, dict[str, str]] = {
         "--split a=0.5,b=0.5": "--splits a=0.5,b=0.5",
     },
     "index": {"--format x": "dali", "--to idx": "--to"},
+    "diff": {"--by image/filname": "'image/filename'"},
+    "bench": {
+        "--size big": "--size must be a number, or height and width",
+        "--fit none": "'none'",
+        "--key image/class/text": "image/class/text",
+        "--seconds 0": "seconds",
+    },
+    "lint": {
+        "--format pairz": "'pairz'",
+        "--masks x --format folder": "--masks",
+        "--html page.txt": ".html",
+        "--ignore cmik": "'cmik' in --ignore",
+    },
     "forecast": {
         "--qualities x": "--qualities",
         "--qualities 0": "--qualities",
@@ -70,10 +83,10 @@ CASES: dict[str, dict[str, str]] = {
 def test_invalid_options(
     run, images: Path, packed: Path, tmp_path: Path, command: str, options: str
 ) -> None:
-    paths = [images if command in ("pack", "forecast") else packed, tmp_path / "new"]
-    outcome = run(
-        command, *paths[: 1 + (command not in ("index", "forecast"))], *shlex.split(options)
-    )
+    source = images if command in ("pack", "forecast", "lint") else packed
+    outs = [packed if command == "diff" else tmp_path / "new"]
+    outs = [] if command in ("bench", "forecast", "index", "lint") else outs
+    outcome = run(command, source, *outs, *shlex.split(options))
     assert (outcome.code, outcome.out) == (2, "")
     assert CASES[command][options] in outcome.err
     assert not (tmp_path / "new").exists()

@@ -11,6 +11,9 @@ import pytest
 
 from recordsmith.stores import as_folder
 
+QUICK = ("--qualities", "90", "--shorter-sides", "24")
+_SHOWN = {"forecast.html": "shorter side 24", "lint.html": "<html", "schema.json": "image/encoded"}
+
 
 @pytest.fixture(params=["files", "memory"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -18,24 +21,32 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"memory://{uuid4()}" if request.param == "memory" else str(tmp_path)
 
 
-def test_pages_and_documents(run: Any, packed: Path, place: str) -> None:
+def test_pages_and_documents(run: Any, packed: Path, images: Path, place: str) -> None:
     commands = {
         "sheet.png": ("sheet", packed, f"{place}/sheet.png"),
         "stats.html": ("stats", packed, "--html", f"{place}/stats.html"),
         "verify.html": ("verify", packed, "--html", f"{place}/verify.html"),
         "schema.json": ("schema", packed, "--out", f"{place}/schema.json"),
+        "lint.html": ("lint", images, "--html", f"{place}/lint.html"),
+        "forecast.html": ("forecast", images, "--html", f"{place}/forecast.html", *QUICK),
     }
     for name, command in commands.items():
         assert run(*command).code == 0
         written = as_folder(place) / name
         data = written.read()
         assert len(data) > 100
+        if name in _SHOWN:
+            assert _SHOWN[name].encode() in data
         again = run(*command)
         assert (again.code, f"{place}/{name} already exists" in again.err) == (2, True)
         written.put(b"old")
         assert run(*command, "--overwrite").code == 0
         assert written.read() == data
     assert run("verify", packed, "--schema", f"{place}/schema.json").code == 0
+    outcome = run("verify", packed, "--overwrite")
+    assert (outcome.code, outcome.out, "--overwrite needs --html" in outcome.err) == (2, "", True)
+    outcome = run("verify", f"{place}/no data", "--html", "no folder/x.html")
+    assert (outcome.code, "cannot write" in outcome.err) == (2, True)  # before anything is read
 
 
 def test_exports(run: Any, packed: Path, place: str) -> None:

@@ -13,43 +13,13 @@ from recordsmith.dataset import read_manifest
 from recordsmith.errors import MAX_PROBLEMS
 
 _ONLY_IN_PYTHON = {
-    "--any-rank",
-    "--blend",
-    "--box-format",
-    "--default",
-    "--defaults",
-    "--dtype",
-    "--element-spec",
-    "--epochs",
-    "--errors",
-    "--exact",
-    "--features",
-    "--frames",
-    "--interpolation",
-    "--kinds",
-    "--last-batch",
-    "--length",
-    "--map-batches",
-    "--map-examples",
-    "--max-decompressed-bytes",
-    "--max-fields",
-    "--of",
-    "--offsets",
-    "--parts",
-    "--positions",
-    "--raw-dtype",
-    "--raw-shape",
-    "--sample-weight",
-    "--sequential-slice",
-    "--shape",
-    "--sharding",
-    "--small",
-    "--too-long",
-    "--values",
-    "--unit",
-    "--worker",
-    "--worker-count",
-    "--y",
+    *("--any-rank", "--blend", "--box-format", "--default", "--defaults", "--dtype"),
+    *("--element-spec", "--epochs", "--errors", "--exact", "--features", "--frames"),
+    *("--interpolation", "--kinds", "--last-batch", "--length", "--map-batches"),
+    *("--map-examples", "--max-decompressed-bytes", "--max-fields", "--of", "--offsets"),
+    *("--parts", "--positions", "--raw-dtype", "--raw-shape", "--sample-weight"),
+    *("--sequential-slice", "--shape", "--sharding", "--small", "--too-long", "--values"),
+    *("--unit", "--worker", "--worker-count", "--y"),
 }
 """Options of functions that have no command."""
 
@@ -181,18 +151,6 @@ def test_the_printed_options_read_the_same(run, tmp_path: Path) -> None:
         for name in ("one", "two")
     )
     assert one == two
-
-
-def test_classes_that_names_may_have_are_printed(run, tmp_path: Path) -> None:
-    from ..sources.drawn_folders import write
-
-    folder = write(tmp_path / "x", {"1_cat.jpg": "photo", "2_dog.jpg": "photo"})
-    printed = (run("detect", folder).out, run("pack", folder, tmp_path / "out").err)
-    for text in printed:
-        typed = shlex.split(re.search(r"--class-pattern '.*?'", text)[0])
-        packed = run("pack", folder, tmp_path / "out", *typed, "--overwrite")
-        assert packed.code == 0
-        assert rs.open(tmp_path / "out").class_names == ("cat", "dog")
 
 
 def test_detect_names_all_readings(run, tmp_path: Path) -> None:

@@ -4,14 +4,6 @@ import re
 from pathlib import Path
 
 
-def test_nothing_is_lost(run, packed: Path, tmp_path: Path) -> None:
-    outcome = run("salvage", packed, tmp_path / "rescued")
-    assert outcome.code == 0
-    assert "recovered 9 of 9 records" in outcome.out
-    assert "4 shards without defects" in outcome.out
-    assert run("verify", tmp_path / "rescued").code == 0
-
-
 def test_lost_and_repaired_records(run, packed: Path, tmp_path: Path) -> None:
     shard = packed / "train-00000-of-00002.tfrecord"
     data = bytearray(shard.read_bytes())

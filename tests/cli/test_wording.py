@@ -11,6 +11,7 @@ import recordsmith as rs
 from recordsmith.cli.wording import option_in_shell
 
 from ..linting.planted import photo, rotated, save, voc_pets, write_xml
+from ..places import flip
 
 
 @pytest.fixture
@@ -28,9 +29,7 @@ def _cut(shard: Path) -> None:
 
 
 def _flip(shard: Path) -> None:
-    data = bytearray(shard.read_bytes())
-    data[-8] ^= 1  # in the payload of the last record
-    shard.write_bytes(data)
+    flip(shard, -8)  # in the payload of the last record
 
 
 @pytest.mark.parametrize("damage", [_cut, _flip])

@@ -733,7 +733,7 @@ def make_datasets() -> dict[str, Any]:
         "unfinished-dataset",
         "a note that naming has begun, and no manifest",
         lambda f: (
-            f.files.update({".recordsmith/publishing.json": b'{"fingerprint": "x"'}),
+            f.files.update({".recordsmith/begun.json": b'{"fingerprint": "x"'}),
             f.document.clear(),
         ),
     )

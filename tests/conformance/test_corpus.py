@@ -11,8 +11,10 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO, cast
 
 import pytest
@@ -319,3 +321,21 @@ def test_datasets(tmp_path: Path, name: str, case: dict[str, Any]) -> None:
         except DataError as caught:
             error = str(caught.defect)
         assert error == case["opened"]
+
+
+def test_the_readers_test_in_the_readme_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(path: Path) -> Iterator[bytes]:
+        with path.open("rb") as stream:
+            try:
+                yield from read_records(stream)
+            except DataError as error:
+                raise ValueError from error
+
+    reader = ModuleType("my_reader")
+    vars(reader)["read_records"] = read
+    monkeypatch.setitem(sys.modules, "my_reader", reader)
+    monkeypatch.chdir(FOLDER)
+    text = (FOLDER / "README.md").read_text("utf-8")
+    exec(text.partition("```python\n")[2].partition("```")[0], {})
+    assert f"{len(CASES)} small files" in text
+    assert f"{len(CASES)} files" in (FOLDER.parent.parent / "docs/reference/format.md").read_text()

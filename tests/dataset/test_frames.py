@@ -16,7 +16,6 @@ import recordsmith as rs
 from recordsmith.dataset import frames as frames_module
 from recordsmith.dataset import records_of, shard_sequence
 from recordsmith.dataset.frames import (
-    FrameReader,
     FrameRows,
     MappedFrames,
     ReadFrames,
@@ -36,7 +35,7 @@ BEGINS, ENDS = STARTS[:-1], STARTS[1:]
 FORMS = pytest.mark.parametrize("may_map", [True, False])
 
 
-def opened(path: Path, *, may_map: bool = False) -> FrameReader:
+def opened(path: Path, *, may_map: bool = False) -> MappedFrames | ReadFrames:
     frames = open_frames(as_location(path), may_map=may_map)
     assert isinstance(frames, MappedFrames if may_map else ReadFrames)
     return frames
@@ -50,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def _gathered(
-    frames: FrameReader, numbers: list[int], *, whole: bool = False
+    frames: MappedFrames | ReadFrames, numbers: list[int], *, whole: bool = False
 ) -> tuple[int, list[bytes]]:
     sizes = [len(PAYLOADS[number]) + 16 * whole for number in numbers]
     places = np.cumsum([0, *sizes])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +11,9 @@ import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
 from recordsmith.dataset.locate import locate
 from recordsmith.errors import MissingFileError
+from recordsmith.stores import Location
 
+from .. import numbered_examples as numbered
 from ..raising import raises
 
 
@@ -33,7 +34,7 @@ def _found(path: object, split: str | None = None) -> list[tuple[str, str]]:
         "{a}.tfrecords",
     ],
 )
-def test_files_of_any_name(tmp_path: Path, numbered: SimpleNamespace, name: str) -> None:
+def test_files_of_any_name(tmp_path: Path, name: str) -> None:
     path = numbered.write_shard(tmp_path / name, [1, 2])
     for spelling in (path, str(path), [path], (str(path),)):
         assert numbered.ids_of(rs.open(spelling)) == [1, 2]
@@ -41,28 +42,7 @@ def test_files_of_any_name(tmp_path: Path, numbered: SimpleNamespace, name: str)
     assert rs.open(path)[1]["name"] == ["näm 2".encode()]  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize(
-    ("names", "splits"),
-    [
-        (["x.tfrec"], ["x"]),
-        (["train.tfrecord-00000-of-00002", "train.tfrecord-00001-of-00002"], ["train"] * 2),
-        (["test.record", "train.record"], ["test", "train"]),
-        (["events.out"], ["events"]),
-        (["00.bin", "01.bin"], ["00", "01"]),
-    ],
-)
-def test_foreign_folders(
-    tmp_path: Path, numbered: SimpleNamespace, names: list[str], splits: list[str]
-) -> None:
-    for number, name in enumerate(names):
-        numbered.write_shard(tmp_path / name, [number])
-    assert _found(tmp_path) == list(zip(names, splits, strict=True))
-    assert numbered.ids_of(rs.open(tmp_path)) == list(range(len(names)))
-
-
-def test_compressed_shards_are_known_by_name_and_bytes(
-    tmp_path: Path, numbered: SimpleNamespace
-) -> None:
+def test_compressed_shards_are_known_by_name_and_bytes(tmp_path: Path) -> None:
     numbered.write_shard(tmp_path / "a.tfrecord.gz", [1], "gzip")
     numbered.write_shard(tmp_path / "b.tfrecord", [2], "zlib")
     numbered.write_shard(
@@ -72,7 +52,7 @@ def test_compressed_shards_are_known_by_name_and_bytes(
     assert numbered.ids_of(rs.open(tmp_path)) == [1, 2]
 
 
-def test_other_files_in_a_folder_are_ignored(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_other_files_in_a_folder_are_ignored(tmp_path: Path) -> None:
     numbered.write_shard(tmp_path / "a.tfrecord", [1])
     numbered.write_shard(tmp_path / ".hidden.tfrecord", [2])
     (tmp_path / "README.md").write_text("words about the data")
@@ -82,9 +62,7 @@ def test_other_files_in_a_folder_are_ignored(tmp_path: Path, numbered: SimpleNam
     assert [name for name, _ in _found(tmp_path)] == ["a.tfrecord"]
 
 
-def test_damaged_file_with_a_shard_name_is_not_ignored(
-    tmp_path: Path, numbered: SimpleNamespace
-) -> None:
+def test_damaged_file_with_a_shard_name_is_not_ignored(tmp_path: Path) -> None:
     numbered.write_shard(tmp_path / "a.tfrecord", [1])
     (tmp_path / "b.tfrecord").write_bytes(b"this was to be a shard, and is none")
     with raises(
@@ -93,7 +71,7 @@ def test_damaged_file_with_a_shard_name_is_not_ignored(
         list(rs.open(tmp_path))
 
 
-def test_globs(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_globs(tmp_path: Path) -> None:
     folder = numbered.packed(tmp_path / "set", {"train": [1, 1], "test": [1]})
     for split, ids in {"train": [0, 1], "test": [2]}.items():
         dataset = rs.open(folder / f"{split}-*")
@@ -105,25 +83,21 @@ def test_globs(tmp_path: Path, numbered: SimpleNamespace) -> None:
         1,
     ]  # without dataset.json and labels.txt
     assert numbered.ids_of(rs.open(str(tmp_path / "*" / "*.tfrecord"), split="test")) == [2]
-    with raises(rs.OptionError, value=tmp_path / "*.nothing", match="no file") as caught:
+    with raises(rs.OptionError, value=tmp_path / "*.nothing", match="no file", option="paths"):
         rs.open(tmp_path / "*.nothing")
-    assert caught.value.option == "paths"
 
 
-def test_list_keeps_its_order(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_list_keeps_its_order(tmp_path: Path) -> None:
     paths = [
         numbered.write_shard(tmp_path / f"{name}.tfrecord", [i]) for i, name in enumerate("cab")
     ]
     assert numbered.ids_of(rs.open(paths)) == [0, 1, 2]
     assert numbered.ids_of(rs.open([paths[2], tmp_path / "[ab].*", paths[0]])) == [2, 1, 2, 0]
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="paths", value=[]):
         rs.open([])
-    assert (caught.value.option, caught.value.value) == ("paths", "[]")
 
 
-def test_list_has_class_names_only_where_they_agree(
-    tmp_path: Path, numbered: SimpleNamespace
-) -> None:
+def test_list_has_class_names_only_where_they_agree(tmp_path: Path) -> None:
     one = numbered.packed(tmp_path / "one", {"train": [1]})
     two = numbered.packed(tmp_path / "two", {"train": [1]})
     assert rs.open([one, two]).class_names == numbered.class_names
@@ -133,16 +107,16 @@ def test_list_has_class_names_only_where_they_agree(
 
 
 @pytest.mark.parametrize("missing", [{0}, {1}, {3}, {0, 2}, {1, 2}])
-def test_missing_numbered_shard_is_found(
-    tmp_path: Path, numbered: SimpleNamespace, missing: set[int]
-) -> None:
+def test_missing_numbered_shard_is_found(tmp_path: Path, missing: set[int]) -> None:
     for number in set(range(4)) - missing:
         numbered.write_shard(tmp_path / shard_name("train", number, 4), [number])
     for look in (rs.open, rs.inspect):
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with raises(
+            rs.CorruptDataError,
+            defect=rs.Defect.MISSING_SHARD,
+            path=tmp_path / shard_name("train", min(missing), 4),
+        ):
             look(tmp_path)
-        assert caught.value.defect is rs.Defect.MISSING_SHARD
-        assert caught.value.path == str(tmp_path / shard_name("train", min(missing), 4))
     report = rs.verify(tmp_path)
     assert {error.path for error in report.defects} == {
         str(tmp_path / shard_name("train", number, 4)) for number in missing
@@ -154,7 +128,7 @@ def test_missing_numbered_shard_is_found(
 
 @pytest.mark.parametrize("with_manifest", [False, True])
 def test_missing_shard_of_another_split_does_not_matter(
-    tmp_path: Path, numbered: SimpleNamespace, with_manifest: bool
+    tmp_path: Path, with_manifest: bool
 ) -> None:
     folder = numbered.packed(tmp_path, {"test": [1, 1], "train": [2]})
     if not with_manifest:
@@ -167,15 +141,13 @@ def test_missing_shard_of_another_split_does_not_matter(
     assert rs.verify(folder, split="train").is_good
 
 
-def test_names_of_a_million_shards_are_cheap(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_names_of_a_million_shards_are_cheap(tmp_path: Path) -> None:
     numbered.write_shard(tmp_path / "x-00000-of-99999999999999999999.tfrecord", [1])
     located = locate(tmp_path)
     assert 1 <= len(located.missing) < 10
 
 
-def test_packed_folder_has_shards_of_its_manifest(
-    tmp_path: Path, numbered: SimpleNamespace
-) -> None:
+def test_packed_folder_has_shards_of_its_manifest(tmp_path: Path) -> None:
     folder = numbered.packed(tmp_path, {"train": [2, 1], "test": [1]})
     numbered.write_shard(folder / "stray.tfrecord", [9])
     dataset = rs.open(folder)
@@ -189,12 +161,11 @@ def test_packed_folder_has_shards_of_its_manifest(
     assert dataset.class_names == numbered.class_names
 
 
-def test_unknown_split_lists_the_known_ones(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_unknown_split_lists_the_known_ones(tmp_path: Path) -> None:
     folder = numbered.packed(tmp_path, {"train": [1], "test": [1]})
     for path in (folder, folder / "*.tfrecord"):
-        with pytest.raises(rs.OptionError) as caught:
+        with raises(rs.OptionError, option="split", value="validation") as caught:
             rs.open(path, split="validation")
-        assert (caught.value.option, caught.value.value) == ("split", "'validation'")
         assert all(name in str(caught.value) for name in ("train", "test"))
     with pytest.raises(rs.OptionError, match="did you mean 'train'"):
         rs.open(folder, split="trian")
@@ -211,9 +182,6 @@ def test_missing_paths(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(rs.FileAccessError):
         rs.open(tmp_path / "file" / "below")
-    (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(rs.FileAccessError):
-        rs.open(tmp_path / "loop")
 
 
 def test_error_of_a_folder_without_records_lists_its_contents(tmp_path: Path) -> None:
@@ -228,8 +196,38 @@ def test_error_of_a_folder_without_records_lists_its_contents(tmp_path: Path) ->
     assert "glob" in caught.value.remedy
 
 
-def test_labels_next_to_foreign_shards_are_read(tmp_path: Path, numbered: SimpleNamespace) -> None:
+def test_labels_next_to_foreign_shards_are_read(tmp_path: Path) -> None:
     path = numbered.write_shard(tmp_path / "a.tfrecord", [1])
     (tmp_path / LABELS_NAME).write_text("0:x\n1:y\n")
     for spelling in (path, tmp_path, tmp_path / "*.tfrecord", [path]):
         assert rs.open(spelling).class_names == ("x", "y")
+
+
+# -- opening ---------------------------------------------------------------------------------------
+
+
+def test_opening_reads_no_record(place: Location) -> None:
+    folder = numbered.packed(place, {"train": [3]})
+    path = folder / shard_name("train", 0, 1)
+    good = path.read()
+    schema = rs.open(folder).schema
+    path.put(b"\0" * len(good))
+    dataset = rs.open(folder)
+    assert dataset.schema == schema
+    assert len(dataset) == 3
+    with pytest.raises(rs.CorruptDataError):
+        dataset[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""],
+    ids=["cut", "grown", "empty"],
+)
+def test_shard_of_another_size_is_refused(place: Location, change: object) -> None:
+    folder = numbered.packed(place, {"train": [3], "test": [1]})
+    path = folder / shard_name("train", 0, 1)
+    path.put(change(path.read()))  # type: ignore[operator]
+    with raises(rs.CorruptDataError, defect=rs.Defect.SHARD_SIZE, path=path):
+        rs.open(folder)
+    assert numbered.ids_of(rs.open(folder, split="test")) == [3]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +21,9 @@ from recordsmith.dataset import (
 from recordsmith.dataset import manifest as manifest_module
 from recordsmith.dataset.labels import read_labels
 from recordsmith.example import FeatureSchema, Schema
+
+from .. import numbered_examples as numbered
+from ..raising import raises
 
 FEATURE = FeatureSchema("none", 0, 0, 0)
 COUNTS = st.integers(0, 2**63 - 1)
@@ -97,7 +98,7 @@ def test_names_that_are_not_utf8_read_back(tmp_path: Path) -> None:
 
 
 def test_schemas_of_splits_are_left_out_if_the_file_would_be_too_large(
-    tmp_path: Path, numbered: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = numbered.packed(tmp_path / "out", {"train": [3], "val": [2]})
     whole = (folder / MANIFEST_NAME).read_bytes()
@@ -123,17 +124,6 @@ def test_schemas_of_splits_are_left_out_if_the_file_would_be_too_large(
         assert rs.open(folder, "val").schema == manifest.schemas["val"]
         assert rs.inspect(folder, "val").schema == manifest.schemas["val"]
         assert rs.verify(folder, deep=True).is_good
-
-
-def test_schemas_that_cannot_fit_are_not_even_written_in_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    many = Schema("Example", 1, {"features": {str(n): FEATURE for n in range(50)}})
-    manifest = Manifest({}, Schema("none", 0), dict.fromkeys(map(str, range(9)), many))
-    monkeypatch.setattr(manifest_module, "NOTE_BYTES", 40_000)
-    monkeypatch.setattr(Schema, "to_json", lambda schema: {"records": schema.record_count})
-    assert b'"schemas": {}' in manifest.to_bytes()
-    assert b'"8"' in replace(manifest, schemas={"8": many}).to_bytes()
 
 
 def _change(path: tuple[str | int, ...], value: Any) -> Any:
@@ -178,9 +168,7 @@ OUTSIDE = ("../out.tfrecord", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x"
         *(b"", b"{", b"[]", b"5", b"null", b'"text"', b"\xff\xfe", b"[" * 100_000, b"{}"),
     ],
 )
-def test_invalid_manifest_is_a_defect(
-    tmp_path: Path, numbered: SimpleNamespace, change: Any
-) -> None:
+def test_invalid_manifest_is_a_defect(tmp_path: Path, change: Any) -> None:
     folder = numbered.packed(tmp_path / "dataset", {"train": [1]})
     numbered.write_shard(tmp_path / "out.tfrecord", [5])
     if isinstance(change, bytes):
@@ -194,10 +182,10 @@ def test_invalid_manifest_is_a_defect(
 
 def _assert_broken(folder: Path) -> None:
     for read in (rs.open, rs.inspect):
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with raises(
+            rs.CorruptDataError, defect=rs.Defect.BROKEN_MANIFEST, path=folder / MANIFEST_NAME
+        ):
             read(folder)
-        assert caught.value.defect is rs.Defect.BROKEN_MANIFEST
-        assert caught.value.path == str(folder / MANIFEST_NAME)
     report = rs.verify(folder)
     assert [error.defect for error in report.defects] == [rs.Defect.BROKEN_MANIFEST]
     assert not report.is_good

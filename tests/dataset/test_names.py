@@ -14,8 +14,8 @@ from recordsmith.dataset.names import (
     looks_like_shard,
     parse_shard_name,
     shard_name,
+    split_of,
 )
-from recordsmith.dataset.splits import split_of
 from recordsmith.errors import OptionError
 from recordsmith.wire import COMPRESSIONS
 
@@ -66,19 +66,6 @@ def test_every_usual_suffix_is_known(suffix: str) -> None:
     assert parse_shard_name(f"train{suffix}-00003-of-00128") == ("train", 3, 128)
     assert is_shard_name(f"data{suffix}")
     assert looks_like_shard(f"data{suffix}.gz")
-
-
-@pytest.mark.parametrize(
-    ("name", "passes"),
-    [
-        ("train-00003-of-00128", True),
-        ("train-00003-of-00128.txt", False),
-        ("data.tfrecord.idx", False),
-        ("notes.txt", False),
-    ],
-)
-def test_names_that_count_as_shards(name: str, passes: bool) -> None:
-    assert looks_like_shard(name) is passes
 
 
 @pytest.mark.parametrize("field", ["{split:999999999}", "{split.__class__}", "{shard!r}", "{0}"])

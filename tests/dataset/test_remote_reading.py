@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import errno
+import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,15 +14,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.raising import raises
-from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
 from recordsmith.dataset import Faults, ShardWriter, records_of
 from recordsmith.dataset.frames import walk
 from recordsmith.stores import Location, Range
 
+from .. import numbered_examples as numbered
+from ..raising import raises
+from ..stores.delayed import DelayedStore
+from ..stores.rounds import RoundStore
+
 COUNTS = (7, 0, 12, 1, 20)
+SHARDS = 40
 LENGTHS = (0, 900, 30_000, 5)
 
 
@@ -163,9 +168,8 @@ def test_a_record_is_read_again_before_it_counts_as_damaged(remote: SimpleNamesp
 def test_a_damaged_record_has_its_place(remote: SimpleNamespace, positions: list[int]) -> None:
     remote.store.change = _lying([13], remote.dataset, 99)
     shard = remote.dataset.shards[2]
-    with raises(rs.CorruptDataError, path=shard.location, record=6) as caught:
+    with raises(rs.CorruptDataError, path=shard.location, record=6, defect=rs.Defect.PAYLOAD_CRC):
         remote.dataset.read_records(positions)
-    assert caught.value.defect is rs.Defect.PAYLOAD_CRC
     assert len(remote.store.singles) + len(remote.store.rounds) == 2
 
 
@@ -196,11 +200,67 @@ def test_damage_ends_a_selection_after_the_records_before_it(remote: SimpleNames
     assert read == expected[: expected.index(remote.local.read_records([13]).tolist()[0])]
 
 
-def test_a_replaced_object_is_noticed(remote: SimpleNamespace, tmp_path: Path) -> None:
-    positions = [5, 39]
-    remote.dataset.read_records(positions)
-    key = f"d/{remote.dataset.shards[4].location.name}"
-    remote.store.set(key, remote.store.objects[key][0])
-    for read in (positions, [39]):
-        with raises(rs.FileAccessError, errno=errno.ESTALE):
-            remote.dataset.read_records(read)
+# -- shards in order are begun ahead ---------------------------------------------------------------
+
+
+@pytest.fixture
+def ahead() -> Any:
+    place = numbered.packed(Location(RoundStore(0.002), "data"), {"train": [3] * SHARDS})
+    dataset = rs.open(place)
+    _store(dataset).reset()
+    return dataset
+
+
+def _store(dataset: Any) -> Any:
+    return dataset.shards[0].location.store
+
+
+def test_all_records_in_order(ahead: Any) -> None:
+    assert numbered.ids_of(ahead) == list(range(3 * SHARDS))
+    assert len({one.key for one in _store(ahead).sent}) == SHARDS
+    assert _store(ahead).most_at_once > 4
+    assert _store(ahead).most_at_once <= DelayedStore.concurrency
+
+
+@pytest.mark.parametrize(("used", "most"), [(1, 1), (3, 1), (4, 2), (7, 4), (10, 8)])
+def test_the_beginning_needs_few_reads(ahead: Any, used: int, most: int) -> None:
+    records = iter(ahead)
+    assert numbered.ids_of(next(records) for _ in range(used)) == list(range(used))
+    records.close()
+    assert len({one.key for one in _store(ahead).sent}) <= most
+
+
+def test_an_abandoned_iteration_ends_its_threads(ahead: Any) -> None:
+    records = iter(ahead)
+    for _ in range(20):
+        next(records)
+    records.close()
+    assert not [one for one in threading.enumerate() if one.name.startswith("recordsmith-shard")]
+
+
+def test_damage_is_reported_after_the_records_before_it(ahead: Any) -> None:
+    location = ahead.shards[20].location
+    data = bytearray(location.read())
+    data[-1] ^= 1
+    objects = location.store.objects
+    objects[location.key] = bytes(data), objects[location.key][1]  # the version stays
+    found = []
+    with raises(rs.CorruptDataError, path=str(location), record=2):
+        found.extend(int(example["id"][0]) for example in rs.open(location.parent))
+    assert found == list(range(62))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_an_iteration_goes_on_in_a_forked_process(ahead: Any) -> None:
+    records = iter(ahead)
+    for _ in range(20):
+        next(records)
+    child = os.fork()
+    if not child:
+        try:
+            assert numbered.ids_of(records) == list(range(20, 3 * SHARDS))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert numbered.ids_of(records) == list(range(20, 3 * SHARDS))

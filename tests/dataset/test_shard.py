@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +11,9 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import Shard, ShardWriter, records_of, shard_sequence
 from recordsmith.wire import encode_record, encode_records
+
+from .. import numbered_examples as numbered
+from ..raising import raises
 
 PAYLOADS = [b"first", b"", b"x" * 300, b"fourth", b"y"]
 
@@ -162,7 +164,7 @@ def test_replaced(path: Path, others: list[bytes], replace: bool, touched: bool)
 
 @pytest.mark.parametrize("with_manifest", [True, False])
 def test_other_shard_of_the_same_size_with_fewer_records(
-    tmp_path: Path, numbered: SimpleNamespace, with_manifest: bool
+    tmp_path: Path, with_manifest: bool
 ) -> None:
     folder = numbered.packed(tmp_path, {"train": [4]})
     (path,) = folder.glob("*.tfrecord")
@@ -181,12 +183,11 @@ def test_other_shard_of_the_same_size_with_fewer_records(
             list(part)
 
 
-def test_a_shard_that_changes_after_it_was_listed(tmp_path: Path, numbered: Any) -> None:
+def test_a_shard_that_changes_after_it_was_listed(tmp_path: Path) -> None:
     """The size in the listing of the folder counts only for the check that opens the dataset."""
     (shard,) = rs.open(numbered.packed(tmp_path / "out", {"train": [5]})).shards
     shard.check_size()
     with open(shard.location, "ab") as file:
         file.write(b"more")
-    with pytest.raises(rs.CorruptDataError) as caught:
+    with raises(rs.CorruptDataError, defect=rs.Defect.SHARD_SIZE):
         shard.check_size()
-    assert caught.value.defect == rs.Defect.SHARD_SIZE

@@ -5,37 +5,9 @@ from __future__ import annotations
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset.splits import has_split_word, split_of
 from recordsmith.stores import Location
 
-
-@pytest.mark.parametrize(
-    ("name", "split", "has_word"),
-    [
-        ("train.tfrecord", "train", True),
-        ("test.tfrecords.gz", "test", True),
-        ("TRAIN.tfrecord", "TRAIN", True),
-        ("train-00000-of-00002.tfrecord", "train", True),
-        ("mnist-test.tfrecord-00000-of-00001", "mnist-test", True),
-        ("flowers_train.tfrecord", "flowers_train", True),
-        ("train00-2071.tfrec", "train", True),
-        ("validate0001.tfrecord", "validate", True),
-        ("train2017.tfrecord", "train", True),
-        ("cifar10_eval_batch_1.tfrecord", "cifar10_eval", True),
-        ("train_val_1.tfrecord", "train_val", True),
-        ("data", "data", False),
-        (".hidden", ".hidden", False),
-        ("part1.tfrecord", "part1", False),
-        ("training_set", "training", True),
-        ("contest.tfrecord", "contest", False),
-        ("trains.tfrecord", "trains", False),
-        ("cats-00000-of-00002.tfrecord", "cats", False),
-    ],
-)
-def test_split_of_a_name(name: str, split: str, has_word: bool) -> None:
-    assert split_of(name) == split
-    assert has_split_word(name) is has_word
-
+from ..raising import raises
 
 _LAYOUTS = {
     "numbers behind": {
@@ -124,10 +96,12 @@ def test_missing_shard_in_a_split_folder_is_detected(place: Location) -> None:
     _write(place, {"train": ["train/part-00001-of-00002"], "val": ["val/part-00000-of-00001"]})
     assert len(rs.open(place, split="val")) == 2
     for split in (None, "train"):
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with raises(
+            rs.CorruptDataError,
+            defect=rs.Defect.MISSING_SHARD,
+            path=place / "train" / "part-00000-of-00002.tfrecord",
+        ):
             rs.open(place, split=split)
-        assert caught.value.defect is rs.Defect.MISSING_SHARD
-        assert caught.value.path == str(place / "train" / "part-00000-of-00002.tfrecord")
 
 
 def test_files_without_split_next_to_files_with_one_are_reported(place: Location) -> None:
@@ -139,5 +113,6 @@ def test_files_without_split_next_to_files_with_one_are_reported(place: Location
         rs.reshard(place / "in", place / "resharded"),
     ):
         (notice,) = report.notices
+        assert report.splits == {"train": 7, "test": 8}
         assert "2 files" in notice
         assert "split train" in notice

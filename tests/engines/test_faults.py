@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
 import os
 import random
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -202,32 +200,12 @@ def test_workers_of_another_version(
 # -- disks -----------------------------------------------------------------------------------------
 
 
-def _run(
-    *arguments: object, prepare: Callable[[], object] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run a command, in a process that `prepare` has changed."""
-    return subprocess.run(
-        [sys.executable, "-m", "recordsmith", *map(str, arguments), "--engine", "processes:2"],
-        capture_output=True,
-        text=True,
-        preexec_fn=prepare,
-        timeout=120,
-        check=False,
-    )
-
-
-def _assert_named(done: subprocess.CompletedProcess[str], *parts: str) -> None:
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    for part in parts:
-        assert part in done.stderr
-
-
 def test_a_worker_without_space(records: Path, small_disk: Path, tmp_path: Path) -> None:
     """A disk of 1 MiB, and shards of 300 kB."""
     out = small_disk / "out"
-    done = _run("reshard", records, out, "--shards", "5")
-    _assert_named(done, "no space left on the disk", "The task for train-0000", "of-00005")
+    with raises(rs.FileAccessError, errno=errno.ENOSPC) as caught:
+        rs.reshard(records, out, shards=5, engine=Processes(2))
+    assert "The task for train-0000" in caught.value.remedy
     assert_no_dataset(out)
     finished = len([*(out / ".recordsmith").glob("*.done")])
     assert finished >= 2
@@ -237,74 +215,6 @@ def test_a_worker_without_space(records: Path, small_disk: Path, tmp_path: Path)
         rs.reshard(records, out, shards=5, **options)
 
     assert_next_run_completes(reshard, out, tmp_path / "threads")
-
-
-def test_a_worker_with_a_limit_of_sizes(flowers: Path, tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
-    out = tmp_path / "out"
-    done = _run(
-        "pack",
-        flowers,
-        out,
-        prepare=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500)),
-    )
-    _assert_named(done, "cannot write", "The task for train-00000-of-00001.tfrecord failed")
-    assert_no_dataset(out)
-    assert_next_run_completes(
-        lambda out, **options: rs.pack(rs.ImageFolder(flowers), out, **options),
-        out,
-        tmp_path / "threads",
-    )
-
-
-def _without_override() -> None:
-    """Let permissions count for root as well, after the next exec."""
-    drop_from_bounding_set, override, override_search = 24, 1, 2
-    for capability in (override, override_search):
-        ctypes.CDLL(None).prctl(drop_from_bounding_set, capability, 0, 0, 0)
-
-
-@pytest.fixture
-def locked(tmp_path: Path) -> Iterator[Callable[..., None]]:
-    """Make folders read-only until the test ends; `locked(False)` ends it."""
-    folders: list[Path] = []
-
-    def lock(*given: Path) -> None:
-        for folder in folders:
-            folder.chmod(0o755)
-        folders[:] = given
-        for folder in folders:
-            folder.chmod(0o555)
-
-    yield lock
-    lock()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are those of Linux")
-@pytest.mark.parametrize("where", ["above", "final names", "hidden folder"])
-def test_a_driver_without_rights(
-    flowers: Path, tmp_path: Path, where: str, locked: Callable[..., None]
-) -> None:
-    """It may not make the folder, or not give the shards their names, or not write at all."""
-    above = tmp_path / "above"
-    out = above / "out"
-    (out / ".recordsmith").mkdir(parents=True)
-    if where == "above":
-        (out / ".recordsmith").rmdir()
-        out.rmdir()
-    locked({"above": above, "final names": out, "hidden folder": out / ".recordsmith"}[where])
-    done = _run("pack", flowers, out, "--shards", "3", prepare=_without_override)
-    _assert_named(done, "permission denied", str(above))
-    written = [*out.rglob("*.partial")]
-    assert bool(written) == (where == "final names")
-    assert_no_dataset(out)
-    locked()
-    assert_next_run_completes(
-        lambda out, **options: rs.pack(rs.ImageFolder(flowers), out, shards=3, **options),
-        out,
-        tmp_path / "threads",
-    )
 
 
 # -- buckets ---------------------------------------------------------------------------------------

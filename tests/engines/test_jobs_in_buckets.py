@@ -16,7 +16,7 @@ from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
 from recordsmith.errors import ForbiddenFileError
 
-from ..places import contents
+from ..places import contents, flip
 from ..raising import raises
 from ..repeating_engine import RepeatingEngine, plain
 
@@ -40,9 +40,7 @@ def folder(
 
 def _damage(folder: str) -> None:
     shard = rs.open(folder).shards[1].location
-    data = bytearray(shard.read())
-    data[40] ^= 1
-    shard.put(bytes(data))
+    flip(shard, 40)
 
 
 def test_reports(folder: str) -> None:

@@ -48,6 +48,14 @@ def dataset(tmp_path: Path) -> Path:
 
 Job = Callable[..., object]
 
+
+def _uncompressed(dataset: Path) -> Path:
+    copy = dataset.parent / "uncompressed"
+    if not copy.exists():
+        rs.reshard(dataset, copy, compression="none")
+    return copy
+
+
 JOBS: dict[str, Callable[[Path, Path], tuple[Job, dict[str, Any]]]] = {
     "folder": lambda flowers, _: (
         lambda out, **options: rs.pack(rs.ImageFolder(flowers), out, **options),
@@ -64,7 +72,7 @@ JOBS: dict[str, Callable[[Path, Path], tuple[Job, dict[str, Any]]]] = {
         {"shards": 3, "compression": "zlib"},
     ),
     "records": lambda _, dataset: (
-        lambda out, **options: rs.pack(rs.Shards(dataset), out, **options),
+        lambda out, **options: rs.pack(rs.Shards(_uncompressed(dataset)), out, **options),
         {"shards": 3},
     ),
     "reshard": lambda _, dataset: (

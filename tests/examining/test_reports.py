@@ -31,6 +31,8 @@ from recordsmith.reports import (
 )
 from recordsmith.stores import Location
 
+from ..raising import raises
+
 EVIL = "<script>alert('x')</script>\x1b[2J\"'&"
 LABEL, TEXT = "image/class/label", "image/class/text"
 CONTENT = ReportContent(
@@ -266,9 +268,8 @@ def test_an_existing_page_is_kept_without_overwrite(
     path = place / "page.html"
     path.put(b"mine")
     for out, option in ((path, "overwrite"), (place / "report.txt", "out")):
-        with pytest.raises(rs.OptionError) as caught:
+        with raises(rs.OptionError, option=option):
             rs.save_html(report, out)
-        assert caught.value.option == option
     assert path.read() == b"mine"
     rs.save_html(report, path, overwrite=True)
     assert path.read().startswith(b"<!doctype html>")

@@ -14,6 +14,8 @@ import recordsmith as rs
 from recordsmith.dataset import records_of
 from recordsmith.examining import SchemaFile
 
+from ..raising import raises
+
 D = rs.Defect
 
 
@@ -44,9 +46,8 @@ def test_records_satisfy_the_schema_made_from_them(
         "max_values": None,
     }
     assert features["name"]["content"] == "text"
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="overwrite"):
         rules.save(path)
-    assert caught.value.option == "overwrite"
     rules.save(path, overwrite=True)
 
 
@@ -168,9 +169,8 @@ def test_other_payloads_have_no_schema_file(tmp_path: Path) -> None:
         rs.schema(tmp_path / "a.tfrecord")
     assert (caught.value.option, "Examples" in caught.value.expected) == ("paths", True)
     (tmp_path / "broken.json").write_bytes(b"\xff{")
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="schema"):
         SchemaFile.load(tmp_path / "broken.json")
-    assert caught.value.option == "schema"
     with pytest.raises(rs.FileAccessError):
         SchemaFile.load(tmp_path / "missing.json")
 

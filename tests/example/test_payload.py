@@ -49,7 +49,7 @@ def test_an_example_is_an_example(wire: SimpleNamespace, data: Any) -> None:
 
 
 class Rules:
-    """The rules of docs/format.md for what a payload is, over what protobuf parses."""
+    """The rules of docs/reference/format.md for what a payload is, over what protobuf parses."""
 
     def __init__(self, reference: Any) -> None:
         from google.protobuf.unknown_fields import UnknownFieldSet

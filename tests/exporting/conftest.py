@@ -12,6 +12,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.stores import Location, MemoryStore, PlaceLike, as_folder
 
+from ..places import contents
+
 Write = Callable[..., Path]
 
 
@@ -101,9 +103,7 @@ def out(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
 
 def files_below(folder: PlaceLike) -> dict[str, bytes]:
     """Every object below a folder but the note of the export, with its bytes."""
-    root = as_folder(folder)
-    found = {place.key.removeprefix(f"{root.key}/"): place for place in root.list()}
-    return {name: found[name].read() for name in sorted(found) if name != ".export.json"}
+    return {name: data for name, data in contents(folder).items() if name != ".export.json"}
 
 
 @pytest.fixture(scope="session")

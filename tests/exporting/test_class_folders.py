@@ -1,13 +1,8 @@
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-import numpy as np
-import pytest
-from PIL import Image
 
 import recordsmith as rs
 
@@ -63,35 +58,6 @@ def test_class_names_become_distinct_safe_names(
     }
     changed = {change.name: change.file for change in report.changed_names}
     assert changed == {"a/b": "a_b", "..": "_", "cat": "cat-2", "": "_-3", "\udcff": "_-4"}
-
-
-def test_several_splits_have_a_folder_each(
-    write: Any, image: Any, tmp_path: Path, files: Any
-) -> None:
-    cat = classified(image, "cat/a.jpg", "cat", 0)
-    rs.export(write(train=[cat], val=[cat, image("b.jpg")]), tmp_path / "out")
-    assert set(files(tmp_path / "out")) == {"train/cat/a.jpg", "val/cat/a.jpg", "val/images/b.jpg"}
-
-
-@pytest.mark.parametrize("mode", ["P", "L", "1", "I;16"])
-def test_masks_have_a_folder_next_to_the_images(
-    write: Any, image: Any, images: ModuleType, tmp_path: Path, files: Any, mode: str
-) -> None:
-    opened = images.noise(12, 8, "L").convert("I;16") if mode == "I;16" else None
-    mask = images.encode(opened or images.noise(12, 8, mode), "PNG")
-    masked = {
-        "image/segmentation/class/encoded": mask,
-        "image/segmentation/class/format": "png",
-    }
-    examples = [image("a.jpg", more=masked), image("a.png", seed=1, more=masked)]
-    rs.export(write(train=examples), tmp_path / "out")
-    written = files(tmp_path / "out")
-    assert sorted(written) == ["images/a-2.jpg", "images/a.jpg", "masks/a-2.png", "masks/a.png"]
-    assert written["masks/a.png"] == written["masks/a-2.png"] == mask
-    with Image.open(io.BytesIO(mask)) as one, Image.open(tmp_path / "out/masks/a.png") as other:
-        assert one.mode == other.mode
-        assert one.getpalette() == other.getpalette()
-        assert np.array_equal(np.asarray(one), np.asarray(other))
 
 
 def test_a_mask_of_another_size_is_reported(

@@ -111,19 +111,6 @@ def test_all_categories_of_the_dataset_are_written(
     ]
 
 
-def test_boxes_restore_the_same_float32(
-    write: Any, image: Any, box_features: Any, tmp_path: Path
-) -> None:
-    edges = np.sort(np.random.default_rng(0).random((200, 2, 2), np.float32), axis=1)
-    more = box_features(*edges.reshape(200, 4))
-    rs.export(write(train=[image("a.jpg", more=more)]), tmp_path / "out", "coco")
-    found = documents(tmp_path / "out")["instances_train.json"]["annotations"]
-    boxes = np.array([annotation["bbox"] for annotation in found], np.float64)
-    size = np.array([12, 8])
-    assert np.array_equal((boxes[:, :2] / size).astype(np.float32), edges[:, 0])
-    assert np.array_equal(((boxes[:, :2] + boxes[:, 2:]) / size).astype(np.float32), edges[:, 1])
-
-
 def decoded(segmentation: Any) -> Any:
     """Uncompressed run lengths, decoded as COCO states them."""
     values = np.repeat(np.arange(len(segmentation["counts"])) % 2, segmentation["counts"])
@@ -172,13 +159,3 @@ def test_split_named_annotations(write: Any, image: Any, tmp_path: Path, files: 
         "annotations/instances_masks-3.json",
         "masks-3/b.jpg",
     ]
-
-
-def test_class_masks_have_their_own_folder(
-    write: Any, image: Any, images: ModuleType, tmp_path: Path, files: Any
-) -> None:
-    mask = images.encode(images.noise(12, 8, "P"), "PNG")
-    source = write(train=[image("a.jpg", more={"image/segmentation/class/encoded": mask})])
-    for kind, name in (("coco", "masks/train/a.png"), ("yolo", "masks/train/a.png")):
-        rs.export(source, tmp_path / kind, kind)
-        assert files(tmp_path / kind)[name] == mask

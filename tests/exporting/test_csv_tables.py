@@ -26,39 +26,6 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_scalars_lists_and_gaps(write: Any, tmp_path: Path, files: Any) -> None:
-    examples = [
-        {
-            "count": -(2**63),
-            "score": 0.1,
-            "whole": 3.0,
-            "text": 'comma, "quote"\nand a line',
-            "many": [1, 2],
-            "floats": [0.5, float("nan")],
-            "words": ["a", 'ö"'],
-            "binary": b"\xff\x00",
-            "blobs": [b"\xff", b""],
-        },
-        {"score": float("inf"), "many": [], "words": ["x"], "text": ""},
-    ]
-    report = rs.export(write({"many": "int64"}, train=examples, val=[{}]), tmp_path / "out", "csv")
-    assert report.dropped_features == {}
-    assert sorted(files(tmp_path / "out")) == ["train.csv", "val.csv"]
-    first, second = table(tmp_path / "out" / "train.csv")
-    assert first["count"] == str(-(2**63))
-    assert first["score"] == "0.1"  # the float32, in the fewest digits
-    assert first["whole"] == "3.0"
-    assert first["text"] == 'comma, "quote"\nand a line'
-    assert json.loads(first["many"]) == [1, 2]
-    assert math.isnan(json.loads(first["floats"])[1])
-    assert json.loads(first["words"]) == ["a", 'ö"']
-    assert base64.b64decode(first["binary/base64"]) == b"\xff\x00"
-    assert list(map(base64.b64decode, json.loads(first["blobs/base64"]))) == [b"\xff", b""]
-    assert float(second["score"]) == math.inf
-    assert (second["count"], second["many"], second["words"]) == ("", "[]", '["x"]')
-    assert table(tmp_path / "out" / "val.csv") == [dict.fromkeys(first, "")]
-
-
 def test_images_are_left_out(write: Any, image: Any, tmp_path: Path, files: Any) -> None:
     examples = [image("a.jpg"), {"weight": 2.5}]
     report = rs.export(write(train=examples), tmp_path / "out", "csv")

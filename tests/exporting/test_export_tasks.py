@@ -16,11 +16,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from typer.testing import CliRunner
 
 import recordsmith as rs
-from recordsmith.cli import app
-from recordsmith.engines import Processes
 from recordsmith.exporting.export import formats_with
 from recordsmith.exporting.exporter import EXPORTERS
 from recordsmith.exporting.formats.webdataset import WebDatasetShards
@@ -393,26 +390,4 @@ def test_a_machine_that_does_not_share_the_folder(rows: Path, tmp_path: Path) ->
 
     with raises(rs.FileAccessError, errno=errno.ESTALE):
         rs.export(rows, tmp_path / "out", "parquet", engine=RepeatingEngine(before))
-    (tmp_path / "elsewhere").mkdir()
-    with raises(rs.FileAccessError, errno=errno.ENOENT):
-        rs.export(rows, tmp_path / "out", "parquet", engine=RepeatingEngine(before))
     assert not (tmp_path / "out").exists()
-
-
-def test_processes_and_the_command_line(images_in_shards: Path, tmp_path: Path) -> None:
-    rs.export(images_in_shards, tmp_path / "0", "webdataset", engine=RepeatingEngine())
-    seen: list[tuple[int, int]] = []
-    rs.export(
-        images_in_shards,
-        tmp_path / "1",
-        "webdataset",
-        engine=Processes(2),
-        progress=lambda *now: seen.append(now),
-    )
-    assert seen == sorted(seen)
-    assert seen[-1] == (17, 17)
-    command = ["export", str(images_in_shards), str(tmp_path / "2"), "--format", "webdataset"]
-    done = CliRunner().invoke(app, [*command, "--engine", "processes:2", "--json"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.output)["records"] == 17
-    assert contents(tmp_path / "1") == contents(tmp_path / "0") == contents(tmp_path / "2")

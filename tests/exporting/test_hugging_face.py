@@ -45,22 +45,6 @@ def types_in(path: Path) -> dict[str, Any]:
     return json.loads(metadata)["info"]["features"]  # type: ignore[no-any-return]
 
 
-def test_the_schema_is_that_of_datasets(flowers: Path, tmp_path: Path) -> None:
-    rs.export(flowers, tmp_path / "out", "huggingface")
-    for split in ("train", "val"):
-        path = tmp_path / "out" / f"{split}.parquet"
-        fields = {field.name: str(field.type) for field in parquet.read_schema(path)}
-        assert fields == {"image": IMAGE_TYPE, "label": "int64"}
-        assert types_in(path) == {"image": {"_type": "Image"}, "label": LABEL}
-        rows = parquet.read_table(path).to_pylist()
-        examples = list(rs.open(flowers, split))
-        assert [row["image"]["bytes"] for row in rows] == [e["image/encoded"][0] for e in examples]
-        assert [row["image"]["path"].encode() for row in rows] == [
-            example["image/filename"][0] for example in examples
-        ]
-        assert [row["label"] for row in rows] == [e["image/class/label"][0] for e in examples]
-
-
 def test_datasets_loads_images_and_classes(flowers: Path, tmp_path: Path, datasets: Any) -> None:
     rs.export(flowers, tmp_path / "out", "huggingface")
     cache = str(tmp_path / "cache")
@@ -76,21 +60,6 @@ def test_datasets_loads_images_and_classes(flowers: Path, tmp_path: Path, datase
             assert row["label"] == example["image/class/label"][0]
             pixels = Image.open(io.BytesIO(example["image/encoded"][0]))  # type: ignore[arg-type]
             assert np.array_equal(np.asarray(row["image"]), np.asarray(pixels))
-
-
-def test_names_of_splits_that_datasets_does_not_know(
-    write: Any, tmp_path: Path, datasets: Any
-) -> None:
-    names = ["train", "holdout", "2024-05"]
-    source = write(**{name: [{"x": n}] for n, name in enumerate(names)})
-    report = rs.export(source, tmp_path / "out", "huggingface")
-    found = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
-    assert {name: split["x"] for name, split in found.items()} == {
-        "train": [0],
-        "holdout": [1],
-        "2024_05": [2],
-    }
-    assert [(c.name, c.file) for c in report.changed_names] == [("2024-05", "2024_05")]
 
 
 def test_masks_boxes_and_missing_images(
@@ -114,19 +83,6 @@ def test_masks_boxes_and_missing_images(
     assert first["mask"] == {"bytes": mask, "path": "cat/a.jpg"}
     assert (second["image"], second["mask"], second["weight"]) == (None, None, 1.5)
     assert second["image/object/class/label"] == [1, 0]
-
-
-def test_raw_pixels_become_png(write: Any, tmp_path: Path) -> None:
-    pixels = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
-    shape = {"image/format": "raw", "image/height": 4, "image/width": 5, "image/depth": 3}
-    good = {**shape, "image/encoded": pixels.tobytes(), "image/dtype": "uint8"}
-    source = write(train=[good, good | {"image/dtype": "float32"}])
-    with raises(rs.SourceError, records=(1,)):
-        rs.export(source, tmp_path / "out", "huggingface")
-    report = rs.export(source, tmp_path / "out", "huggingface", skip_errors=True)
-    assert (report.record_count, report.skipped_positions) == (1, [1])
-    (row,) = parquet.read_table(tmp_path / "out" / "train.parquet").to_pylist()
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(row["image"]["bytes"]))), pixels)
 
 
 def test_classes_without_a_name_are_refused(write: Any, image: Any, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path) -
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert result.stdout.count("pip install '.[arrow]'") == 4
+    assert result.stdout.count("pip install 'recordsmith[arrow]'") == 4
     assert not (tmp_path / "out").exists()
 
 
@@ -192,28 +192,3 @@ def test_types_that_are_not_there_or_not_possible(write: Any, tmp_path: Path) ->
         rs.export(records, tmp_path / "out", "csv", restore_types=True)
     with raises(rs.OptionError, option="restore_types", value=False):
         rs.export(records, tmp_path / "out", "webdataset", restore_types=False)
-
-
-def test_what_polars_made_is_read_by_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("recordsmith.exporting.formats.parquet._GROUP_ROWS", 100)
-    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
-    names = ["a", "a name that is longer than twelve bytes"]
-    frame = pl.DataFrame(
-        {
-            "words": [names, [], ["a"]] * 700,
-            "kind": pl.Series(["a", None, *names[1:]] * 700, dtype=pl.Categorical),
-            "kinds": pl.Series([names, [], None] * 700, dtype=pl.List(pl.Categorical)),
-        }
-    )
-    rs.pack(rs.Table(frame), tmp_path / "packed", shuffle=False, shards=3)
-    dataset = rs.open(tmp_path / "packed")
-    rs.export(dataset, tmp_path / "out", "parquet")
-    path = tmp_path / "out" / "train.parquet"
-    assert pl.read_parquet(path).to_dicts() == pl.DataFrame(dataset).to_dicts() == frame.to_dicts()
-    again = pd.read_parquet(path)
-    assert again["words"].map(list).tolist() == frame["words"].to_list()
-    assert again["kind"].astype(object).where(again["kind"].notna(), None).tolist() == (
-        frame["kind"].to_list()
-    )

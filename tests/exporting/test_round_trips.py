@@ -85,22 +85,6 @@ def random_boxes(count: int, seed: int) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def boxed(write: Any, image: Any, box_features: Any, box_kinds: Any) -> Any:
-    """Writes images with random boxes; the last has none."""
-
-    def write_boxed(kinds: Mapping[str, str], extra: Any, **names: str) -> Path:
-        examples = []
-        for number, count in enumerate((7, 1, 3, 0)):
-            features = random_boxes(count, number) if count else box_features()
-            name = f"{number}.jpg"
-            more = {"image/source_id": name, **features, **extra(count, number)}
-            examples.append(image(name, seed=number, width=97, height=64, more=more))
-        return write(box_kinds | kinds, train=examples)  # type: ignore[no-any-return]
-
-    return write_boxed
-
-
 def test_image_folder(images: ModuleType, tmp_path: Path) -> None:
     folder = images.make_folder(tmp_path / "flowers", {"Rose": 5, "daisy": 4, "tulip 2": 3})
     rs.pack(rs.ImageFolder(folder), tmp_path / "out", seed=3)
@@ -151,43 +135,50 @@ def test_image_pairs(images: ModuleType, write: Any, image: Any, tmp_path: Path)
     assert examples_in(packed(source(tmp_path / "voc"), tmp_path)) == examples_in(records)
 
 
-def test_voc(boxed: Any, tmp_path: Path) -> None:
-    source = rs.Voc
-    kinds = {
-        "image/object/difficult": "int64",
-        "image/object/truncated": "int64",
-        "image/object/view": "bytes",
-    }
+MORE_OF_OBJECTS: dict[str, dict[str, tuple[str, Any]]] = {  # kinds, and values by object and image
+    "voc": {
+        "image/object/difficult": ("int64", lambda k, number: (number + k) % 2),
+        "image/object/truncated": ("int64", lambda k, _: k % 2),
+        "image/object/view": ("bytes", lambda k, _: "Left" if k % 2 else "Unspecified"),
+    },
+    "coco": {
+        "image/object/is_crowd": ("int64", lambda k, _: k % 2),
+        "image/object/area": ("float", lambda k, _: 1.1 * k + 0.3),
+    },
+}
 
-    def extra(count: int, number: int) -> dict[str, Any]:
-        return {
-            "image/object/difficult": [(number + k) % 2 for k in range(count)],
-            "image/object/truncated": [k % 2 for k in range(count)],
-            "image/object/view": ["Left" if k % 2 else "Unspecified" for k in range(count)],
+
+@pytest.mark.parametrize(
+    ("format", "source"),
+    [("voc", rs.Voc), ("coco", rs.Coco), ("yolo", rs.Yolo), ("webdataset", rs.WebDataset)],
+)
+def test_boxes(
+    write: Any,
+    image: Any,
+    box_features: Any,
+    box_kinds: Any,
+    tmp_path: Path,
+    format: str,
+    source: Any,
+) -> None:
+    """Images with random boxes; the last has none."""
+    more = MORE_OF_OBJECTS.get(format, {})
+    examples = []
+    for number, count in enumerate((7, 1, 3, 0)):
+        features = {
+            key: [value(k, number) for k in range(count)] for key, (_, value) in more.items()
         }
-
-    records = boxed(kinds, extra)
-    report = rs.export(records, tmp_path / "out", "voc")
+        features |= random_boxes(count, number) if count else box_features()
+        features["image/source_id"] = (
+            str(1000 + 7 * number) if format == "coco" else f"{number}.jpg"
+        )
+        examples.append(image(f"{number}.jpg", seed=number, width=97, height=64, more=features))
+    records = write(box_kinds | {key: kind for key, (kind, _) in more.items()}, train=examples)
+    out = tmp_path / "out"
+    report = rs.export(records, out, format)
     assert (report.changed_names, report.dropped_features, report.problems) == ([], {}, [])
-    again = source(tmp_path / "out", label_map=tmp_path / "out" / "label_map.pbtxt")
-    assert examples_in(packed(again, tmp_path)) == examples_in(records)
-
-
-def test_coco(boxed: Any, tmp_path: Path) -> None:
-    source = rs.Coco
-    kinds = {"image/object/is_crowd": "int64", "image/object/area": "float"}
-
-    def extra(count: int, number: int) -> dict[str, Any]:
-        return {
-            "image/source_id": str(1000 + 7 * number),
-            "image/object/is_crowd": [k % 2 for k in range(count)],
-            "image/object/area": [1.1 * k + 0.3 for k in range(count)],
-        }
-
-    records = boxed(kinds, extra)
-    report = rs.export(records, tmp_path / "out", "coco")
-    assert (report.changed_names, report.dropped_features, report.problems) == ([], {}, [])
-    assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
+    options = {"label_map": out / "label_map.pbtxt"} if format == "voc" else {}
+    assert examples_in(packed(source(out, **options), tmp_path)) == examples_in(records)
 
 
 def test_coco_with_instance_masks(
@@ -200,7 +191,7 @@ def test_coco_with_instance_masks(
         "image/source_id": "1",
         "image/object/is_crowd": [0, 1, 0],
         "image/object/area": [1.0, 2.0, 3.0],
-        "image/object/mask": [images.encode(_grey(mask), "PNG") for mask in masks],
+        "image/object/mask": [images.encode(Image.fromarray(mask), "PNG") for mask in masks],
     }
     records = write(train=[image("a.jpg", more=more)])
     assert rs.export(records, tmp_path / "out", "coco").dropped_features == {}
@@ -208,30 +199,9 @@ def test_coco_with_instance_masks(
     (first,), (second,) = list(rs.open(records)), list(rs.open(again))
     without = ("image/object/mask",)
     assert plain(second, without) == plain(first, without)  # type: ignore[arg-type]
-    decoded = [_decoded(data) for data in second["image/object/mask"]]  # type: ignore[call-overload, union-attr]
+    found: Any = second["image/object/mask"]
+    decoded = [np.asarray(Image.open(io.BytesIO(data))) for data in found]
     assert all(np.array_equal(one, other) for one, other in zip(decoded, masks, strict=True))
-
-
-def _grey(mask: Any) -> Any:
-    from PIL import Image
-
-    return Image.fromarray(mask)
-
-
-def _decoded(data: Any) -> Any:
-    import io
-
-    from PIL import Image
-
-    return np.asarray(Image.open(io.BytesIO(data)))
-
-
-def test_yolo(boxed: Any, tmp_path: Path) -> None:
-    source = rs.Yolo
-    records = boxed({}, lambda _count, _number: {})
-    report = rs.export(records, tmp_path / "out", "yolo")
-    assert (report.changed_names, report.dropped_features, report.problems) == ([], {}, [])
-    assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -276,15 +246,6 @@ def test_parquet(write: Any, tmp_path: Path) -> None:
     rs.export(records, tmp_path / "out", "parquet")
     again = packed(source(tmp_path / "out" / "train.parquet"), tmp_path)
     assert examples_in(again) == examples_in(records)
-
-
-def test_webdataset(images: ModuleType, tmp_path: Path) -> None:
-    source = rs.WebDataset
-    folder = images.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
-    rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
-    rs.export(tmp_path / "packed", tmp_path / "out", "webdataset", shard_size_bytes=8000)
-    again = packed(source(tmp_path / "out"), tmp_path)
-    assert examples_in(again) == examples_in(tmp_path / "packed")
 
 
 def same(one: Any, other: Any) -> bool:
@@ -345,10 +306,3 @@ def test_webdataset_of_any_features(examples: list[dict[str, Any]]) -> None:
     for one, other in zip(first, again, strict=True):
         assert list(other) == list(one)
         assert [key for key in one if not same(one[key], other[key])] == []
-
-
-def test_webdataset_of_boxes(boxed: Any, tmp_path: Path) -> None:
-    source = rs.WebDataset
-    records = boxed({}, lambda _count, _number: {})
-    assert rs.export(records, tmp_path / "out", "webdataset").problems == []
-    assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)

@@ -149,21 +149,6 @@ def test_other_features_called_image(write: Any, tmp_path: Path, value: Any) -> 
     assert next(iter(rs.open(tmp_path / "out")))["x"] == [1]
 
 
-def test_edited_records_that_tfds_can_load(
-    write: Any, image: Any, tmp_path: Path, images: ModuleType
-) -> None:
-    """Without the description of their types, which an edit drops."""
-    folder = images.make_folder(tmp_path / "images", {"a": 2})
-    rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
-    rs.export(tmp_path / "packed", tmp_path / "stored", "tfds")
-    rs.edit(tmp_path / "stored", tmp_path / "edited", drop=["image/filename"])
-    rs.export(tmp_path / "edited", tmp_path / "out", "tfds")
-    assert _features(tmp_path / "out") == {
-        "image": ("Image", (-1, -1, 3), "uint8"),
-        "label": ("ClassLabel", (), None),
-    }
-
-
 def test_depths_that_differ_are_refused(write: Any, images: ModuleType, tmp_path: Path) -> None:
     encoded = [images.encode(images.noise(8, 8, mode), "PNG") for mode in ("L", "I;16")]
     with pytest.raises(OptionError):
@@ -178,12 +163,6 @@ def test_classes_without_names_are_refused(write: Any, image: Any, tmp_path: Pat
     (folder / "labels.txt").write_text("0:a\n1:b\n")
     with raises(SourceError, records=(1,)):
         rs.export(folder, tmp_path / "out", "tfds")
-
-
-def test_labels_without_names_are_numbers(write: Any, image: Any, tmp_path: Path) -> None:
-    folder = write(train=[image("a.jpg", more={"image/class/label": n}) for n in (1, 2)])
-    rs.export(folder, tmp_path / "out", "tfds")
-    assert _features(tmp_path / "out")["label"] == ("Scalar", (), "int64")
 
 
 def test_two_features_of_one_path_are_refused(write: Any, image: Any, tmp_path: Path) -> None:

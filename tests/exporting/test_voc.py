@@ -5,10 +5,7 @@ from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import recordsmith as rs
 
@@ -53,29 +50,6 @@ def test_annotation_file(
     names = rs.open(source)  # the map of labels, as TensorFlow's tools read it
     assert names.class_names is None
     assert b"name: '\xc3\xb6 & <cat>'" in written["label_map.pbtxt"]
-
-
-@given(
-    st.lists(st.tuples(*[st.floats(0, 1, width=32)] * 4), min_size=1, max_size=5),
-    st.integers(1, 300),
-    st.integers(1, 300),
-)
-def test_edges_restore_the_same_float32(
-    tmp_path_factory: Any, images: ModuleType, edges: Any, width: int, height: int
-) -> None:
-    folder = tmp_path_factory.mktemp("voc")
-    keys = ("xmin", "ymin", "xmax", "ymax")
-    columns = dict(zip(keys, zip(*edges, strict=True), strict=True))
-    with rs.ShardWriter(folder / "train.tfrecord") as writer:
-        data = images.encode(images.noise(1, 1).resize((width, height)), "PNG")
-        features = {f"image/object/bbox/{key}": list(column) for key, column in columns.items()}
-        writer.write_example({"image/encoded": data, **features})
-    rs.export(folder / "train.tfrecord", folder / "out", "voc")
-    root = ET.parse(folder / "out" / "Annotations" / "000000.xml").getroot()
-    for key, column in columns.items():
-        size = width if key[0] == "x" else height
-        pixels = [float(found.findtext(f"bndbox/{key}") or "") for found in root.findall("object")]
-        assert [np.float32(pixel / size) for pixel in pixels] == list(map(np.float32, column))
 
 
 def test_masks_have_lists_of_their_own(

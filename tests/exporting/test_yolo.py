@@ -3,8 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import recordsmith as rs
 
 
@@ -30,22 +28,6 @@ def test_labels_have_a_folder_next_to_the_images(
     assert written["data.yaml"].decode() == (
         'train: "images/train"\nval: "images/val"\nnames:\n  0: "cät"\n  1: "the \\"dog\\""\n'
     )
-
-
-def test_edges_restore_the_same_float32(
-    write: Any, image: Any, box_features: Any, tmp_path: Path
-) -> None:
-    edges = np.sort(np.random.default_rng(0).random((300, 2, 2), np.float32), axis=1)
-    report = rs.export(
-        write(train=[image("a.jpg", more=box_features(*edges.reshape(300, 4)))]),
-        tmp_path / "out",
-        "yolo",
-    )
-    assert report.problems == []
-    table = np.loadtxt(tmp_path / "out" / "labels" / "train" / "a.txt", np.float64)
-    centres, halves = table[:, 1:3], table[:, 3:] / 2
-    assert np.array_equal((centres - halves).astype(np.float32), edges[:, 0])
-    assert np.array_equal((centres + halves).astype(np.float32), edges[:, 1])
 
 
 def test_labels_with_gaps_are_renumbered(

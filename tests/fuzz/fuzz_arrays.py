@@ -50,7 +50,7 @@ class Fuzz:
             self.last = mutated(self.last, seeds, dice)
         path = self.folder / name
         path.write_bytes(self.last)
-        source = rs.Arrays(path)
+        source = rs.Arrays(path if name.endswith(".npz") else self.folder)
         try:
             listing = source.list_samples()
         except rs.RecordsmithError:

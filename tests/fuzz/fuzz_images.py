@@ -25,7 +25,7 @@ from PIL import Image, features
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import probe_image
 from recordsmith.image.decoding.parts import Window, decode_part
-from recordsmith.image.decoding.pixels import decode_image, read_image_head
+from recordsmith.image.decoding.pixels import decode_image
 from recordsmith.image.formats.jpeg import all_segments, is_progressive, read_frame, read_head
 from recordsmith.image.formats.png import (
     GREY,
@@ -33,10 +33,10 @@ from recordsmith.image.formats.png import (
     chunks_before_pixels,
     palette_colours,
     plain_png,
-    read_header,
+    read_png_header,
     transparent_colour,
 )
-from recordsmith.image.formats.probe import exif_orientation
+from recordsmith.image.formats.probe import exif_orientation, read_image_header
 from recordsmith.image.masks.mask import probe_mask
 
 SMALL_PIXELS = 1 << 16
@@ -81,7 +81,7 @@ class Fuzz:
         for name, ask in (
             ("probed", probe_image),
             ("masks", probe_mask),
-            ("looked", read_image_head),
+            ("looked", read_image_header),
         ):
             try:
                 found[name] = ask(data)  # type: ignore[operator]
@@ -110,7 +110,7 @@ class Fuzz:
             chunks = list(chunks_before_pixels(data))
             assert sum(12 + len(chunk.body) for chunk in chunks) <= len(data)
             assert len(palette_colours(data)) <= len(data)
-            header = read_header(data)
+            header = read_png_header(data)
             if header is not None and header.colour_type in (GREY, RGB):
                 transparent_colour(data, header)
             with suppress(CorruptDataError):
@@ -131,7 +131,7 @@ class Fuzz:
 
     def rows(self, data: bytes, row_count: int, whole: Any, counts: Counter[str]) -> None:
         """Decode the first rows; `whole` are the pixels of the whole image, if that is readable."""
-        head = read_image_head(data)
+        head = read_image_header(data)
         try:
             pixels, *corner = decode_part(data, head, Window(0, 0, row_count, head.width))
         except CorruptDataError as error:

@@ -20,15 +20,15 @@ import recordsmith as rs
 from recordsmith.building import Occurrences, ShardResult, done_location, load_result, save_result
 from recordsmith.dataset import (
     MANIFEST_NAME,
+    BegunNote,
     Manifest,
-    PublishNote,
     ShardEntry,
+    begun_location,
     label_map_to_bytes,
     labels_to_bytes,
-    publish_note_location,
+    read_begun_note,
     read_label_map,
     read_manifest,
-    read_publish_note,
 )
 from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
 from recordsmith.example import Schema
@@ -80,7 +80,7 @@ class Fuzz:
         )
         save_result(as_folder(folder), None, replace(result, fingerprint="plan"))
         self.note = done_location(folder, "s").read_bytes()
-        self.note = PublishNote("x", ("a.tfrecord", "b")).to_bytes()
+        self.note = BegunNote("x", ("a.tfrecord", "b")).to_bytes()
 
     def text(self, good: bytes, dice: random.Random) -> bytes:
         if dice.random() < 0.8:
@@ -117,12 +117,12 @@ class Fuzz:
             assert note is None  # there is no such shard
             counts["notes"] += 1
         else:
-            publish_note_location(as_folder(self.folder)).put(self.text(self.note, dice))
-            note = read_publish_note(as_folder(self.folder))
+            begun_location(as_folder(self.folder)).put(self.text(self.note, dice))
+            note = read_begun_note(as_folder(self.folder))
             assert note is not None
             assert all(Path(name).name == name for name in note.removed)
             counts["publishing"] += bool(note.removed)
-            publish_note_location(as_folder(self.folder)).delete()
+            begun_location(as_folder(self.folder)).delete()
 
     def one_manifest(self, dice: random.Random, counts: Counter[str]) -> None:
         (self.folder / MANIFEST_NAME).write_bytes(self.text(self.manifest, dice))

@@ -24,7 +24,7 @@ fi
 
 if [[ ! -d $folder/site/recordsmith ]]; then
     mkdir -p "$folder/tree"
-    cp "$repository"/{pyproject.toml,README.md,LICENSE} "$folder/tree"
+    cp "$repository"/{pyproject.toml,setup.py,README.md,LICENSE} "$folder/tree"
     cp -r "$repository/src" "$folder/tree/src"
     find "$folder/tree" \( -name '*.so' -o -name '*.c' -o -name '*.egg-info' \) \
         -prune -exec rm -rf {} +

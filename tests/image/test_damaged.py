@@ -21,8 +21,9 @@ import pytest
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.image import ImageOptions, store_image
-from recordsmith.image.decoding.pixels import decode_exact, decode_pixels, read_image_head
+from recordsmith.image.decoding.pixels import decode_exact, decode_pixels
 from recordsmith.image.formats.png import encode_chunk
+from recordsmith.image.formats.probe import read_image_header
 
 SOAK = Path(__file__).parent.parent / "soak" / "damaged_images.py"
 
@@ -61,8 +62,8 @@ def test_marker_within_the_pixels_of_a_jpeg(tf: Any, images: ModuleType) -> None
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.io.decode_image(damaged)
     for function in (
-        lambda: decode_pixels(damaged, read_image_head(damaged)),
-        lambda: decode_pixels(damaged, read_image_head(damaged), divisor=2),
+        lambda: decode_pixels(damaged, read_image_header(damaged)),
+        lambda: decode_pixels(damaged, read_image_header(damaged), divisor=2),
         lambda: store_image(damaged, ImageOptions(store="jpeg", recompress=True)),
     ):
         with pytest.raises(CorruptDataError) as caught:
@@ -91,8 +92,8 @@ def test_headers_with_libjpeg_warnings(
 def test_a_segment_without_a_length_is_decoded_alike_everywhere(images: ModuleType) -> None:
     data = images.odd()["jpeg"]
     odd = data[:4] + b"\0\0" + data[6:]
-    loaded = decode_pixels(odd, read_image_head(odd))
-    assert np.array_equal(decode_exact(odd, max_pixels=10**6).pixels, loaded)
+    loaded = decode_pixels(odd, read_image_header(odd))
+    assert np.array_equal(decode_exact(odd, read_image_header(odd)).pixels, loaded)
 
 
 def test_harmless_damage_is_reported(tf: Any, images: ModuleType) -> None:
@@ -102,7 +103,7 @@ def test_harmless_damage_is_reported(tf: Any, images: ModuleType) -> None:
     assert _defects(jpeg) == []
     assert _defects(changed) == [Defect.DAMAGED_IMAGE]
     np.testing.assert_array_equal(
-        decode_pixels(changed, read_image_head(changed)), tf.io.decode_image(changed).numpy()
+        decode_pixels(changed, read_image_header(changed)), tf.io.decode_image(changed).numpy()
     )
     png = images.odd()["png with text"]
     at = png.index(b"tEXt") + 9

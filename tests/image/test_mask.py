@@ -77,28 +77,25 @@ def test_big_endian_tiff() -> None:
     np.testing.assert_array_equal(decode_mask(out.getvalue()), values)
 
 
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA"])
-def test_colour_masks_are_rejected(images: ModuleType, mode: str) -> None:
-    data = images.encode(images.noise(13, 9, mode), "PNG")
+@pytest.mark.parametrize(
+    ("image", "kind", "found"),
+    [
+        *((Image.new(mode, (13, 9)), "PNG", f"mode {mode}") for mode in ("RGB", "RGBA", "LA")),
+        *(
+            (Image.fromarray(np.full((2, 2), value, np.int32)), "TIFF", f"from {value} to {value}")
+            for value in (-1, 65_536)
+        ),
+        (Image.fromarray(np.full((2, 2), 0.5, np.float32)), "TIFF", "mode F"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "image",
+)
+def test_what_is_not_a_class_number_is_rejected(
+    images: ModuleType, image: Image.Image, kind: str, found: str
+) -> None:
     with pytest.raises(CorruptDataError) as caught:
-        decode_mask(data)
+        decode_mask(images.encode(image, kind))
     assert caught.value.defect is Defect.UNREADABLE_IMAGE
-    assert f"mode {mode}" in caught.value.found
-
-
-@pytest.mark.parametrize("value", [-1, 65_536])
-def test_values_out_of_range_are_rejected(images: ModuleType, value: int) -> None:
-    image = Image.fromarray(np.full((2, 2), value, np.int32))
-    with pytest.raises(CorruptDataError) as caught:
-        decode_mask(images.encode(image, "TIFF"))
-    assert f"from {value} to {value}" in caught.value.found
-
-
-def test_float_masks_are_rejected(images: ModuleType) -> None:
-    image = Image.fromarray(np.full((2, 2), 0.5, np.float32))
-    with pytest.raises(CorruptDataError) as caught:
-        decode_mask(images.encode(image, "TIFF"))
-    assert "mode F" in caught.value.found
+    assert found in caught.value.found
 
 
 @given(st.binary(max_size=200))

@@ -16,7 +16,7 @@ from PIL import Image, features
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, SourceError
-from recordsmith.image import decode_image, decode_mask, probe_image, store_image
+from recordsmith.image import decode_image, decode_mask, probe_image, read_image_header, store_image
 from recordsmith.image.decoding import memory
 from recordsmith.image.decoding.memory import (
     Memory,
@@ -40,15 +40,16 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from recordsmith.image.decoding.memory import peak_bytes
-from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
+from recordsmith.image.decoding.pixels import decode_pixels
+from recordsmith.image.formats.probe import read_image_header
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 def decode(data):
-    head = read_image_head(data)
-    return decode_pixels(data, head), peak_bytes(data, head.format, head.height * head.width)
+    head = read_image_header(data)
+    return decode_pixels(data, head), peak_bytes(data, head)
 
 small = Path(sys.argv[1])
 for path in (small, small, *sorted(small.parent.glob("large*"))):
@@ -146,12 +147,14 @@ def test_every_job_rejects_images_over_the_limit(data: bytes, tmp_path: Path) ->
 
 def test_the_limit_follows_max_pixels() -> None:
     data = _png_head(9000, 9000)  # RGB: 6 bytes a pixel
+    large = read_image_header(data)
+    small = large._replace(height=2000, width=2000)
     with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
-        reserve_for_decoding(data, "png", 9000, 9000, max_pixels=MAX_PIXELS)
-    reserve_for_decoding(data, "png", 9000, 9000, max_pixels=2 * MAX_PIXELS)
-    reserve_for_decoding(data, "png", 2000, 2000, max_pixels=4_000_000)  # its pixels are few enough
+        reserve_for_decoding(data, large, max_pixels=MAX_PIXELS)
+    reserve_for_decoding(data, large, max_pixels=2 * MAX_PIXELS)
+    reserve_for_decoding(data, small, max_pixels=4_000_000)  # its pixels are few enough
     with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
-        reserve_for_decoding(data, "png", 2000, 2000, max_pixels=3_999_999)
+        reserve_for_decoding(data, small, max_pixels=3_999_999)
 
 
 def test_threads_share_memory_without_starving() -> None:
@@ -227,7 +230,7 @@ def test_memory_is_reserved_once_and_released_after_an_error(shared: Memory) -> 
 def test_forked_process_starts_with_all_memory() -> None:
     code = """
 import os, threading
-from recordsmith.image import decode_image, decode_mask, probe_image, store_image
+from recordsmith.image import decode_image, decode_mask, probe_image, read_image_header, store_image
 from recordsmith.image.decoding import memory
 is_held, may_end = threading.Event(), threading.Event()
 def work():

@@ -21,7 +21,9 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError
 from recordsmith.image.decoding.parts import PartFile, Window, decode_part, find_part, find_parts
-from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, read_image_head
+from recordsmith.image.decoding.pixels import decode_pixels
+from recordsmith.image.formats.header import ImageHeader
+from recordsmith.image.formats.probe import read_image_header
 from recordsmith.image.kernel.cutting import cut_jpeg
 from recordsmith.image.kernel.tiling import with_interval
 from recordsmith.image.storing.lossless import add_tiles
@@ -39,7 +41,7 @@ def _colours(across: int, down: int) -> list[tuple[int, int]]:
 
 
 def _find(data: bytes, window: Window, divisor: int = 1) -> PartFile:
-    return find_part(data, read_image_head(data, max_pixels=None), window, divisor=divisor)
+    return find_part(data, read_image_header(data), window, divisor=divisor)
 
 
 # -- undamaged images ------------------------------------------------------------------------------
@@ -64,7 +66,7 @@ def test_narrow_images_and_each_edge_of_a_block(name: str, divisor: int) -> None
         other = 16 if divisor > 1 else 5
         for height, width in ((side, other), (other, side)):
             data = sampled_jpeg(height, width, _colours(across, down), seed=side, interval=1)
-            head = read_image_head(data)
+            head = read_image_header(data)
             whole = decode_pixels(data, head, divisor=divisor)
             for at in range(0, side, divisor):
                 size = min(1 + at % 9, side - at)
@@ -119,11 +121,11 @@ def test_the_smallest_part_is_cut_out(
     data = sampled_jpeg(160, 160, _colours(*luma), interval=interval)
     file = _find(data, window, divisor)
     if expected is None:
-        assert file == PartFile(data, read_image_head(data))
+        assert file == PartFile(data, read_image_header(data))
         return
     top, left, height, width = expected
-    assert (file.top, file.left, file.head) == (top, left, ImageHead("jpeg", height, width, 3))
-    assert file.whole == (data, read_image_head(data))
+    assert (file.top, file.left, file.head) == (top, left, ImageHeader("jpeg", height, width, 3))
+    assert file.whole == (data, read_image_header(data))
     with Image.open(io.BytesIO(file.data)) as image:
         assert image.size == (width, height)
 
@@ -145,7 +147,7 @@ def test_the_file_of_a_part_has_nothing_else() -> None:
 def test_codes_of_noise_are_skipped(quality: int, optimize: bool) -> None:
     """Long codes, and blocks up to their last coefficient, which have no end."""
     data = encode(noise(160, 128), "JPEG", quality=quality, optimize=optimize, subsampling=0)
-    head = read_image_head(data)
+    head = read_image_header(data)
     whole = decode_pixels(data, head)
     for top, left in ((0, 72), (40, 0), (112, 140)):
         window = Window(top, left, 16, 16)
@@ -332,14 +334,14 @@ def test_unusual_files(name: str) -> None:
     data, is_cut = ODD_FILES[name]
     intact = PLAIN if "plain" in name else TILED
     windows = [Window(36, 34, 12, 12), Window(0, 0, 9, 30), Window(20, 60, 30, 40)]
-    head = read_image_head(data)
+    head = read_image_header(data)
     assert (_find(data, windows[0]).whole is not None) == is_cut
     for window in windows:
         for channels in (1, 3):
             part = _or_none(decode_part, data, head, window, channels=channels)
             whole = _or_none(decode_pixels, data, head, channels=channels)
             if name in DAMAGED_ELSEWHERE and (is_cut or part is not None):
-                whole = decode_pixels(intact, read_image_head(intact), channels=channels)
+                whole = decode_pixels(intact, read_image_header(intact), channels=channels)
             assert (part is None) == (whole is None)
             assert part is None or same_pixels(part, whole, window)
 
@@ -360,7 +362,7 @@ def test_damage_is_found_in_the_part_that_is_decoded(is_tiled: bool) -> None:
     plain = encode(smooth(256, 256), "JPEG")
     data = add_tiles(plain) if is_tiled else plain
     window = Window(128, 64, 64, 64)
-    head = read_image_head(data)
+    head = read_image_header(data)
     rows, columns = np.s_[128:192], np.s_[64:128]
     intact = decode_pixels(data, head)[rows, columns]
     dice, counts = random.Random(1), Counter[str]()
@@ -452,7 +454,7 @@ def test_crops_of_400_megapixels_take_little_memory(
     large: bytes, interval: int, tmp_path: Path
 ) -> None:
     data = large if interval == TILE else with_interval(large, interval)[1]
-    assert read_image_head(data, max_pixels=None) == ("jpeg", LARGE, LARGE, 3)
+    assert read_image_header(data) == ("jpeg", LARGE, LARGE, 3, "")
     small = _saved(tmp_path / "small.tfrecord", _large_jpeg(COLOURS, height=800))
     path = _saved(tmp_path / "large.tfrecord", data)
     done = subprocess.run(
@@ -481,13 +483,13 @@ def test_the_limit_is_of_the_pixels_that_are_decoded(large: bytes, tmp_path: Pat
         with raises(CorruptDataError, defect="unreadable-image", found="20,000 x 20,000 pixels"):
             next(iter(loader))
     with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
-        head = read_image_head(large, max_pixels=None)
+        head = read_image_header(large)
         decode_part(large, head, Window(9000, 9000, 500, 500), max_pixels=500 * 500)
 
 
 def test_patches_of_a_large_plain_image_do_not_depend_on_where_they_are(large: bytes) -> None:
     plain = with_interval(large, 0)[1]
-    head = read_image_head(plain, max_pixels=None)
+    head = read_image_header(plain)
     corners = [Window(0, 0, 64, 64), Window(19_900, 19_900, 64, 64)]
     files = find_parts(plain, head, corners)
     assert [windows for _, windows in files] == [[0], [1]]
@@ -507,7 +509,7 @@ def test_large_images_get_tiles_and_are_verified(large: bytes, tmp_path: Path) -
 
 def test_damage_in_a_part_of_a_large_image(large: bytes) -> None:
     """Whether a decoder accepts it is only known of the whole image."""
-    head = read_image_head(large, max_pixels=None)
+    head = read_image_header(large)
     at = large.index(SCAN) + 14 + 40  # within the first tile
     damaged = large[:at] + large[at + 60 :]
     with raises(CorruptDataError, defect="unreadable-image", match="damaged"):

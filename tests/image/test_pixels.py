@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.image.decoding.pixels import decode_exact, decode_pixels, read_image_head
+from recordsmith.image.decoding.memory import check_size
+from recordsmith.image.decoding.pixels import decode_exact, decode_pixels
 from recordsmith.image.formats.png import GREY, RGB, Chunk, encode_chunk, encode_png_values
+from recordsmith.image.formats.probe import read_image_header
 
 
 def _decode(data: bytes, **options: Any) -> np.ndarray:
-    return decode_pixels(data, read_image_head(data), **options)
+    return decode_pixels(data, read_image_header(data), **options)
 
 
 def _by_tensorflow(tf: Any, data: bytes, channels: int, dtype: Any = None) -> np.ndarray | None:
@@ -72,7 +74,7 @@ def test_transparent_grey_becomes_alpha(tf: Any, bits: int, level: int) -> None:
     data = encode_png_values(values, bits=bits, colour_type=GREY, chunks=[chunk])
     expected = tf.io.decode_png(data, channels=4).numpy()
     np.testing.assert_array_equal(_decode(data, channels=4), expected)
-    assert decode_exact(data, max_pixels=1000).has_alpha
+    assert decode_exact(data, read_image_header(data)).has_alpha
     assert (expected[:, :, 3] == 0).any() == (values.astype(int) == level % (1 << bits)).any()
 
 
@@ -189,16 +191,6 @@ def test_jpeg_without_its_end_is_rejected(
         _fails(data, **options)
 
 
-def test_header_limits_apply_before_decoding(images: ModuleType) -> None:
-    data = images.odd()
-    for name in data:
-        assert read_image_head(data[name], max_pixels=9 * 13)[1:3] == (9, 13)
-        with pytest.raises(CorruptDataError) as caught:
-            read_image_head(data[name], max_pixels=9 * 13 - 1)
-        assert caught.value.defect is Defect.UNREADABLE_IMAGE
-        assert (caught.value.found, caught.value.expected) == ("13 x 9 pixels", "at most 116")
-
-
 def test_wrong_headers(tf: Any, images: ModuleType) -> None:
     jpeg = images.odd()["jpeg"]
     at = jpeg.index(b"\xff\xc0") + 5
@@ -209,7 +201,7 @@ def test_wrong_headers(tf: Any, images: ModuleType) -> None:
     expected = tf.io.decode_jpeg(taller, channels=3).numpy()  # the rows that are missing are grey
     np.testing.assert_array_equal(_decode(taller), expected)
     twelve = jpeg[: at - 1] + b"\x0c" + jpeg[at:]
-    assert _fails(twelve).found == "12 bits per sample"
+    _fails(twelve)
     rows = zlib.compress(bytes(9 * 40))  # of 2,000
     header = struct.pack(">IIBBBBB", 13, 2000, 8, 2, 0, 0, 0)
     png = b"\x89PNG\r\n\x1a\n" + b"".join(
@@ -221,7 +213,7 @@ def test_wrong_headers(tf: Any, images: ModuleType) -> None:
 def test_size_that_differs_from_the_header_is_rejected(images: ModuleType) -> None:
     for name in ("jpeg", "png", "gif"):
         data = images.odd()[name]
-        head = read_image_head(data)._replace(height=10)
+        head = read_image_header(data)._replace(height=10)
         with pytest.raises(CorruptDataError) as caught:
             decode_pixels(data, head)
         assert caught.value.defect is Defect.UNREADABLE_IMAGE
@@ -235,7 +227,8 @@ def test_damaged_images_decode_or_raise_a_defect(
         data = images.odd()[name]
         damaged = data[:at] + bytes_ + data[at + len(bytes_) :]
         try:
-            head = read_image_head(damaged, max_pixels=10**6)
+            head = read_image_header(damaged)
+            check_size(head.height, head.width, 10**6)
             pixels = decode_pixels(damaged, head, channels=channels)
         except CorruptDataError:
             continue

@@ -15,7 +15,7 @@ from tests.raising import raises
 from recordsmith.errors import CorruptDataError
 from recordsmith.image import decode_mask, encode_mask
 from recordsmith.image.decoding.parts import Window, decode_part, find_part
-from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
+from recordsmith.image.decoding.pixels import decode_pixels
 from recordsmith.image.formats.png import (
     CHANNELS,
     GREY,
@@ -28,6 +28,7 @@ from recordsmith.image.formats.png import (
     encode_chunk,
     encode_png_values,
 )
+from recordsmith.image.formats.probe import read_image_header
 
 HEIGHT, WIDTH = 60, 41
 KINDS = [
@@ -118,7 +119,7 @@ def interlaced(kind: int, bits: int) -> bytes:
 
 
 def whole_of(data: bytes, **options: Any) -> Any:
-    return decode_pixels(data, read_image_head(data), **options)
+    return decode_pixels(data, read_image_header(data), **options)
 
 
 @pytest.mark.parametrize(("kind", "bits"), KINDS)
@@ -127,7 +128,7 @@ def test_rows_equal_those_of_the_whole_image(
     capfd: pytest.CaptureFixture[str], kind: int, bits: int, row_count: int
 ) -> None:
     data = png(kind, bits)
-    head = read_image_head(data)
+    head = read_image_header(data)
     assert len([name for name, _ in pieces(data) if name == b"IDAT"]) > 1
     for channels in (1, 3, 4):
         for stored in (8, 16, None):
@@ -151,7 +152,7 @@ def test_rows_equal_those_of_pillow(images: ModuleType, mode: str) -> None:
     bits = 16 if mode == "I;16" else 8
     channels = {"1": 1, "L": 1, "LA": 4, "RGBA": 4, "I;16": 1}.get(mode, 3)
     window = Window(3, 0, 20, WIDTH)
-    part = decode_part(data, read_image_head(data), window, channels=channels, bits=bits)
+    part = decode_part(data, read_image_header(data), window, channels=channels, bits=bits)
     assert len(part.pixels) == 23
     shown = image if mode == "I;16" else image.convert({1: "L", 3: "RGB", 4: "RGBA"}[channels])
     expected = np.asarray(shown).reshape(HEIGHT, WIDTH, channels)[:23]
@@ -162,7 +163,7 @@ def test_rows_equal_those_of_pillow(images: ModuleType, mode: str) -> None:
 def test_interlaced_images_are_decoded_whole(kind: int, bits: int) -> None:
     data = interlaced(kind, bits)
     np.testing.assert_array_equal(whole_of(data), whole_of(png(kind, bits)))
-    head = read_image_head(data)
+    head = read_image_header(data)
     file = find_part(data, head, Window(0, 0, 10, WIDTH))
     assert file.whole is None
     np.testing.assert_array_equal(file.decode().pixels, whole_of(data))
@@ -181,13 +182,13 @@ class TestDamage:
     def test_in_the_part_it_is_found(self) -> None:
         data = self.damaged(0.3)
         with raises(CorruptDataError):
-            decode_part(data, read_image_head(data), Window(0, 0, 39, 9))
+            decode_part(data, read_image_header(data), Window(0, 0, 39, 9))
 
     def test_below_the_part_it_is_not_looked_for(self) -> None:
         data = self.damaged(0.9)
         with raises(CorruptDataError):
             whole_of(data)
-        part = decode_part(data, read_image_head(data), Window(0, 0, 39, 9))
+        part = decode_part(data, read_image_header(data), Window(0, 0, 39, 9))
         np.testing.assert_array_equal(part.pixels, whole_of(png(RGB, 8))[:39])
 
     def test_checksums_are_verified_everywhere(self) -> None:
@@ -195,7 +196,7 @@ class TestDamage:
         at = data.rindex(b"IDAT") + 10
         data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
         with raises(CorruptDataError):
-            decode_part(data, read_image_head(data), Window(0, 0, 10, 9))
+            decode_part(data, read_image_header(data), Window(0, 0, 10, 9))
 
     def test_any_damage_gives_pixels_or_an_error(self) -> None:
         rng = np.random.default_rng(3)
@@ -206,7 +207,7 @@ class TestDamage:
             changed = compressed.copy()
             changed[rng.integers(len(changed))] ^= 1 << int(rng.integers(8))
             data = with_pixels(good, bytes(changed))
-            head = read_image_head(data)
+            head = read_image_header(data)
             try:
                 part = decode_part(data, head, Window(0, 0, 30, WIDTH)).pixels
             except CorruptDataError:

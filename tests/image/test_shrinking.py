@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from types import ModuleType
-from typing import Any
 
 import cv2
 import numpy as np
@@ -170,22 +169,6 @@ def test_missing_packages_are_named(images: ModuleType, monkeypatch: pytest.Monk
             store_image(data, options)
         assert (caught.value.extra, caught.value.package) == ("shrink", package)
         assert store_image(images.odd()["gif"], options).changes == ()
-
-
-def test_tensorflow_reads_the_same_pixels(tf: Any, images: ModuleType) -> None:
-    for mode in ("RGB", "L"):
-        data = images.encode(images.noise(50, 40, mode), "JPEG", progressive=True)
-        for options in (BASELINE, SHRINK, BOTH):
-            stored = store_image(data, options)
-            assert stored.data != data
-            np.testing.assert_array_equal(
-                tf.io.decode_jpeg(stored.data).numpy(), tf.io.decode_jpeg(data).numpy()
-            )
-    png = images.odd()["16-bit png"]
-    np.testing.assert_array_equal(
-        tf.io.decode_png(store_image(png, SHRINK).data, dtype=tf.uint16).numpy(),
-        tf.io.decode_png(png, dtype=tf.uint16).numpy(),
-    )
 
 
 def test_damaged_jpegs_keep_their_pixels(images: ModuleType) -> None:

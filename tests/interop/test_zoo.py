@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import Shard, records_of
+from recordsmith.dataset import Shard, parts_of, records_of
 from recordsmith.example import FeatureSchema
 
 
@@ -144,3 +144,60 @@ def _written_anew(record: bytes) -> bytes:
     if payload == "SequenceExample":
         return rs.encode_sequence_example(*rs.decode_sequence_example(record))
     return record
+
+
+@pytest.mark.parametrize("part_bytes", [1 << 30, 100_000])
+def test_tables(zoo_row: dict[str, Any], zoo: Path, part_bytes: int) -> None:
+    """Of the file, and of the parts that connectors read; a missing feature is null."""
+    pa = pytest.importorskip("pyarrow")
+    row, path = zoo_row, zoo / zoo_row["file"]
+    if row["tf_error"] is not None or row["payload"] not in _SECTIONS:
+        kind = rs.NotAnExampleError if row["tf_error"] is None else rs.CorruptDataError
+        with pytest.raises(kind):
+            rs.open(path).to_arrow().read_all()
+        return
+    dataset = rs.open(path)
+    empty = dataset.to_arrow().schema.empty_table()
+    parts = [part.to_arrow().read_all() for part in parts_of(dataset, part_bytes)]
+    table = pa.concat_tables([empty, *parts])
+    assert len(table) == row["records"]
+    expected = {}
+    for section in _SECTIONS[row["payload"]]:
+        for key, feature in row.get(section, {}).items():
+            expected[f"{section}/{key}" if key in expected else key] = section, feature
+    assert set(table.schema.names) == set(expected)
+    for name, (section, feature) in expected.items():
+        assert _kind_of(table[name].type) == feature["kind"], name
+        assert _described(table[name].to_pylist(), section) == {**feature, "kind": None}, name
+
+
+_SECTIONS = {
+    "Example": ("features",),
+    "SequenceExample": ("context", "feature_lists"),
+    "ELWC": ("context", "examples"),
+}
+
+
+def _kind_of(arrow_type: Any) -> str:
+    """The kind of feature of a column, at the bottom of its lists."""
+    while hasattr(arrow_type, "value_type"):
+        arrow_type = arrow_type.value_type
+    text = str(arrow_type)
+    if "string" in text or "binary" in text:
+        return "bytes"
+    return {"int64": "int64", "float": "float", "null": "none"}[text]
+
+
+def _described(rows: list[Any], section: str) -> dict[str, Any]:
+    """The figures of a column: lengths, how many rows have it, and steps of a feature list."""
+    if section == "examples":  # of each Example in a list; an empty list where it lacks the feature
+        rows = [example for row in rows if row is not None for example in row if example]
+    found = [row for row in rows if row is not None]
+    steps = {}
+    values = found
+    if section == "feature_lists":
+        counts = [*map(len, found)]
+        steps = {"min_steps": min(counts), "max_steps": max(counts)}
+        values = [step for row in found for step in row]
+    lengths = [len(value) if isinstance(value, list) else 1 for value in values]
+    return {"kind": None, "min": min(lengths), "max": max(lengths), "present": len(found), **steps}

@@ -65,15 +65,19 @@ def deep_png(seed: int) -> bytes:
 
 
 class Fault(NamedTuple):
-    """A planted fault: what plants it, and what must be found where.
+    """A planted fault, and what must be found where.
 
-    The file is that of the image, or what the annotation is called; empty for classes.
+    The file is that of the image, or what the annotation is called; a name in quotes for classes.
+    `change` is called with the root and the path of the file.
     """
 
     check: str
     file: str
-    plant: Callable[[Path], object]
+    change: Callable[[Path, Path], object]
     severity: str | None = None
+
+    def plant(self, root: Path) -> None:
+        self.change(root, root / self.file)
 
 
 # -- class folders with splits -------------------------------------------------------------------
@@ -114,92 +118,48 @@ def _damage(path: Path) -> None:
     path.write_bytes(data)
 
 
-def _copy(source: str, target: str) -> Callable[[Path], object]:
-    def plant(root: Path) -> None:
-        (root / target).parent.mkdir(exist_ok=True, parents=True)
-        shutil.copy(root / source, root / target)
+def _copy(source: str, target: str = "") -> Callable[[Path, Path], object]:
+    def change(root: Path, path: Path) -> None:
+        path = root / target if target else path
+        path.parent.mkdir(exist_ok=True, parents=True)
+        shutil.copy(root / source, path)
 
-    return plant
+    return change
+
+
+def _resized(source: str, *size: int) -> Callable[[Path, Path], object]:
+    return lambda root, path: save(path, Image.open(root / source).resize(size))
 
 
 FRUIT_FAULTS = (
-    Fault("unreadable-image", "train/apple/00.jpg", lambda r: _cut(r / "train/apple/00.jpg")),
-    Fault(
-        "unreadable-image",
-        "train/apple/01.jpg",
-        lambda r: (r / "train/apple/01.jpg").write_text("<html>404</html>"),
-    ),
-    Fault(
-        "unreadable-image",
-        "train/apple/02.jpg",
-        lambda r: (r / "train/apple/02.jpg").write_bytes(b""),
-    ),
-    Fault("damaged-image", "train/apple/03.jpg", lambda r: _damage(r / "train/apple/03.jpg")),
-    Fault(
-        "wrong-extension",
-        "train/apple/04.jpg",
-        lambda r: save(r / "train/apple/04.jpg", photo(904), "PNG"),
-    ),
-    Fault(
-        "cmyk",
-        "train/apple/05.jpg",
-        lambda r: save(r / "train/apple/05.jpg", photo(905).convert("CMYK")),
-    ),
-    Fault(
-        "high-bit-depth",
-        "train/apple/x.png",
-        lambda r: (r / "train/apple/x.png").write_bytes(deep_png(906)),
-    ),
-    Fault(
-        "alpha",
-        "train/banana/x.png",
-        lambda r: save(r / "train/banana/x.png", _transparent(907), "PNG"),
-    ),
+    Fault("unreadable-image", "train/apple/00.jpg", lambda _, p: _cut(p)),
+    Fault("unreadable-image", "train/apple/01.jpg", lambda _, p: p.write_text("<html>404</html>")),
+    Fault("unreadable-image", "train/apple/02.jpg", lambda _, p: p.write_bytes(b"")),
+    Fault("damaged-image", "train/apple/03.jpg", lambda _, p: _damage(p)),
+    Fault("wrong-extension", "train/apple/04.jpg", lambda _, p: save(p, photo(904), "PNG")),
+    Fault("cmyk", "train/apple/05.jpg", lambda _, p: save(p, photo(905).convert("CMYK"))),
+    Fault("high-bit-depth", "train/apple/x.png", lambda _, p: p.write_bytes(deep_png(906))),
+    Fault("alpha", "train/banana/x.png", lambda _, p: save(p, _transparent(907), "PNG")),
     Fault(
         "exif-orientation",
         "train/banana/00.jpg",
-        lambda r: save(r / "train/banana/00.jpg", photo(908), exif=rotated()),
+        lambda _, p: save(p, photo(908), exif=rotated()),
         "note",
     ),
-    Fault(
-        "identical-images",
-        "train/banana/twin.jpg",
-        _copy("train/banana/01.jpg", "train/banana/twin.jpg"),
-    ),
-    Fault(
-        "identical-across-splits",
-        "val/banana/leak.jpg",
-        _copy("train/banana/02.jpg", "val/banana/leak.jpg"),
-    ),
+    Fault("identical-images", "train/banana/twin.jpg", _copy("train/banana/01.jpg")),
+    Fault("identical-across-splits", "val/banana/leak.jpg", _copy("train/banana/02.jpg")),
     Fault(
         "similar-across-splits",
         "val/banana/again.jpg",
-        lambda r: save(
-            r / "val/banana/again.jpg", Image.open(r / "train/banana/03.jpg"), quality=70
-        ),
+        lambda r, p: save(p, Image.open(r / "train/banana/03.jpg"), quality=70),
     ),
-    Fault(
-        "similar-images",
-        "train/banana/zoomed.jpg",
-        lambda r: save(
-            r / "train/banana/zoomed.jpg", Image.open(r / "train/banana/04.jpg").resize((48, 32))
-        ),
-    ),
-    Fault(
-        "conflicting-labels",
-        "train/cherry/other.jpg",
-        _copy("train/apple/06.jpg", "train/cherry/other.jpg"),
-    ),
-    Fault(
-        "similar-images",  # no copy, so another class is not a conflict
-        "val/cherry/small.jpg",
-        lambda r: save(
-            r / "val/cherry/small.jpg", Image.open(r / "val/apple/07.jpg").resize((64, 40))
-        ),
-    ),
+    Fault("similar-images", "train/banana/zoomed.jpg", _resized("train/banana/04.jpg", 48, 32)),
+    Fault("conflicting-labels", "train/cherry/other.jpg", _copy("train/apple/06.jpg")),
+    # no copy, so another class is not a conflict
+    Fault("similar-images", "val/cherry/small.jpg", _resized("val/apple/07.jpg", 64, 40)),
     Fault("similar-class-names", "'Cherry'", _copy("val/cherry/01.jpg", "val/Cherry/1.jpg")),
     Fault("similar-class-names", "'bananas'", _copy("val/banana/01.jpg", "val/bananas/1.jpg")),
-    Fault("missing-class", "'Cherry'", lambda _: None),
+    Fault("missing-class", "'Cherry'", lambda *_: None),
 )
 
 
@@ -240,42 +200,31 @@ def write_xml(
     )
 
 
-def _box(name: str, *box: Any, kind: str = "cat") -> Callable[[Path], object]:
-    return lambda root: write_xml(root, name, [(kind, *box)])
+def _box(*box: Any, kind: str = "cat", **options: Any) -> Callable[[Path, Path], object]:
+    return lambda root, path: write_xml(root, path.stem, [(kind, *box)], **options)
+
+
+def _cut_with_wrong_box(root: Path, path: Path) -> None:
+    write_xml(root, path.stem, [("cat", 10, 12, 97, 50)])
+    _cut(path)
 
 
 VOC_FAULTS = (
-    Fault("box-outside", "JPEGImages/00.jpg", _box("00", 10, 12, 97, 50)),
-    Fault("box-inverted", "JPEGImages/01.jpg", _box("01", 60, 12, 10, 50)),
-    Fault("box-empty", "JPEGImages/02.jpg", _box("02", 10, 12, 10, 50)),
-    Fault("invalid-box", "JPEGImages/03.jpg", _box("03", "nan", 12, 60, 50)),
-    Fault("tiny-box", "JPEGImages/04.jpg", _box("04", 10, 12, 11, 50)),
-    Fault(
-        "image-size",
-        "JPEGImages/05.jpg",
-        lambda r: write_xml(r, "05", [("cat", *_GOOD_BOX)], (120, 64)),
-    ),
+    Fault("box-outside", "JPEGImages/00.jpg", _box(10, 12, 97, 50)),
+    Fault("box-inverted", "JPEGImages/01.jpg", _box(60, 12, 10, 50)),
+    Fault("box-empty", "JPEGImages/02.jpg", _box(10, 12, 10, 50)),
+    Fault("invalid-box", "JPEGImages/03.jpg", _box("nan", 12, 60, 50)),
+    Fault("tiny-box", "JPEGImages/04.jpg", _box(10, 12, 11, 50)),
+    Fault("image-size", "JPEGImages/05.jpg", _box(*_GOOD_BOX, size=(120, 64))),
     Fault(
         "exif-orientation",
         "JPEGImages/06.jpg",
-        lambda r: save(r / "JPEGImages/06.jpg", photo(2006), exif=rotated()),
+        lambda _, p: save(p, photo(2006), exif=rotated()),
     ),
-    Fault("unknown-class", "JPEGImages/07.jpg", _box("07", *_GOOD_BOX, kind="catt")),
-    Fault(
-        "annotation-without-image",
-        "Annotations/lost.xml",
-        lambda r: write_xml(r, "lost", [("cat", *_GOOD_BOX)]),
-    ),
-    Fault(
-        "image-without-annotation",
-        "JPEGImages/bare.jpg",
-        lambda r: save(r / "JPEGImages/bare.jpg", photo(2100)),
-    ),
-    Fault(
-        "unreadable-image",
-        "JPEGImages/08.jpg",
-        lambda r: (_box("08", 10, 12, 97, 50)(r), _cut(r / "JPEGImages/08.jpg")),
-    ),
+    Fault("unknown-class", "JPEGImages/07.jpg", _box(*_GOOD_BOX, kind="catt")),
+    Fault("annotation-without-image", "Annotations/lost.xml", _box(*_GOOD_BOX)),
+    Fault("image-without-annotation", "JPEGImages/bare.jpg", lambda _, p: save(p, photo(2100))),
+    Fault("unreadable-image", "JPEGImages/08.jpg", _cut_with_wrong_box),
 )
 
 
@@ -294,9 +243,9 @@ def write_label(root: Path, name: str, line: str) -> None:
 
 
 YOLO_FAULTS = (
-    Fault("unknown-class", "images/00.jpg", lambda r: write_label(r, "00", "2 0.5 0.5 0.4 0.4")),
-    Fault("box-outside", "images/01.jpg", lambda r: write_label(r, "01", "0 0.9 0.5 0.4 0.4")),
-    Fault("invalid-box", "images/02.jpg", lambda r: write_label(r, "02", "0 0.5 0.5")),
+    Fault("unknown-class", "images/00.jpg", lambda r, _: write_label(r, "00", "2 0.5 0.5 0.4 0.4")),
+    Fault("box-outside", "images/01.jpg", lambda r, _: write_label(r, "01", "0 0.9 0.5 0.4 0.4")),
+    Fault("invalid-box", "images/02.jpg", lambda r, _: write_label(r, "02", "0 0.5 0.5")),
 )
 
 # -- images and masks ----------------------------------------------------------------------------
@@ -314,29 +263,35 @@ def pair_folders(root: Path) -> rs.ImagePairs:
     return rs.ImagePairs(root)
 
 
-def _jpeg_mask(root: Path) -> None:
+def _jpeg_mask(root: Path, _: Path) -> None:
     (root / "masks/02.png").unlink()
     save(root / "masks/02.jpg", mask_of(5002))
 
 
+def _mask(image: Image.Image) -> Callable[[Path, Path], object]:
+    return lambda root, path: save(root / f"masks/{path.stem}.png", image, "PNG")
+
+
+def _rotated_pair(root: Path, path: Path) -> None:
+    save(path, photo(6, (64, 64)), exif=rotated())
+    save(root / "masks/06.png", mask_of(6, (64, 64)), "PNG")
+
+
 PAIR_FAULTS = (
-    Fault(
-        "mask-size",
-        "images/00.jpg",
-        lambda r: save(r / "masks/00.png", mask_of(5000, (64, 48)), "PNG"),
-    ),
+    Fault("mask-size", "images/00.jpg", _mask(mask_of(5000, (64, 48)))),
     Fault("mask-format", "images/02.jpg", _jpeg_mask),
-    Fault("mask-format", "images/03.jpg", lambda r: save(r / "masks/03.png", photo(1), "PNG")),
-    Fault("image-without-annotation", "images/04.jpg", lambda r: (r / "masks/04.png").unlink()),
-    Fault("annotation-without-image", "masks/05.png", lambda r: (r / "images/05.jpg").unlink()),
+    Fault("mask-format", "images/03.jpg", _mask(photo(1))),
     Fault(
-        "exif-orientation",
-        "images/06.jpg",
-        lambda r: (
-            save(r / "images/06.jpg", photo(6, (64, 64)), exif=rotated()),
-            save(r / "masks/06.png", mask_of(6, (64, 64)), "PNG"),
-        ),
+        "image-without-annotation",
+        "images/04.jpg",
+        lambda r, _: (r / "masks/04.png").unlink(),
     ),
+    Fault(
+        "annotation-without-image",
+        "masks/05.png",
+        lambda r, _: (r / "images/05.jpg").unlink(),
+    ),
+    Fault("exif-orientation", "images/06.jpg", _rotated_pair),
 )
 
 

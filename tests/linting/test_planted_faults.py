@@ -18,7 +18,6 @@ from recordsmith.linting import LintReport, Severity, lint_listing
 from recordsmith.linting.lint_report import all_checks
 from recordsmith.sources import Check, Flaw, Listing, Sample
 from recordsmith.sources.problems import Fault
-from recordsmith.stores import Location, MemoryStore, write_atomically
 from recordsmith.work import WorkerPool
 
 from ..raising import raises
@@ -135,19 +134,6 @@ def test_images_with_few_details_are_similar_by_chance(tmp_path: Path) -> None:
     assert len(true) >= 0.95 * len(found.examples)
 
 
-def test_photos_among_images_with_few_details(tmp_path: Path) -> None:
-    for number in range(300):
-        save(tmp_path / "a" / f"{number:04d}.png", digit(number), "PNG")
-        save(tmp_path / "b" / f"{number:04d}.jpg", photo(number))
-    for number in range(60):
-        again = photo(number).resize((72, 48)) if number % 2 else photo(number)
-        save(tmp_path / "b" / f"{number:04d} again.jpg", again, quality=70)
-    (found,) = rs.lint(rs.ImageFolder(tmp_path), only=["similar-images"]).findings[:1]
-    copies = [e for e in found.examples if e.file.startswith("b/") and e.file[:6] == e.other[:6]]
-    assert len(copies) == 60
-    assert found.count <= 70
-
-
 def test_images_that_share_a_template_are_no_copies(tmp_path: Path) -> None:
     for number in range(1, 101):
         save(tmp_path / "a" / f"{number:03d}.jpg", _alike(0.25, number))
@@ -170,14 +156,6 @@ def test_copies_have_the_same_pixels(tmp_path: Path) -> None:
         ("conflicting-labels", "b/0.png"),
         ("similar-images", "b/1.jpg"),
     }
-
-
-def test_notes_are_counted_as_findings(tmp_path: Path) -> None:
-    for number in range(6):
-        save(tmp_path / str(number) / "0.jpg", photo(number))
-    report = rs.lint(rs.ImageFolder(tmp_path))
-    assert [(str(f.check), f.count) for f in report.findings] == [("rare-class", 6)]
-    assert report.note_count == 1
 
 
 def test_checks_are_selected_by_name(tmp_path: Path) -> None:
@@ -256,19 +234,6 @@ def test_hostile_records_are_findings_or_errors(path: Path) -> None:
     except (rs.CorruptDataError, rs.SourceError):
         return
     assert report.sample_count >= report.image_count
-
-
-def test_images_in_memory_have_the_findings_of_files(tmp_path: Path) -> None:
-    source = fruit_folders(tmp_path)
-    for fault in LAYOUTS["folders"].faults:
-        fault.plant(tmp_path)
-    folder = Location(MemoryStore(), "fruit")
-    for path in filter(Path.is_file, tmp_path.rglob("*")):
-        name = path.relative_to(tmp_path).as_posix()
-        write_atomically(folder / name, path.read_bytes(), overwrite=False)
-    for deep in (True, False):
-        in_memory = rs.lint(rs.ImageFolder(folder), deep=deep)
-        assert in_memory.to_json() == rs.lint(source, deep=deep).to_json()
 
 
 @dataclasses.dataclass

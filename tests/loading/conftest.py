@@ -16,7 +16,6 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import Column
 from recordsmith.loading.features import BatchBuffer, BatchRows, ColumnRequest, RowFeature
 from recordsmith.stores import as_folder
 
@@ -79,23 +78,18 @@ class Painted(RowFeature):
         ids: Any = rows.columns[self.key]
         pixels = rows.allocate(name, (rows.count, self.side, self.side), np.float32)
         pixels.fill(-1)
-        return Painting(name, ids, pixels, self.bad)
+        return Painting({name: pixels}, ids, self.bad)
 
 
 class Painting(BatchBuffer):
-    def __init__(self, name: str, ids: Any, pixels: Any, bad: tuple[int, ...]) -> None:
-        self.name, self.ids, self.pixels, self.bad = name, ids, pixels, bad
+    def __init__(self, entries: dict[str, Any], ids: Any, bad: tuple[int, ...]) -> None:
+        super().__init__(entries)
+        (self.pixels,), self.ids, self.bad = entries.values(), ids, bad
 
     def fill(self, row: int) -> None:
         if self.ids[row] in self.bad:
             raise CorruptDataError(Defect.UNREADABLE_IMAGE, f"no paint for {self.ids[row]}")
         self.pixels[row] = self.ids[row]
-
-    def example(self, row: int) -> dict[str, Any]:
-        return {self.name: self.pixels[row]}
-
-    def finish(self) -> dict[str, Column]:
-        return {self.name: self.pixels}
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:

@@ -50,20 +50,6 @@ def dealt(ranks: Sequence[list[list[int]]]) -> list[list[int]]:
     return steps
 
 
-def assert_resumes_at_every_step(dataset: Any, **options: Any) -> list[list[int]]:
-    """Whatever was handed out before, a new loader gives the rest of it; answers all of it."""
-    undisturbed = ids(loader(dataset, **options))
-    with loader(dataset, **options) as first:
-        iteration = iter(first)
-        for done in range(1, len(undisturbed)):
-            assert next(iteration)["id"].tolist() == undisturbed[done - 1]
-            resumed = loader(dataset, **options)
-            resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
-            assert len(resumed) == len(undisturbed) - done
-            assert ids(resumed) == undisturbed[done:]
-    return undisturbed
-
-
 def read_by_changing_worlds(
     dataset: Any, worlds: Sequence[tuple[int, int, int]], **options: Any
 ) -> list[int]:

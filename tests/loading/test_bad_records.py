@@ -109,45 +109,6 @@ def test_the_error_says_which_record(
 
 
 @pytest.mark.parametrize("threads", [0, 2])
-def test_several_faults_of_several_features(tmp_path: Path, threads: int) -> None:
-    """Two bad records in one batch, found at different times; each is told once."""
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        for number in range(8):
-            example = {**GOOD, "at": number}
-            if number == 1:
-                example |= {"text": b"\xff", BOX[0]: [9.0]}
-            if number == 2:
-                example[BOX[0]] = [9.0]
-            if number == 6:
-                del example["number"]
-            if number == 7:
-                example["text"] = b"\xfe"
-            writer.write_example(example)
-    features = {
-        "boxes": rs.Boxes(labels="classes"),
-        "text": rs.Text("text"),
-        "number": rs.Scalar("number"),
-        "position": rs.Position(),
-        "padded": rs.Padded("list"),
-    }
-    dataset = rs.open(tmp_path)
-    with rs.Loader(dataset, features, batch_size=8, threads=threads, skip_errors=4) as loader:
-        (batch,) = loader
-    assert batch["position"].tolist() == [0, 3, 4, 5]
-    assert batch["text"].tolist() == ["abc"] * 4
-    assert batch["boxes"].shape == (4, 1, 4)
-    assert batch["padded"].tolist() == [[1, 2]] * 4
-    assert list(batch) == ["boxes", "boxes_labels", "boxes_lengths", "text", "number", "position",
-                           "padded", "padded_lengths"]  # fmt: skip
-    assert sorted((e.record, e.defect) for e in loader.skipped) == [
-        (1, Defect.FEATURE_VALUE),
-        (2, Defect.FEATURE_VALUE),
-        (6, Defect.MISSING_FEATURE),
-        (7, Defect.FEATURE_VALUE),
-    ]
-
-
-@pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_positions_find_the_records_again(tmp_path: Path, threads: int, *, shuffle: bool) -> None:
     dataset = written(tmp_path, {})[3:16]

@@ -8,6 +8,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.loading import LoaderStats
@@ -16,10 +17,7 @@ SIDE = 512
 
 
 def write(path: Path, files: list[bytes]) -> rs.Dataset:
-    with rs.ShardWriter(path) as writer:
-        for data in files:
-            writer.write_example({"image/encoded": data})
-    return rs.open(path)
+    return written(path, [{"image/encoded": data} for data in files])
 
 
 def grey_tiles(side: int = SIDE) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter
@@ -92,13 +93,11 @@ def test_there_is_no_such_position(dataset: rs.Dataset, position: int) -> None:
 
 
 def test_what_it_is_not_made_of(dataset: rs.Dataset, tmp_path: Any) -> None:
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="dataset"):
         rs.Examples("folder")  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="features"):
         rs.Examples(dataset, {"id": "idd"})
-    assert caught.value.option == "features"
     with ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
         writer.write_example({"id": 1})
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="dataset"):
         rs.Examples(rs.open(tmp_path / "a.tfrecord.gz"))
-    assert caught.value.option == "dataset"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 import recordsmith as rs
@@ -41,6 +41,25 @@ def test_options_and_classes_of_a_dataset(old: Path, images: ModuleType, tmp_pat
     assert {min(e["image/height"][0], e["image/width"][0]) for e in found} == {3}
 
 
+def test_a_flat_split_with_a_table_of_its_classes(images: ModuleType, tmp_path: Path) -> None:
+    """ImageNet: `train/` has class folders, `val/` none, and its table lacks a class."""
+    data = tmp_path / "data"
+    images.make_folder(data / "train", {"a": 2, "b": 2})
+    images.make_folder(data, {"val": 2})
+    rs.pack(data, tmp_path / "out")
+    names = sorted(path.name for path in (data / "val").iterdir())
+    (tmp_path / "val.csv").write_text("file,class\n" + "".join(f"{name},b\n" for name in names))
+    table = rs.Table(
+        tmp_path / "val.csv", image_column="file", images=data / "val", label_column="class"
+    )
+    rs.pack(table, tmp_path / "val", like=tmp_path / "out")
+    rs.append(tmp_path / "val", tmp_path / "out")
+    packed = rs.open(tmp_path / "out")
+    assert {name: len(split) for name, split in packed.splits.items()} == {"train": 4, "val": 2}
+    rows = [(*e["image/class/label"], *e["image/class/text"]) for e in packed.splits["val"]]
+    assert rows == [(1, b"b")] * 2
+
+
 def test_options_that_are_given_have_precedence(
     old: Path, images: ModuleType, tmp_path: Path
 ) -> None:
@@ -59,20 +78,26 @@ def test_options_that_are_given_have_precedence(
 
 
 def test_objects_get_the_numbers_of_the_dataset(images: ModuleType, tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
     for name, classes in (("one", ["a", "b"]), ("two", ["b", "a"])):
-        label = datasets.ClassLabel(names=classes)
-        box = datasets.List(datasets.Value("float32"), length=4)
-        objects = datasets.List({"bbox": box, "category": label})
-        features = datasets.Features({"image": datasets.Image(), "objects": objects})
-        objects = [{"bbox": [0, 0, 4, 4], "category": n} for n in (0, 0, 1)]
-        rows = [{"image": images.noise(8, 8), "objects": objects}]
-        dataset = datasets.Dataset.from_list(rows, features=features)
-        source = rs.HuggingFace(dataset, box_format="xyxy")
-        rs.pack(source, tmp_path / name, **({} if name == "one" else {"like": tmp_path / "one"}))
+        folder = tmp_path / f"{name}-images"
+        folder.mkdir()
+        images.noise(8, 8).save(folder / "0.png")
+        document = {
+            "images": [{"id": 1, "file_name": "0.png", "width": 8, "height": 8}],
+            "categories": [{"id": n, "name": text} for n, text in enumerate(classes)],
+            "annotations": [
+                {"id": n, "image_id": 1, "category_id": label, "bbox": [0, 0, 4, 4]}
+                for n, label in enumerate((0, 0, 1))
+            ],
+        }
+        (folder / "annotations.json").write_text(json.dumps(document))
+        like = {} if name == "one" else {"like": tmp_path / "one"}
+        rs.pack(rs.Coco(folder), tmp_path / name, **like)
     (example,) = rs.open(tmp_path / "two")
-    assert np.array_equal(example["image/object/class/label"], [1, 1, 0])
-    assert example["image/object/class/text"] == [b"b", b"b", b"a"]
+    names = rs.open(tmp_path / "one").class_names
+    text = [value.decode() for value in example["image/object/class/text"]]
+    assert text == ["b", "b", "a"]
+    assert [names[label] for label in example["image/object/class/label"]] == text
 
 
 def test_what_cannot_be_like_a_dataset(old: Path, images: ModuleType, tmp_path: Path) -> None:

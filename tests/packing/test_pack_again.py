@@ -124,7 +124,7 @@ def test_notes_of_other_jobs_remove_nothing(
     """The files to remove in a note are ignored, unless it is of this job and they are shards."""
     names = ["thesis.doc", "old.tfrecord"]
     (tmp_path / ".recordsmith").mkdir()
-    note = tmp_path / ".recordsmith" / "publishing.json"
+    note = tmp_path / ".recordsmith" / "begun.json"
     note.write_text(json.dumps({"fingerprint": "another", "removed": names}))
     for name in names:
         (tmp_path / name).write_bytes(b"precious")
@@ -133,6 +133,25 @@ def test_notes_of_other_jobs_remove_nothing(
     assert set(names) <= set(os.listdir(tmp_path))
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
     assert contents(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
+
+
+@pytest.mark.parametrize(
+    "renamed", [{"old.tfrecord": "thesis.doc"}, {"thesis.doc": "new.tfrecord"}]
+)
+def test_foreign_notes_of_an_append_rename_only_shards(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], renamed: dict[str, str]
+) -> None:
+    (tmp_path / ".recordsmith").mkdir()
+    manifest = json.loads(undisturbed["dataset.json"])
+    note = {"fingerprint": "another", "base": "earlier", "renamed": renamed}
+    manifest["provenance"]["fingerprint"] = "another"
+    for name, document in (("begun.json", note), ("dataset.json.partial", manifest)):
+        (tmp_path / ".recordsmith" / name).write_text(json.dumps(document))
+    for name in ("thesis.doc", "old.tfrecord"):
+        (tmp_path / name).write_text(f"precious {name}")
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert (tmp_path / "thesis.doc").read_text() == "precious thesis.doc"
+    assert (tmp_path / "old.tfrecord").read_text() == "precious old.tfrecord"
 
 
 def test_jobs_do_not_follow_links(flowers: Path, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +18,7 @@ import recordsmith as rs
 from recordsmith.building import ShardResult
 from recordsmith.stores import LocalStore
 
+from ..killed_jobs import killed_before
 from ..places import contents
 from ..raising import raises
 
@@ -142,6 +145,32 @@ def test_tasks_of_others(flowers: Path, tmp_path: Path, place: tuple[Any, ...], 
         rs.run(document)
     outside = [path for path in tmp_path.rglob("*") if flowers not in (path, *path.parents)]
     assert {path.name for path in outside} <= {"out", ".recordsmith", "lock"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+def test_tasks_keep_an_interrupted_append(
+    flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard of a task could replace one that the append needs to finish."""
+    out = tmp_path / "out"
+    for place in (out, tmp_path / "more"):
+        rs.pack(rs.ImageFolder(flowers), place)
+    plan = rs.plan(rs.ImageFolder(flowers), out, shards=2)
+
+    def stopped() -> None:
+        monkeypatch.setattr(
+            "recordsmith.building.publishing._remove",
+            lambda *_: os.kill(os.getpid(), signal.SIGKILL),
+        )
+        rs.append(tmp_path / "more", out)
+
+    assert killed_before(10**6, stopped)
+    with raises(rs.OptionError, option="out", match="interrupted append"):
+        list(map(rs.run, plan.tasks()))
+    assert rs.append(tmp_path / "more", out).shard_count == 2
+    assert rs.verify(out).is_good
+    rs.finish(plan, list(map(rs.run, plan.tasks())), overwrite=True)
+    assert rs.verify(out).is_good
 
 
 def test_a_machine_without_the_source(flowers: Path, tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.errors import Defect
-from recordsmith.example import Schema, SchemaSurvey, classify
-from recordsmith.reshaping.edits import Edits
+from recordsmith.example import KeyAction, Rewriter, Schema, SchemaSurvey, classify, rewriting
+from recordsmith.reshaping.edits import Edits, RecordOptionError
+from recordsmith.wire import RecordBlock
 
 from ..raising import raises
 
@@ -330,10 +332,8 @@ def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_values_missing_in_a_table() -> None:
     for key, value, table in (("label", 3, {1: 2}), ("text", "rose", {"daisy": "Daisy"})):
-        with pytest.raises(rs.DataError) as caught:
+        with raises(rs.DataError, defect=Defect.FEATURE_VALUE, feature=key, found=repr(value)):
             edited({key: value}, recode={key: table})
-        assert caught.value.defect is Defect.FEATURE_VALUE
-        assert (caught.value.feature, caught.value.found) == (key, repr(value))
     assert edited({"label": [1, 3]}, recode={"label": {1: 2, "*": 9}})["label"] == [2, 9]
     assert edited({"label": [1, 3]}, recode={"label": {1: 2, "*": "*"}})["label"] == [2, 3]
     assert edited({"label": []}, recode={"label": {1: 2}}) == {"label": []}
@@ -378,9 +378,8 @@ def test_features_with_class_labels_are_recoded_together() -> None:
     example = {"image/class/label": 1, "image/object/class/label": [1, 2]}
     schema, names = schema_of(rs.encode_example(example)), ("none", "daisy", "rose")
     table = {1: 2, 2: 1}
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, value="image/object/class/label"):
         Edits(recode={"image/class/label": table}).check(schema, names)
-    assert caught.value.value == repr("image/object/class/label")
     Edits(recode={"image/class/label": table}).check(schema, None)
     Edits(recode=dict.fromkeys(example, table)).check(schema, names)
     Edits(recode={"image/class/label": table}, drop=["image/object/*"]).check(schema, names)
@@ -399,3 +398,89 @@ def test_edits_can_be_copied_when_they_were_used(copied: Callable[[Edits], Edits
     payload = rs.encode_example({"a": 1, "q": 2, "label": 1})
     changed = edits.apply(payload)
     assert copied(edits).apply(payload) == changed == edits.apply(payload)
+
+
+# -- blocks ----------------------------------------------------------------------------------------
+
+
+def block_of(payloads: Sequence[bytes]) -> RecordBlock:
+    """With something between the payloads, as there is in files."""
+    lengths = np.array(list(map(len, payloads)), np.int64)
+    starts = np.cumsum(lengths + 3) - lengths
+    return RecordBlock(
+        memoryview(b"".join(b"\xff..%b" % p for p in payloads)), starts, lengths, 5, 0
+    )
+
+
+def changed(change: Edits, payloads: Sequence[bytes]) -> list[bytes]:
+    new = []
+    for data, offsets in change.rewrite(block_of(payloads)):
+        view = memoryview(data)
+        assert len(view) == offsets[-1]
+        new += [bytes(view[a:b]) for a, b in pairwise(offsets.tolist())]
+    return new
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 60, rewriting._PIECE_BYTES])
+def test_a_block_is_rewritten_as_its_records_are(
+    monkeypatch: pytest.MonkeyPatch, piece_bytes: int
+) -> None:
+    examples: list[dict[str, Any]] = [
+        {"a": [number % 3] * (number % 4), "b": "x" * number, f"k{number % 7}": number}
+        for number in range(100)
+    ]
+    payloads = [rs.encode_example(example) for example in examples]
+    payloads += [rs.encode_sequence_example(example, {"a": [[1], []]}) for example in examples]
+    change = Edits(
+        drop=["k[0-3]"],
+        rename={"b": "new"},
+        recode={"a": {0: 2**40, "*": "*"}},
+        add={"added": "y" * 40},
+    )
+    expected = [change.apply(payload) for payload in payloads]
+    monkeypatch.setattr(rewriting, "_PIECE_BYTES", piece_bytes)
+    for _ in range(2):  # the second time, every key is known
+        assert changed(change, payloads) == expected
+    bad: list[tuple[bytes, type[Exception]]] = [
+        (b"no example", rs.DataError),
+        (payloads[5][:-1], rs.DataError),
+        (rs.encode_example({"added": 1}), RecordOptionError),
+    ]
+    for payload, kind in bad:
+        with pytest.raises(kind) as caught:
+            changed(change, [*payloads[:9], payload])
+        error: Any = caught.value
+        assert getattr(error, "record", None) == 9 or error.number == 9
+    assert changed(change, payloads) == expected
+
+
+def test_a_record_that_no_reader_takes_is_refused() -> None:
+    def doubled(*examples: dict[str, Any], **options: Any) -> list[bytes]:
+        actions = [KeyAction(), KeyAction(new_value=lambda value, _: value + value)]
+        rewriter = Rewriter(actions, lambda key: int(key == b"v"), {}, lambda _: None, **options)
+        block = block_of([rs.encode_example(example) for example in examples])
+        pieces = rewriter.rewrite(block.buffer, block.starts, block.lengths)
+        return [bytes(data) for data, _ in pieces]
+
+    payload = rs.encode_example({"v": "x" * 50})
+    (longer,) = doubled({"v": "x" * 50})
+    assert doubled({"v": "x" * 50}, most_bytes=len(longer)) == [longer]
+    with pytest.raises(rs.OptionError, match="longer than 100 bytes"):
+        doubled({"w": 1}, {"v": "x" * 50}, most_bytes=100)
+    with pytest.raises(rs.OptionError, match=f"longer than {len(payload) - 1} bytes"):
+        doubled({"w": "x" * 50}, most_bytes=len(payload) - 1)
+
+
+def test_invalid_numbers_of_actions() -> None:
+    block = block_of([rs.encode_example({"a": 1})])
+    wrong: Any = KeyAction(new_value=lambda *_: None)
+    for actions, number, error in (
+        ([KeyAction()], 1, IndexError),
+        ([KeyAction()], -1, IndexError),
+        ([KeyAction(), wrong], 1, TypeError),
+    ):
+        rewriter = Rewriter(actions, lambda _, n=number: n, {}, lambda _: None)
+        with pytest.raises(error):
+            list(rewriter.rewrite(block.buffer, block.starts, block.lengths))
+    with pytest.raises(IndexError, match="no action"):
+        Rewriter([], lambda _: 0, {}, lambda _: None)

@@ -12,8 +12,10 @@ import pytest
 
 import recordsmith as rs
 
+from .. import numbered_examples as numbered
 from ..killed_jobs import killed_before
 from ..places import visible
+from ..raising import raises
 
 
 @pytest.mark.slow
@@ -25,7 +27,7 @@ from ..places import visible
         ("gzip", {"shards": 1, "shuffle": True, "splits": {"a": 0.5, "b": 0.5}}),
     ],
 )
-def test_killed_before_any_change(tmp_path: Path, numbered, compression: str, options) -> None:
+def test_killed_before_any_change(tmp_path: Path, compression: str, options) -> None:
     numbered.packed(tmp_path / "in", {"train": [30, 20], "test": [5]}, compression)
     rs.reshard(tmp_path / "in", tmp_path / "plain", **options)
     expected = visible(tmp_path / "plain")
@@ -46,9 +48,7 @@ def test_killed_before_any_change(tmp_path: Path, numbered, compression: str, op
     assert step > 20
 
 
-def test_a_full_disk_keeps_what_is_done(
-    tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbered.packed(tmp_path / "in", {"train": [100]})
     real, left = os.fsync, 9  # three of a shard
 
@@ -60,9 +60,8 @@ def test_a_full_disk_keeps_what_is_done(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(rs.FileAccessError) as caught:
+    with raises(rs.FileAccessError, errno=errno.ENOSPC):
         rs.reshard(tmp_path / "in", tmp_path / "out", shards=5, threads=1)
-    assert caught.value.errno == errno.ENOSPC
     assert os.listdir(tmp_path / "out") == [".recordsmith"]
     assert len(list((tmp_path / "out" / ".recordsmith").glob("*.done"))) == 3
     monkeypatch.setattr(os, "fsync", real)
@@ -81,9 +80,7 @@ def test_a_full_disk_keeps_what_is_done(
             assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
 
 
-def test_work_of_another_input_is_not_used(
-    tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_of_another_input_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal names and sizes, but other records: nothing of the first run is kept."""
     path = numbered.write_shard(tmp_path / "train.tfrecord", range(10, 60))
 
@@ -102,25 +99,3 @@ def test_work_of_another_input_is_not_used(
     assert path.stat().st_size == size
     rs.reshard(path, tmp_path / "out", shards=3)
     assert numbered.ids_of(rs.open(tmp_path / "out")) == list(range(59, 9, -1))
-
-
-def test_a_job_that_was_stopped_is_recognised(tmp_path: Path) -> None:
-    """Its folder is not empty: it shows that the job resumes from there."""
-    with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
-        for number in range(2000):
-            writer.write_example({"id": number, "data": bytes(1000)})
-    out = tmp_path / "out"
-
-    def stop(done: int, total: int) -> None:
-        if 2 * done > total:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        rs.reshard(tmp_path / "in.tfrecord", out, shards=8, threads=1, progress=stop)
-    assert list((out / ".recordsmith").glob("*.done"))
-    for read in (rs.open, rs.inspect):
-        with pytest.raises(rs.CorruptDataError) as caught:
-            read(out)
-        assert caught.value.defect is rs.Defect.UNFINISHED_DATASET
-    assert rs.reshard(tmp_path / "in.tfrecord", out, shards=8).record_count == 2000
-    assert len(rs.open(out)) == 2000

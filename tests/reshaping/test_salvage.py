@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, publish_note_location
+from recordsmith.dataset import LABEL_MAP_NAME, begun_location, label_map_to_bytes
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, accessing
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.salvage import MAX_LISTED, SalvagedShard
@@ -27,6 +27,7 @@ from recordsmith.stores import Location
 from recordsmith.stores.local.reader import LocalReader
 from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records
 
+from .. import numbered_examples as numbered
 from ..places import change, contents, visible
 from ..raising import raises
 
@@ -35,12 +36,12 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
-def packed(numbered, tmp_path: Path) -> Path:
+def packed(tmp_path: Path) -> Path:
     return numbered.packed(tmp_path / "in", {"train": [20, 10], "validation": [5]})
 
 
 @pytest.fixture
-def stored(numbered, place: Location) -> Location:
+def stored(place: Location) -> Location:
     return numbered.packed(place / "in", {"train": [20, 10], "validation": [5]})
 
 
@@ -98,9 +99,7 @@ def test_the_schema_is_that_of_what_is_written(
 
 
 @pytest.mark.parametrize("has_one", [True, False])
-def test_a_label_map_is_copied(
-    numbered, stored: Location, place: Location, *, has_one: bool
-) -> None:
+def test_a_label_map_is_copied(stored: Location, place: Location, *, has_one: bool) -> None:
     if has_one:
         (stored / LABEL_MAP_NAME).put(label_map_to_bytes(numbered.class_names))
     rs.salvage(stored, place / "out")
@@ -128,9 +127,7 @@ def test_an_undamaged_dataset_comes_out_as_it_is(stored: Location, place: Locati
     assert rs.verify(place / "out").is_good
 
 
-def test_lost_and_repaired_records_are_reported(
-    numbered, stored: Location, place: Location
-) -> None:
+def test_lost_and_repaired_records_are_reported(stored: Location, place: Location) -> None:
     borders = [0]
     for payload in rs.open(stored / SHARD).records():
         borders.append(borders[-1] + len(payload) + 16)
@@ -177,14 +174,14 @@ def test_lost_and_repaired_records_are_reported(
     }
 
 
-def test_one_split(numbered, stored: Location, place: Location) -> None:
+def test_one_split(stored: Location, place: Location) -> None:
     rs.salvage(stored, place / "out", split="validation")
     assert numbered.ids_of(rs.open(place / "out")) == [30, 31, 32, 33, 34]
     with raises(OptionError, option="split", value="test"):
         rs.salvage(stored, place / "other", split="test")
 
 
-def test_a_shard_of_which_nothing_is_left(numbered, stored: Location, place: Location) -> None:
+def test_a_shard_of_which_nothing_is_left(stored: Location, place: Location) -> None:
     (stored / SHARD).put(b"<html><body>404</body></html>")
     report = rs.salvage(stored, place / "out")
     assert not report.is_complete
@@ -205,7 +202,7 @@ def test_a_missing_shard(stored: Location, place: Location) -> None:
     assert SHARD in report.missing[0]
 
 
-def test_around_a_broken_manifest(numbered, stored: Location, place: Location) -> None:
+def test_around_a_broken_manifest(stored: Location, place: Location) -> None:
     (stored / "dataset.json").put(b'{"format": "recordsmith-da')
     (stored / SHARD).put((stored / SHARD).read()[:-3])
     report = rs.salvage(stored, place / "out")
@@ -215,10 +212,10 @@ def test_around_a_broken_manifest(numbered, stored: Location, place: Location) -
     assert rs.open(place / "out").class_names == numbered.class_names
 
 
-def test_around_a_job_that_was_stopped(numbered, stored: Location, place: Location) -> None:
+def test_around_a_job_that_was_stopped(stored: Location, place: Location) -> None:
     (stored / "dataset.json").delete()
     (stored / "train-00001-of-00002.tfrecord").delete()
-    publish_note_location(stored).put(b"{}")
+    begun_location(stored).put(b"{}")
     report = rs.salvage(stored, place / "out")
     assert "unfinished-dataset" in report.notices[0]
     assert len(report.missing) == 1
@@ -226,7 +223,7 @@ def test_around_a_job_that_was_stopped(numbered, stored: Location, place: Locati
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compressed_shards(numbered, place: Location, compression: str) -> None:
+def test_compressed_shards(place: Location, compression: str) -> None:
     folder = numbered.packed(place / "in", {"train": [2000, 10]}, compression)
     shard = (folder / "train-00000*").glob()[0]
     size = shard.size()
@@ -250,7 +247,7 @@ def test_compressed_shards(numbered, place: Location, compression: str) -> None:
     assert progress[-1][0] == progress[-1][1]
 
 
-def test_a_compressed_shard_without_its_end_mark(numbered, place: Location) -> None:
+def test_a_compressed_shard_without_its_end_mark(place: Location) -> None:
     path = numbered.write_shard(place / "a.tfrecord.gz", range(10), "gzip")
     change(path, lambda data: data.__delitem__(slice(-8, None)))
     report = rs.salvage(path, place / "out")
@@ -260,7 +257,7 @@ def test_a_compressed_shard_without_its_end_mark(numbered, place: Location) -> N
     assert report.shards[0].breaks == [LostBytes(size, size, Defect.TRUNCATED_COMPRESSION)]
 
 
-def test_members_behind_a_break(numbered, place: Location) -> None:
+def test_members_behind_a_break(place: Location) -> None:
     members = [
         gzip.compress(encode_records([bytes([number, i]) * 50 for i in range(100)]), mtime=0)
         for number in range(3)
@@ -298,19 +295,16 @@ def test_decompression_bombs_are_cut(tmp_path: Path) -> None:
 def test_nothing_to_recover(place: Location, content: bytes, defect: Defect, text: str) -> None:
     path = place / "a.tfrecord"
     path.put(content)
-    with pytest.raises(CorruptDataError, match=text) as caught:
+    with raises(CorruptDataError, match=text, defect=defect, path=path):
         rs.salvage(path, place / "out")
-    assert caught.value.defect is defect
-    assert caught.value.path == str(path)
     assert not (place / "out").is_folder()
 
 
 def test_all_shards_are_missing(stored: Location, place: Location) -> None:
     for path in (stored / "*.tfrecord").glob():
         path.delete()
-    with pytest.raises(CorruptDataError) as caught:
+    with raises(CorruptDataError, defect=Defect.MISSING_SHARD):
         rs.salvage(stored, place / "out")
-    assert caught.value.defect is Defect.MISSING_SHARD
     assert not (place / "out").is_folder()
 
 
@@ -318,13 +312,12 @@ def test_a_manifest_without_shards(packed: Path, tmp_path: Path) -> None:
     path = packed / "dataset.json"
     document = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({**document, "splits": {}}), "utf-8")
-    with pytest.raises(CorruptDataError) as caught:
+    with raises(CorruptDataError, defect=Defect.BROKEN_MANIFEST):
         rs.salvage(packed, tmp_path / "out")
-    assert caught.value.defect is Defect.BROKEN_MANIFEST
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dataset_without_records(numbered, tmp_path: Path) -> None:
+def test_a_dataset_without_records(tmp_path: Path) -> None:
     folder = numbered.packed(tmp_path / "in", {"train": [0]})
     report = rs.salvage(folder, tmp_path / "out")
     assert report.is_complete
@@ -333,9 +326,8 @@ def test_a_dataset_without_records(numbered, tmp_path: Path) -> None:
 
 def test_invalid_folders(packed: Path, tmp_path: Path) -> None:
     for out in (packed, packed / "." / ""):
-        with pytest.raises(OptionError) as caught:
+        with raises(OptionError, option="out"):
             rs.salvage(packed, out)
-        assert caught.value.option == "out"
     around = tmp_path / "in" / ".." / "in"
     with raises(
         OptionError, option="out", value=tmp_path / "in/../in", match=f"{around} is .* {packed}"
@@ -360,22 +352,21 @@ def test_invalid_folders(packed: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_two_shards_of_one_name(numbered, packed: Path, tmp_path: Path) -> None:
+def test_two_shards_of_one_name(packed: Path, tmp_path: Path) -> None:
     numbered.packed(tmp_path / "other", {"train": [2, 2]})
     for paths in ([packed, tmp_path / "other"], [packed / SHARD, packed / SHARD]):
-        with pytest.raises(OptionError) as caught:
+        with raises(OptionError, option="paths", value=Path(SHARD).name):
             rs.salvage(paths, tmp_path / "out")
-        assert (caught.value.option, caught.value.value) == ("paths", repr(Path(SHARD).name))
 
 
-def test_names_that_a_manifest_may_not_have(numbered, tmp_path: Path) -> None:
+def test_names_that_a_manifest_may_not_have(tmp_path: Path) -> None:
     path = numbered.write_shard(tmp_path / "10:30.tfrecord", range(3))
     rs.salvage(path, tmp_path / "out")
     assert (tmp_path / "out" / "10_30.tfrecord").exists()
     assert len(rs.open(tmp_path / "out")) == 3
 
 
-def test_existing_datasets_are_kept(numbered, stored: Location, place: Location) -> None:
+def test_existing_datasets_are_kept(stored: Location, place: Location) -> None:
     out = numbered.packed(place / "out", {"train": [3], "test": [3]})
     before = contents(out)
     with raises(OptionError, option="out", value=place / "out", match="overwrite"):
@@ -420,9 +411,8 @@ def test_what_the_system_refuses_is_not_damage(
             raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(LocalReader, name, refused, raising=False)
-    with pytest.raises(FileAccessError) as caught:
+    with raises(FileAccessError, errno=number, filename=str(packed / SHARD)):
         rs.salvage(packed, tmp_path / "out")
-    assert (caught.value.errno, caught.value.filename) == (number, str(packed / SHARD))
     assert not (tmp_path / "out").exists()
     monkeypatch.undo()
     report = rs.salvage(packed, tmp_path / "out")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.stores import Location, as_folder
 
+from .. import numbered_examples as numbered
 from ..places import change, visible
 
 JOBS: dict[str, Callable[[Location, Location], Any]] = {
@@ -38,16 +38,14 @@ def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Location:
     return as_folder(tmp_path_factory.mktemp("on disk"))
 
 
-def _write(numbered: ModuleType, folder: Location) -> Location:
+def _write(folder: Location) -> Location:
     return numbered.packed(folder / "in", {"train": [20, 10], "validation": [6]})  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_the_same_bytes_in_every_store(
-    numbered: ModuleType, place: Location, on_disk: Location, name: str
-) -> None:
+def test_the_same_bytes_in_every_store(place: Location, on_disk: Location, name: str) -> None:
     for folder in (place, on_disk):
-        source = _write(numbered, folder)
+        source = _write(folder)
         if name == "salvage":
             change(source / "train-00000-of-00002.tfrecord", _flip)
         JOBS[name](source, folder / "out")
@@ -63,12 +61,3 @@ def test_the_same_bytes_in_every_store(
 
 def _flip(data: bytearray) -> None:
     data[50] ^= 1
-
-
-def _without(document: Any, folder: str) -> Any:
-    """A report without the name of its folder."""
-    if isinstance(document, dict):
-        return {key: _without(value, folder) for key, value in document.items()}
-    if isinstance(document, list):
-        return [_without(value, folder) for value in document]
-    return document.replace(folder, "") if isinstance(document, str) else document

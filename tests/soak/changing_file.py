@@ -9,22 +9,20 @@ CorruptDataError is allowed, as a record may be half written.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import tempfile
 import threading
 from pathlib import Path
 
+from shared import option_parser
+
 import recordsmith as rs
 from recordsmith.wire import encode_record
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    parser.add_argument("--count", type=int, default=100_000, help="records to read")
-    options = parser.parse_args()
+    options = option_parser(__doc__, 100_000, "records to read").parse_args()
     dice = random.Random(options.seed)
     sizes = [dice.randrange(1, 16_000) for _ in range(200)]
     payloads = [[dice.randbytes(size) for size in sizes] for _ in range(2)]

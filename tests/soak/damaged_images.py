@@ -10,7 +10,6 @@ where TensorFlow fills in what is missing, but must never give other pixels than
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import random
@@ -26,15 +25,15 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 from PIL import Image
+from shared import option_parser
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.image.decoding.pixels import (
+    convert_pixels,
     decode_exact,
     decode_pixels,
-    read_image_head,
-    with_bits,
-    with_channels,
+    read_image_header,
 )
 from recordsmith.image.drawing.flowers import SPECIES, draw_flower
 from recordsmith.image.formats.jpeg import is_progressive
@@ -192,7 +191,7 @@ def _in_colour(pixels: np.ndarray, data: bytes) -> np.ndarray:
 def by_loader(data: bytes, channels: int) -> np.ndarray | None:
     """The pixels that the loader gets; None where it refuses."""
     try:
-        return decode_pixels(data, read_image_head(data), channels=channels)
+        return decode_pixels(data, read_image_header(data), channels=channels)
     except CorruptDataError:
         return None
 
@@ -200,10 +199,10 @@ def by_loader(data: bytes, channels: int) -> np.ndarray | None:
 def by_packing(data: bytes, channels: int) -> np.ndarray | None:
     """The pixels that `pack` re-encodes; None where it refuses."""
     try:
-        pixels = decode_exact(data, max_pixels=MAX_PIXELS).pixels
+        pixels = decode_exact(data, read_image_header(data)).pixels
     except CorruptDataError:
         return None
-    return with_bits(with_channels(pixels, channels), 8)
+    return convert_pixels(pixels, channels, 8)
 
 
 def verified(data: bytes) -> str:
@@ -245,9 +244,7 @@ def disagreements(kind: str, data: bytes) -> Iterator[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=100, help="damaged copies of each image")
+    parser = option_parser(__doc__, 100, "damaged copies of each image")
     parser.add_argument("--images", type=int, default=50)
     parser.add_argument("--formats", nargs="+", default=FORMATS, choices=FORMATS)
     parser.add_argument("--keep", type=Path, help="a folder for the images that disagree")

@@ -6,22 +6,20 @@ with `decode_part` and whole. All pixels must be equal. Prints a table.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
-
 import numpy as np
+from shared import option_parser  # first: it makes `tests` a package
 from tests.images import encode, noise, sampled_jpeg, segment
 
 from recordsmith.image.decoding.parts import Window, decode_part, find_part
-from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
+from recordsmith.image.decoding.pixels import decode_pixels
+from recordsmith.image.formats.probe import read_image_header
 
 Pixels = np.ndarray[Any, np.dtype[Any]]
 
@@ -105,7 +103,7 @@ class Drawn:
             )
         )
         self.data = self._encoded(sampling, rng)
-        self.head = read_image_head(self.data)
+        self.head = read_image_header(self.data)
         self._whole = cache(partial(decode_pixels, self.data, self.head))
 
     def _encoded(self, sampling: Sampling, rng: random.Random) -> bytes:
@@ -237,10 +235,7 @@ def crops(count: int, seed: int, per_image: int = 10) -> tuple[dict[str, Counter
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=10_000, help="crops")
-    options = parser.parse_args()
+    options = option_parser(__doc__, 10_000, "crops").parse_args()
     by_sampling, wrong = crops(options.count, options.seed)
     print(f"{'sampling':26} crops  cut out  scaled  at an edge  wrong")
     total: Counter[str] = Counter()

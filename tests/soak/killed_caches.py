@@ -9,20 +9,19 @@ something wrong, or if the folder was larger than its limit, as the file system 
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from shared import exit_code, fork, option_parser
 
 from recordsmith.errors import FileAccessError
 from recordsmith.stores import ObjectInfo, Range, Store
@@ -104,18 +103,20 @@ def read_for(folder: Path, seconds: float, seed: int, limit: int | None) -> None
     store.flush()
 
 
-def forked(*arguments: Any) -> int:
+def reader(*arguments: Any) -> int:
     """Start a process that reads; it exits with 1 if something is wrong."""
-    child = os.fork()
-    if child == 0:
-        try:
+
+    def read() -> None:
+        with suppress(FileAccessError):
             read_for(*arguments)
-        except BaseException as error:
-            if not isinstance(error, FileAccessError):
-                traceback.print_exc()
-                os._exit(1)
-        os._exit(0)
-    return child
+
+    return fork(read)
+
+
+def kill(child: int) -> int:
+    """Kill a process; return its exit code."""
+    os.kill(child, signal.SIGKILL)
+    return exit_code(child)
 
 
 def damage(cache: Path, dice: random.Random) -> None:
@@ -146,11 +147,11 @@ def soak(folder: Path, count: int, seed: int) -> list[str]:
     limit = _LIMITS[1]
     readers: list[int] = []
     problems: list[str] = []
-    os.waitpid(forked(folder, 0.1, dice.random(), limit), 0)
+    exit_code(reader(folder, 0.1, dice.random(), limit))
     killed = version = 0
     while killed < count and len(problems) < 5:
         while len(readers) < _READERS:
-            readers.append(forked(folder, 60.0, dice.random(), None))
+            readers.append(reader(folder, 60.0, dice.random(), None))
         time.sleep(dice.random() * 0.15)
         if disk_bytes(cache) > limit:
             problems.append(f"the folder has {disk_bytes(cache)} bytes on disk, limit {limit}")
@@ -161,33 +162,28 @@ def soak(folder: Path, count: int, seed: int) -> list[str]:
             (folder / "new").rename(folder / "version")
         elif kind == 1:
             for child in readers:  # a process compares a page with its checksum once
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+                kill(child)
             readers.clear()
             damage(cache, dice)
         elif kind == 2 and killed % 3 == 0:
             smaller = dice.choice(_LIMITS)
             limit = max(limit, smaller)  # while it changes
-            _, status = os.waitpid(forked(folder, 0.0, dice.random(), smaller), 0)
+            status = exit_code(reader(folder, 0.0, dice.random(), smaller))
             if status:
                 problems.append(f"the limit could not be changed: status {status}")
             limit = smaller
         elif kind == 3:  # killed while it changes the limit
-            child = forked(folder, 1.0, dice.random(), limit)
+            child = reader(folder, 1.0, dice.random(), limit)
             time.sleep(dice.random() * 0.02)
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            kill(child)
         else:
-            child = readers.pop(dice.randrange(len(readers)))
-            os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
+            status = kill(readers.pop(dice.randrange(len(readers))))
             killed += 1
-            if not os.WIFSIGNALED(status):
+            if status != -signal.SIGKILL:
                 problems.append(f"a process ended with status {status}")
     for child in readers:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    _, status = os.waitpid(forked(folder, 1.0, dice.random(), limit), 0)
+        kill(child)
+    status = exit_code(reader(folder, 1.0, dice.random(), limit))
     if status:
         problems.append(f"the last process ended with status {status}")
     if disk_bytes(cache) > limit:
@@ -196,13 +192,10 @@ def soak(folder: Path, count: int, seed: int) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Kill processes that share a cache.")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=300, help="how many processes to kill")
-    options = parser.parse_args()
+    options = option_parser(__doc__, 300, "how many processes to kill").parse_args()
     with tempfile.TemporaryDirectory() as folder:
         problems = soak(Path(folder), options.count, options.seed)
-    print("\n".join(problems[:20]) or f"{options.count} kills: nothing wrong")
+    print("\n".join(problems[:20]) or "nothing wrong", f"seed {options.seed}", sep="\n")
     return int(bool(problems))
 
 

@@ -7,7 +7,6 @@ Half of the kills come at a random time, half before a random change of the file
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
@@ -16,12 +15,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
-import recordsmith as rs
+from shared import (
+    exit_code,
+    fork,
+    option_parser,
+    print_outcomes,
+)  # first: it makes `tests` a package
+from tests.killed_jobs import killed_before
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from killed_jobs import killed_before
+import recordsmith as rs
 
 FORMATS = ("csv", "parquet", "webdataset")
 BEGUN = ".export.begun.json"  # until the last change of all: what is next to it is complete
@@ -36,7 +41,7 @@ def kills(count: int, seed: int, root: Path) -> Counter[str]:
     for name in FORMATS:
         for _ in range(3):
             started = time.monotonic()
-            _end(_export(root, root / name, name))
+            exit_code(_export(root, root / name, name))
             seconds = min(seconds, time.monotonic() - started)
         wanted[name] = _files(root / name)
     moments = random.Random(seed)
@@ -46,14 +51,14 @@ def kills(count: int, seed: int, root: Path) -> Counter[str]:
         if not there:
             shutil.rmtree(out, ignore_errors=True)
             there = moments.choice(FORMATS)
-            _end(_export(root, out, there))
+            exit_code(_export(root, out, there))
             (out / "mine.txt").write_text("of somebody else")
         name = moments.choice(FORMATS)
         if moments.random() < 0.5:
             child = _export(root, out, name)
             time.sleep(moments.random() * seconds * 1.2)
             os.kill(child, signal.SIGKILL)
-            _end(child)
+            exit_code(child)
         else:
             steps = moments.randrange(1, 60)
             killed_before(steps, lambda name=name: _run(root, out, name))
@@ -67,7 +72,7 @@ def kills(count: int, seed: int, root: Path) -> Counter[str]:
             found["as it was" if now == wanted[there] else "between"] += 1
         if moments.random() < 0.7:  # else it is killed once more
             there = moments.choice(FORMATS)
-            is_done = _end(_export(root, out, there)) == 0
+            is_done = exit_code(_export(root, out, there)) == 0
             left = [path.name for name in (".*.partial", BEGUN) for path in root.glob(f"**/{name}")]
             if not is_done or _files(out) != wanted[there] or left:
                 found[f"WRONG: run again: {is_done}, left over: {left}"] += 1
@@ -82,18 +87,7 @@ def _run(root: Path, out: Path, name: str) -> None:
 
 
 def _export(root: Path, out: Path, name: str) -> int:
-    child = os.fork()
-    if child == 0:
-        try:
-            _run(root, out, name)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    return child
-
-
-def _end(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return fork(partial(_run, root, out, name))
 
 
 def _files(out: Path) -> dict[str, bytes]:
@@ -105,17 +99,10 @@ def _files(out: Path) -> dict[str, bytes]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    arguments = parser.parse_args()
+    options = option_parser(__doc__, 300, "kills").parse_args()
     with tempfile.TemporaryDirectory() as root:
-        found = kills(arguments.count, arguments.seed, Path(root))
-    for what, count in sorted(found.items()):
-        print(f"{count:6,}  {what}")
-    is_wrong = any("WRONG" in what for what in found)
-    print(f"seed {arguments.seed}: {'FAILED' if is_wrong else 'nothing was lost or left over'}")
-    return int(is_wrong)
+        outcomes = kills(options.count, options.seed, Path(root))
+    return print_outcomes(outcomes, options.seed, "nothing was lost or left over")
 
 
 if __name__ == "__main__":

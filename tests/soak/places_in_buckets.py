@@ -7,29 +7,27 @@ They use the fixture `place`, which is a folder in moto's S3 here.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
 import sys
 from pathlib import Path
 
+from shared import option_parser
+
 TESTS = Path(__file__).parent.parent
 FOLDERS = ("dataset", "examining", "reshaping", "loading")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=8)
-    given = parser.parse_args()
+    options = option_parser(__doc__, 8, "files of tests").parse_args()
     files = [
         path
         for folder in FOLDERS
         for path in sorted((TESTS / folder).rglob("test_*.py"))
         if "place: Location" in path.read_text("utf-8")
     ]
-    chosen = random.Random(given.seed).sample(files, min(given.count, len(files)))
+    chosen = random.Random(options.seed).sample(files, min(options.count, len(files)))
     command = [sys.executable, "-m", "pytest", "-q", "-k", "s3", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, *map(str, chosen)],

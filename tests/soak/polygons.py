@@ -5,7 +5,6 @@ With --annotations also every segmentation of a COCO file, such as instances_val
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import warnings
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from shared import option_parser
 
 from recordsmith.sources.boxes.regions import rasterize
 
@@ -42,15 +42,12 @@ def polygon(generator: np.random.Generator, kind: str, height: int, width: int) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--count", type=int, default=5_000, help="segmentations to draw")
+    parser = option_parser(__doc__, 5_000, "segmentations to draw")
     parser.add_argument("--annotations", type=Path, default=None, help="a COCO JSON file")
     options = parser.parse_args()
     from pycocotools import mask as coco
 
-    seed = int(np.random.SeedSequence(options.seed).entropy) % 2**32  # type: ignore[arg-type]
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(options.seed)
     warnings.simplefilter("ignore", DeprecationWarning)  # of pycocotools with NumPy 2
     drawn: Counter[str] = Counter()
     different: Counter[str] = Counter()
@@ -61,7 +58,7 @@ def main() -> int:
         drawn[kind] += 1
         if not np.array_equal(rasterize(segmentation, height, width), expected):
             different[kind] += 1
-            print(f"seed {seed}: {segmentation} in {height} x {width}", file=sys.stderr)
+            print(f"seed {options.seed}: {segmentation} in {height} x {width}", file=sys.stderr)
 
     for number in range(options.count):
         kind = KINDS[number % len(KINDS)]

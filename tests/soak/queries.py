@@ -8,7 +8,6 @@ Exit code 1 if a result differs, or if a query fails that DuckDB runs on the fil
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import decimal
 import random
@@ -23,6 +22,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from pyarrow import parquet
+from shared import option_parser
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
@@ -273,13 +273,10 @@ def _rows(run: Callable[[], Any]) -> Any:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--count", type=int, default=200, help="queries to run")
-    options = parser.parse_args()
-    seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
-    outcomes = compare(random.Random(seed), options.count, print)
-    print(f"seed {seed}, DuckDB {duckdb.__version__}, pyarrow {pa.__version__}: {dict(outcomes)}")
+    options = option_parser(__doc__, 200, "queries to run").parse_args()
+    outcomes = compare(random.Random(options.seed), options.count, print)
+    print(f"DuckDB {duckdb.__version__}, pyarrow {pa.__version__}, {dict(outcomes)}")
+    print(f"seed {options.seed}")
     return int(outcomes["different"] > 0)
 
 

@@ -8,23 +8,35 @@ there before the last shard. The credentials are in nothing that was written or 
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).parents[2]
+from shared import (
+    exit_code,
+    fork,
+    option_parser,
+    print_outcomes,
+)  # first: it makes `tests` a package
+from tests.servers.s3 import QUICK, S3, SECRETS
+
+import recordsmith as rs
+from recordsmith.stores import Location
+from recordsmith.stores.remote import ObjectStore
+from recordsmith.stores.remote.multipart import PART_BYTES
+
 IMAGES = 24
 LARGE_IMAGES = 6
 """Of 10 MiB: two in each of the large shards, which are written in parts of the usual size."""
@@ -34,12 +46,11 @@ REFUSED = 4
 
 _MAX_RUNS = 60
 _MAX_SECONDS = 60  # of one run
-_CODES = {0: "done", 3: "failed", REFUSED: "refused", 5: "broke"}
+_CODES = {0: "done", 1: "broke", 3: "failed", REFUSED: "refused"}
 
 
 def jobs(root: Path) -> dict[str, Callable[..., Any]]:
     """What is done, by name: functions of the folder that they write."""
-    import recordsmith as rs
 
     def pack(out: Any, **options: Any) -> None:
         given = {"splits": {"train": 0.7, "test": 0.3}, "shards": 2, "threads": 3, **options}
@@ -77,10 +88,6 @@ class Soak:
     """A server with faults, and the jobs that write to it."""
 
     def __init__(self, root: Path, seed: int) -> None:
-        from tests.servers.s3 import S3
-
-        from recordsmith.stores.remote.multipart import PART_BYTES
-
         self.found: Counter[str] = Counter()
         self.problems: list[str] = []
         self._dice = random.Random(seed)
@@ -110,7 +117,7 @@ class Soak:
                 _check_samples(root / name, IMAGES, 1 + (name == "append"))
             self._put(name, self._base if name == "append" else {})
             started = time.monotonic()
-            assert self._end(self._start(name, name)) == 0, self._log.read_text()
+            assert exit_code(self._start(name, name)) == 0, self._log.read_text()
             self._seconds[name] = time.monotonic() - started
         self._server.requests()
 
@@ -122,11 +129,11 @@ class Soak:
                 child = self._start(name, folder, **options)
                 time.sleep(self._dice.random() * self._seconds[name] * 1.1)
                 os.kill(child, signal.SIGKILL)
-                self.found["kills"] += self._end(child) == -signal.SIGKILL
+                self.found["kills"] += exit_code(child) == -signal.SIGKILL
                 self._check_unfinished(name, folder)
             if self._dice.random() < 0.3:
                 self._check_refused(name, folder)
-            code = self._end(self._start(name, folder, **options))
+            code = exit_code(self._start(name, folder, **options))
             if code:
                 self._report(f"rerun of {name} {_CODES.get(code, code)}")
             self._check_finished(name, folder)
@@ -140,7 +147,7 @@ class Soak:
             )
             code = -1
             for _ in range(_MAX_RUNS):
-                code = self._end(self._start(name, folder, **options))
+                code = exit_code(self._start(name, folder, **options))
                 self.found[f"runs with faults that were {_CODES.get(code, code)}"] += 1
                 self._check_unfinished(name, folder)
                 if code != 3:
@@ -175,28 +182,10 @@ class Soak:
 
     def _start(self, name: str, folder: str, **options: Any) -> int:
         """Run a job in a child; return its process."""
-        child = os.fork()
-        if child:
-            return child
-        code = 5
-        try:
-            log = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
-            signal.alarm(_MAX_SECONDS)
-            code = self._run(name, folder, options)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
+        return fork(lambda: self._run(name, folder, options), self._log)
 
     def _run(self, name: str, folder: str, options: Mapping[str, Any]) -> int:
-        from tests.servers.s3 import QUICK
-
-        import recordsmith as rs
-        from recordsmith.stores import Location
-        from recordsmith.stores.remote import ObjectStore
-
+        signal.alarm(_MAX_SECONDS)
         for attribute, value in QUICK.items():
             module, _, last = attribute.rpartition(".")
             if last != "PART_BYTES" or not name.endswith("-large"):
@@ -211,9 +200,6 @@ class Soak:
             traceback.print_exc()
             return REFUSED
         return 0
-
-    def _end(self, child: int) -> int:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     # -- checks ------------------------------------------------------------------------------------
 
@@ -236,7 +222,7 @@ class Soak:
         before = self._server.objects(prefix=f"{folder}/")
         if ".recordsmith/begun.json" not in before or name == "append":
             return
-        code = self._end(self._start(name, folder, shards=4))
+        code = exit_code(self._start(name, folder, shards=4))
         if code != REFUSED or self._server.objects(prefix=f"{folder}/") != before:
             self._report(f"another plan of {name} {_CODES.get(code, code)}")
         self.found["other plans refused"] += 1
@@ -281,8 +267,6 @@ class Soak:
             self._report(f"{name}: {len(left_uploads)} uploads left, {unknown} unknown")
 
     def _check_secrets(self) -> None:
-        from tests.servers.s3 import SECRETS
-
         files = {str(path): path.read_bytes() for path in self._root.rglob("*") if path.is_file()}
         for name, data in (files | self._server.objects()).items():
             hidden = [word for word in (*SECRETS.values(), "Signature=") if word.encode() in data]
@@ -308,8 +292,6 @@ def _make_images(folder: Path, count: int, width: int) -> None:
 
 def _check_samples(folder: Path, count: int, times: int) -> None:
     """Every image is there, as often as it was packed."""
-    import recordsmith as rs
-
     images = Counter(row["image/encoded"][0] for row in rs.open(folder))
     assert sorted(images.values()) == [times] * count
     assert rs.verify(folder, deep=True).is_good
@@ -334,42 +316,21 @@ def work(kills: int, faults: int, seed: int) -> Counter[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__, 300, "kills; thrice as many faults")
     parser.add_argument("--kills", type=int)
     parser.add_argument("--faults", type=int)
-    parser.add_argument("--count", type=int, default=300, help="of kills; thrice as many faults")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--is-one", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    kills = given.count if given.kills is None else given.kills
-    faults = 3 * given.count if given.faults is None else given.faults
-    if given.is_one:
-        sys.path.insert(0, str(REPOSITORY))
-        print(json.dumps(work(kills, faults, given.seed)))
-        return 0
+    options = parser.parse_args()
     import moto  # noqa: F401 - here, so that a run without it is skipped
 
-    started = time.monotonic()
-    share = [f"--kills={-(-kills // given.processes)}", f"--faults={-(-faults // given.processes)}"]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, __file__, "--is-one", f"--seed={given.seed + number}", *share],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(given.processes)
-    ]
-    found: Counter[str] = Counter()
-    for process in processes:
-        output, _ = process.communicate()
-        found += Counter(json.loads(output)) if process.returncode == 0 else Counter(["WRONG"])
-    for what, count in sorted(found.items()):
-        print(f"{count:6,}  {what}")
-    is_wrong = any("WRONG" in what for what in found)
-    result = "FAILED" if is_wrong else "the same bytes, and nothing left over"
-    print(f"seed {given.seed}, {time.monotonic() - started:.0f} s: {result}")
-    return int(is_wrong)
+    kills = options.count if options.kills is None else options.kills
+    faults = 3 * options.count if options.faults is None else options.faults
+    processes = options.processes
+    shares = repeat(-(-kills // processes)), repeat(-(-faults // processes))
+    seeds = range(options.seed, options.seed + processes)
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        outcomes = sum(pool.map(work, *shares, seeds), Counter[str]())
+    return print_outcomes(outcomes, options.seed, "the same bytes, and nothing left over")
 
 
 if __name__ == "__main__":

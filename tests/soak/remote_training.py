@@ -15,7 +15,6 @@ memory or temporary files are left.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -24,11 +23,11 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, product, zip_longest
 from pathlib import Path
 from typing import Any
@@ -37,15 +36,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed as dist
+from shared import fork, option_parser, print_outcomes  # first: it makes `tests` a package
+from tests.servers.s3 import S3
 from torch.utils.data import DataLoader
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))
-
-from tests.servers.s3 import S3  # noqa: E402
-
-import recordsmith as rs  # noqa: E402
-from recordsmith.torch import batches  # noqa: E402
+import recordsmith as rs
+from recordsmith.torch import batches
 
 _EPOCHS = 2
 _CACHE_BYTES = 5 << 20
@@ -218,7 +214,7 @@ class Soak:
         options = {"store_options": self._options}
         for target in (root / "dataset", rs.remote("s3://bucket/dataset", **options)):
             output = root / "pack.log"
-            end([fork(lambda target=target: self._pack(target), output)], output)
+            end([fork(partial(self._pack, target), output)], output)
         objects = self._server.objects(prefix="dataset/")
         for path in (root / "dataset").glob("[!.]*"):
             if objects.get(path.name) != path.read_bytes():
@@ -304,7 +300,7 @@ class Soak:
         os.environ["TMPDIR"] = str(job.folder / "tmp")
         tempfile.tempdir = None
         return [
-            fork(lambda rank=rank: train(job, run, rank), job.folder / "output")
+            fork(partial(train, job, run, rank), job.folder / "output", has_session=True)
             for rank in range(run.world_size)
         ]
 
@@ -390,26 +386,6 @@ def text_of(path: Path) -> str:
 # -- processes -------------------------------------------------------------------------------------
 
 
-def fork(function: Callable[[], object], output: Path) -> int:
-    """Call a function in a child with a session of its own; return the child."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        os.setsid()
-        opened = os.open(output, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        os.dup2(opened, 1)
-        os.dup2(opened, 2)
-        function()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(status)
-
-
 def end(children: Sequence[int], output: Path) -> None:
     """Wait until children are done."""
     deadline = time.monotonic() + _RUN_SECONDS
@@ -443,31 +419,21 @@ def rounds(dice: random.Random) -> Iterator[tuple[str, str, str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=12, help="of rounds")
+    parser = option_parser(__doc__, 12, "rounds")
     parser.add_argument("--images", type=int, default=3000)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    given = parser.parse_args()
-    dice = random.Random(given.seed)
-    started = time.monotonic()
-    problems = []
+    options = parser.parse_args()
+    dice = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as root:
-        soak = Soak(Path(root), given.images, dice.randrange(1 << 32))
+        soak = Soak(Path(root), options.images, dice.randrange(1 << 32))
         try:
-            for number, options in zip(range(given.count), rounds(dice), strict=False):
+            for number, combination in zip(range(options.count), rounds(dice), strict=False):
                 try:
-                    soak.round(*options)
+                    soak.round(*combination)
                 except Problem as problem:
-                    problems.append(f"round {number} with {options}: {problem}")
+                    soak.found[f"WRONG: round {number} with {combination}: {problem}"] += 1
         finally:
             soak.close()
-    for problem in problems:
-        print(problem)
-    for what, count in soak.found.items():
-        print(f"{count:8,}  {what}")
-    result = f"{len(problems)} rounds FAILED" if problems else "the same records in the same order"
-    print(f"seed {given.seed}, {time.monotonic() - started:.0f} s: {result}")
-    return int(bool(problems))
+    return print_outcomes(soak.found, options.seed, "the same records in the same order")
 
 
 if __name__ == "__main__":

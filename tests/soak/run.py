@@ -8,8 +8,8 @@ Each command is printed with its seed. Exit code 1 if one fails; the commands th
 failures are printed last. A command that runs when the time of its step is over is stopped;
 that is a failure of a fuzzer, which was told the time.
 
-To add a program: a file of this folder that takes `--seed` and `--count`, exits with 1 if something
-is wrong, and writes to the temporary folder only.
+To add a program: a file of this folder with the options of `shared.option_parser(__doc__, …)`. It
+exits with 1 if something is wrong, and writes to the temporary folder only.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 REPOSITORY = FOLDER.parent.parent
+PROGRAMS = [
+    path.name
+    for path in sorted(FOLDER.glob("[!t]*.py"))
+    if path.name not in ("run.py", "shared.py")
+]
 _FIRST_COUNT = 8
 _MAX_LINES = 60  # of what a failed command printed
 _MIN_SECONDS = 1.0  # to begin another command
@@ -58,11 +63,9 @@ def fuzzers(dice: random.Random, seconds: float) -> Commands:
 
 def programs(dice: random.Random, _: float) -> Commands:
     """The programs of this folder in turn, each time with twice the count."""
-    names = sorted(path.name for path in FOLDER.glob("*.py"))
-    chosen = [name for name in names if name != "run.py" and not name.startswith("test_")]
     count = _FIRST_COUNT
-    while chosen:
-        for name in chosen:
+    while True:
+        for name in PROGRAMS:
             yield [f"tests/soak/{name}", "--seed", str(_seed(dice)), "--count", str(count)]
         count *= 2
 

@@ -5,8 +5,6 @@ python tests/soak/simultaneous_packs.py --count 500
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import shutil
 import sys
@@ -14,10 +12,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from shared import exit_code, fork, option_parser, print_outcomes
 
 import recordsmith as rs
 
@@ -43,33 +43,27 @@ def pairs(count: int, seed: int, root: Path) -> Counter[str]:
         out = root / "new" / f"{number}"
         start = time.monotonic() + 0.002
         delays = [0.0, moments.choice([0.0, moments.random() * 0.01])]
-        children = [_start(jobs[name], out, start + delay) for delay in delays]
-        codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+        children = [fork(partial(_run, jobs[name], out, start + delay)) for delay in delays]
+        codes = sorted(map(exit_code, children))
         ends[f"{name}: {_judged(name, out, codes)}"] += 1
         shutil.rmtree(root / "new", ignore_errors=True)
     return ends
 
 
-def _start(job: Callable[[Path], Any], out: Path, start: float) -> int:
-    child = os.fork()
-    if child:
-        return child
-    code = 9
+def _run(job: Callable[[Path], Any], out: Path, start: float) -> int:
+    while time.monotonic() < start:
+        pass
     try:
-        while time.monotonic() < start:
-            pass
         job(out)
-        code = 0
     except rs.FileAccessError as error:
-        code = 1 if "another process is writing" in str(error) else 8
+        return 3 if "another process is writing" in str(error) else 8
     except rs.OptionError as error:  # the other one was done before this one looked
-        code = 2 if "is not empty" in str(error) else 7
-    finally:
-        os._exit(code)
+        return 2 if "is not empty" in str(error) else 7
+    return 0
 
 
 def _judged(name: str, out: Path, codes: list[int]) -> str:
-    what = {0: "done", 1: "refused", 2: "too late"}
+    what = {0: "done", 2: "too late", 3: "refused"}
     if codes[0] != 0 or not set(codes) <= {*what}:
         return f"WRONG: exit codes {codes}"
     if name == "export":
@@ -85,17 +79,10 @@ def _judged(name: str, out: Path, codes: list[int]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    arguments = parser.parse_args()
+    options = option_parser(__doc__, 500, "pairs").parse_args()
     with tempfile.TemporaryDirectory() as root:
-        ends = pairs(arguments.count, arguments.seed, Path(root))
-    for how, count in sorted(ends.items()):
-        print(f"{count:6,}  {how}")
-    is_wrong = any("WRONG" in how for how in ends)
-    print(f"seed {arguments.seed}: {'FAILED' if is_wrong else 'one of each pair was done'}")
-    return int(is_wrong)
+        ends = pairs(options.count, options.seed, Path(root))
+    return print_outcomes(ends, options.seed, "one of each pair was done")
 
 
 if __name__ == "__main__":

@@ -29,11 +29,6 @@ def _runner() -> Any:
 
 
 RUNNER = _runner()
-PROGRAMS = [
-    path.name
-    for path in sorted(FOLDER.glob("*.py"))
-    if path.name != "run.py" and not path.name.startswith("test_")
-]
 
 
 def test_the_seed_decides_the_commands() -> None:
@@ -88,7 +83,7 @@ NEEDS = {"remote_training.py": "torch", "queries.py": "duckdb"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", RUNNER.PROGRAMS)
 def test_every_program_takes_a_seed_and_a_count(name: str) -> None:
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])

@@ -1,14 +1,12 @@
-"""Layouts of boxes, as other tools export them: detected, packed, and compared with other readers.
+"""Layouts of boxes, as other tools export them: detected, packed, and compared with the truth.
 
-Each layout is written by hand here and read by something that is not recordsmith: pycocotools,
-`xml.etree`, `csv`, `json`. What is packed must be what they read.
+Each layout is written by hand here, with the same boxes. Pycocotools must read them from COCO, too.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,9 +30,6 @@ TRUTH = {
     "d": [("cat", 20.0, 10.0, 40.0, 12.0), ("cat", 2.0, 3.0, 9.0, 8.0)],
 }
 NAMES = ["cat", "Dog"]
-
-Found = dict[str, list[tuple[str, tuple[float, ...]]]]
-"""Last part of the image's path -> class and xmin, ymin, xmax, ymax in pixels of each object."""
 
 
 # -- COCO ----------------------------------------------------------------------------------------
@@ -65,62 +60,68 @@ def _coco_json(path: Path, stems: str, name: Callable[[str], str], **more: Any) 
     write(path, json.dumps({"info": {"year": 2017}, "licenses": [], **document}))
 
 
-def _by_pycocotools(root: Path) -> Found:
+def _by_pycocotools(root: Path) -> list[list[Any]]:
+    """Class, xmin, ymin, xmax, ymax of the objects of each image, in order."""
     coco = pytest.importorskip("pycocotools.coco")
-    found: Found = {}
-    for path in root.rglob("*.json"):
-        if "captions" in path.name or "keypoints" in path.name or "notes" in path.name:
+    images = []
+    for path in sorted(root.rglob("*.json")):
+        if "captions" in path.name or "keypoints" in path.name:
             continue
         file = coco.COCO(str(path))
-        for entry in file.loadImgs(file.getImgIds()):
-            name = entry["file_name"].replace("\\", "/").rpartition("/")[2]
-            found[name] = [
-                (
-                    file.cats[item["category_id"]]["name"],
-                    (
-                        *item["bbox"][:2],
-                        item["bbox"][0] + item["bbox"][2],
-                        item["bbox"][1] + item["bbox"][3],
-                    ),
-                )
-                for item in file.loadAnns(file.getAnnIds(imgIds=[entry["id"]]))
-            ]
-    return found
+        for image_id in file.getImgIds():
+            boxes = []
+            for item in file.loadAnns(file.getAnnIds(imgIds=[image_id])):
+                x, y, width, height = item["bbox"]
+                name = file.cats[item["category_id"]]["name"]
+                boxes.append((name, x, y, x + width, y + height))
+            images.append(boxes)
+    return images
+
+
+Splits = Mapping[str, str]
+TWO_SPLITS = {"train": "ab", "val": "cd"}
+VALID = {"train": "ab", "valid": "cd"}
+ALL = {"": "abcd"}
+
+
+def _each(
+    root: Path, splits: Splits, images: str, path: str = "", text: Callable[[str], str] = str
+) -> None:
+    """An image, and a file with the boxes, for each stem; {} is the split and the stem."""
+    for split, stems in splits.items():
+        for stem in stems:
+            image(root / images.format(split, stem))
+            if path:
+                write(root / path.format(split, stem), text(stem))
 
 
 def _coco_itself(root: Path) -> None:
-    for split, stems in (("train", "ab"), ("val", "cd")):
-        for stem in stems:
-            image(root / f"{split}2017/{stem}.jpg")
-        jsons = root / "annotations"
-        _coco_json(jsons / f"instances_{split}2017.json", stems, lambda s: f"{s}.jpg")
-        keypoints = {"keypoints": [1, 2, 2], "num_keypoints": 1}
-        _coco_json(
-            jsons / f"person_keypoints_{split}2017.json", stems, lambda s: f"{s}.jpg", **keypoints
-        )
-        captions = {"images": [], "annotations": [{"image_id": 1, "id": 1, "caption": "a cat"}]}
-        write(jsons / f"captions_{split}2017.json", json.dumps(captions))
+    _each(root, TWO_SPLITS, "{}2017/{}.jpg")
+    captions = {"images": [], "annotations": [{"image_id": 1, "id": 1, "caption": "a cat"}]}
+    keypoints = {"keypoints": [1, 2, 2], "num_keypoints": 1}
+    for split, stems in TWO_SPLITS.items():
+        for task, more in (("instances", {}), ("person_keypoints", keypoints)):
+            path = root / f"annotations/{task}_{split}2017.json"
+            _coco_json(path, stems, "{}.jpg".format, **more)
+        write(root / f"annotations/captions_{split}2017.json", json.dumps(captions))
 
 
 def _coco_in_folders_of_other_names(root: Path) -> None:
-    for stem in TRUTH:
-        image(root / f"photos/2017/{stem}.jpg")
-    _coco_json(root / "labels/boxes.json", "abcd", lambda s: f"{s}.jpg")
+    _each(root, ALL, "photos/2017{}/{}.jpg")
+    _coco_json(root / "labels/boxes.json", "abcd", "{}.jpg".format)
 
 
 def _coco_of_roboflow(root: Path) -> None:
-    for split, stems in (("train", "ab"), ("valid", "c"), ("test", "d")):
-        for stem in stems:
-            image(root / f"{split}/{stem}_jpg.rf.0f3a.jpg")
-        path = root / split / "_annotations.coco.json"
-        _coco_json(path, stems, lambda s: f"{s}_jpg.rf.0f3a.jpg")
+    splits = {"train": "ab", "valid": "c", "test": "d"}
+    _each(root, splits, "{}/{}_jpg.rf.0f3a.jpg")
+    for split, stems in splits.items():
+        _coco_json(root / split / "_annotations.coco.json", stems, "{}_jpg.rf.0f3a.jpg".format)
     write(root / "README.roboflow.txt", "exported")
 
 
 def _coco_of_label_studio(root: Path) -> None:
-    for stem in TRUTH:
-        image(root / f"images/1f3e-{stem}.jpg")
-    _coco_json(root / "result.json", "abcd", lambda s: rf"..\..\media\upload\1\1f3e-{s}.jpg")
+    _each(root, ALL, "images/{}1f3e-{}.jpg")
+    _coco_json(root / "result.json", "abcd", r"..\..\media\upload\1\1f3e-{}.jpg".format)
 
 
 # -- YOLO ----------------------------------------------------------------------------------------
@@ -139,47 +140,21 @@ def _yolo_rows(stem: str) -> str:
     return "\n".join(rows)
 
 
-def _by_splitting_rows(root: Path) -> Found:
-    found = {}
-    for path in root.rglob("*.txt"):
-        rows = [line.split() for line in path.read_text().splitlines() if line[:1].isdigit()]
-        if not rows:
-            continue
-        boxes = []
-        for kind, *values in rows:
-            numbers = np.array(values, float)
-            if len(numbers) > 4:
-                points = numbers.reshape(-1, 2)
-                low, high = points.min(0), points.max(0)
-            else:
-                low, high = numbers[:2] - numbers[2:] / 2, numbers[:2] + numbers[2:] / 2
-            corners = np.concatenate([low, high]) * [WIDTH, HEIGHT, WIDTH, HEIGHT]
-            boxes.append((NAMES[int(kind)], tuple(corners.tolist())))
-        found[f"{path.stem}.jpg"] = boxes
-    return found
-
-
 def _yolo_of_ultralytics(root: Path) -> None:
     splits = "path: ../datasets/coco8\ntrain: images/train\nval: images/val\n"
     write(root / "coco8.yaml", f"{splits}names:\n  0: cat\n  1: Dog\n")
-    for split, stems in (("train", "ab"), ("val", "cd")):
-        for stem in stems:
-            image(root / f"images/{split}/{stem}.jpg")
-            write(root / f"labels/{split}/{stem}.txt", _yolo_rows(stem))
+    _each(root, TWO_SPLITS, "images/{}/{}.jpg", "labels/{}/{}.txt", _yolo_rows)
 
 
 def _yolo_of_roboflow(root: Path) -> None:
     splits = "train: ../train/images\nval: ../valid/images\n"
     write(root / "data.yaml", f"{splits}nc: 2\nnames: ['cat', 'Dog']\n")
-    for split, stems in (("train", "ab"), ("valid", "cd")):
-        for stem in stems:
-            image(root / f"{split}/images/{stem}.jpg")
-            write(root / f"{split}/labels/{stem}.txt", _yolo_rows(stem))
+    _each(root, VALID, "{}/images/{}.jpg", "{}/labels/{}.txt", _yolo_rows)
 
 
 def _yolo_segments(root: Path) -> None:
     _yolo_of_ultralytics(root)
-    rows = ["0 0.1 0.25 0.35 0.25 0.35 0.75", "1 0.2 0.1 0.3 0.2 0.4 0.6 0.3 0.7 0.2 0.5"]
+    rows = ["0 0.1 0.25 0.35 0.25 0.35 0.75", "1 0 0 1 0.5 0.5 1"]
     write(root / "labels/train/a.txt", "\n".join(rows))
 
 
@@ -188,46 +163,22 @@ def _yolo_of_cvat(root: Path) -> None:
     write(root / "obj.data", "\n".join(lines))
     write(root / "obj.names", "cat\nDog\n")
     write(root / "train.txt", "".join(f"data/obj_train_data/{stem}.jpg\n" for stem in TRUTH))
-    for stem in TRUTH:
-        image(root / f"obj_train_data/{stem}.jpg")
-        write(root / f"obj_train_data/{stem}.txt", _yolo_rows(stem))
+    _each(root, ALL, "obj_train_data/{}{}.jpg", "obj_train_data/{}{}.txt", _yolo_rows)
 
 
 def _darknet_of_roboflow(root: Path) -> None:
-    for split, stems in (("train", "ab"), ("valid", "cd")):
+    _each(root, VALID, "{}/{}.jpg", "{}/{}.txt", _yolo_rows)
+    for split in VALID:
         write(root / split / "_darknet.labels", "cat\nDog\n")
-        for stem in stems:
-            image(root / f"{split}/{stem}.jpg")
-            write(root / f"{split}/{stem}.txt", _yolo_rows(stem))
 
 
 # -- PASCAL VOC ----------------------------------------------------------------------------------
 
 
-def _by_elementtree(root: Path) -> Found:
-    found = {}
-    for path in root.rglob("*.xml"):
-        document = ET.parse(path).getroot()
-        found[f"{path.stem}.jpg"] = [
-            (
-                str(item.findtext("name")),
-                tuple(
-                    float(str(item.findtext(f"bndbox/{side}")))
-                    for side in ("xmin", "ymin", "xmax", "ymax")
-                ),
-            )
-            for item in document.iter("object")
-        ]
-    return found
-
-
 def _voc_in(images: str, annotations: str, *lists: str) -> Callable[[Path], None]:
     def make(root: Path) -> None:
-        for stem, boxes in TRUTH.items():
-            split = "train" if stem in "ab" else "valid"
-            image(root / images.format(split) / f"{stem}.jpg")
-            path = root / annotations.format(split) / f"{stem}.xml"
-            write(path, voc_xml(boxes, f"{stem}.jpg"))
+        path = f"{annotations}/{{1}}.xml"
+        _each(root, VALID, f"{images}/{{1}}.jpg", path, lambda s: voc_xml(TRUTH[s], f"{s}.jpg"))
         for name in lists:
             write(root / name, "".join(f"{stem}\n" for stem in TRUTH))
 
@@ -238,45 +189,21 @@ def _voc_in(images: str, annotations: str, *lists: str) -> Callable[[Path], None
 
 
 def _labelme_in(images: str, jsons: str, *names: str) -> Callable[[Path], None]:
+    def text(stem: str) -> str:
+        shapes = [
+            {"label": kind, "points": [[x2, y2], [x1, y1]], "shape_type": "rectangle"}
+            for kind, x1, y1, x2, y2 in TRUTH[stem]
+        ]
+        size = {"imageHeight": HEIGHT, "imageWidth": WIDTH, "imageData": None}
+        path = f"..\\{images}\\{stem}.jpg"
+        return json.dumps({"flags": {}, "shapes": shapes, "imagePath": path, **size})
+
     def make(root: Path) -> None:
-        for stem, boxes in TRUTH.items():
-            image(root / images / f"{stem}.jpg")
-            shapes = [
-                {"label": kind, "points": [[x2, y2], [x1, y1]], "shape_type": "rectangle"}
-                for kind, x1, y1, x2, y2 in boxes
-            ]
-            document: dict[str, Any] = {
-                "version": "5.1.1",
-                "flags": {},
-                "shapes": shapes,
-                "imagePath": f"..\\{images}\\{stem}.jpg",
-                "imageData": None,
-                "imageHeight": HEIGHT,
-                "imageWidth": WIDTH,
-            }
-            write(root / jsons / f"{stem}.json", json.dumps(document))
+        _each(root, VALID, f"{images}/{{1}}.jpg", f"{jsons}/{{1}}.json", text)
         for name in names:
             write(root / name, "__ignore__\n_background_\ncat\nDog\n")
 
     return make
-
-
-def _by_json(root: Path) -> Found:
-    found = {}
-    for path in root.rglob("*.json"):
-        shapes = json.loads(path.read_text())["shapes"]
-        found[f"{path.stem}.jpg"] = [
-            (
-                shape["label"],
-                tuple(
-                    pick(point[axis] for point in shape["points"])
-                    for pick in (min, max)
-                    for axis in (0, 1)
-                ),
-            )
-            for shape in shapes
-        ]
-    return found
 
 
 # -- CVAT ----------------------------------------------------------------------------------------
@@ -284,8 +211,8 @@ def _by_json(root: Path) -> Found:
 
 def _cvat(root: Path) -> None:
     elements = []
+    _each(root, ALL, "images/{}{}.jpg")
     for number, (stem, boxes) in enumerate(TRUTH.items()):
-        image(root / f"images/{stem}.jpg")
         shapes = "".join(
             f'<box label="{kind}" occluded="0" source="manual" xtl="{x1}" ytl="{y1}" xbr="{x2}" '
             f'ybr="{y2}" z_order="0">\n</box>'
@@ -297,20 +224,6 @@ def _cvat(root: Path) -> None:
     meta = f"<version>1.1</version><meta><job>{labels}</job></meta>"
     text = '<?xml version="1.0" encoding="utf-8"?>\n<annotations>' + meta + "\n".join(elements)
     write(root / "annotations.xml", text + "</annotations>\n")
-
-
-def _by_elementtree_of_cvat(root: Path) -> Found:
-    document = ET.parse(root / "annotations.xml").getroot()
-    return {
-        str(entry.get("name")): [
-            (
-                str(box.get("label")),
-                tuple(float(str(box.get(side))) for side in ("xtl", "ytl", "xbr", "ybr")),
-            )
-            for box in entry.iter("box")
-        ]
-        for entry in document.iter("image")
-    }
 
 
 # -- CSV -----------------------------------------------------------------------------------------
@@ -343,35 +256,31 @@ def _rows(stems: str, folder: str = "") -> list[dict[str, Any]]:
 
 
 def _csv_of_roboflow(root: Path) -> None:
-    for split, stems in (("train", "ab"), ("valid", "cd")):
-        for stem in stems:
-            image(root / split / f"{stem}.jpg")
+    _each(root, VALID, "{}/{}.jpg")
+    for split, stems in VALID.items():
         _write_rows(root / split / "_annotations.csv", _rows(stems))
 
 
 def _csv_of_tutorials(root: Path) -> None:
     """The rows of an image are not together."""
-    for stem in TRUTH:
-        image(root / f"images/{stem}.jpg")
+    _each(root, ALL, "images/{}{}.jpg")
     _write_rows(root / "data/train_labels.csv", _rows("dab")[::-1])
     _write_rows(root / "data/test_labels.csv", _rows("c"))
 
 
 def _csv_of_retinanet(root: Path) -> None:
-    rows = []
-    for row in _rows("abcd", "images/"):
-        image(root / row["filename"])
-        corners = {side: row[side] for side in ("xmin", "ymin", "xmax", "ymax")}
-        rows.append({"path": row["filename"], **corners, "class": row["class"]})
+    _each(root, ALL, "images/{}{}.jpg")
+    sides = ("filename", "xmin", "ymin", "xmax", "ymax", "class")
+    rows = [{side: row[side] for side in sides} for row in _rows("abcd", "images/")]
     _write_rows(root / "annotations.csv", rows, header=False)
 
 
 def _open_images(root: Path) -> None:
+    _each(root, {"train": "ab", "validation": "cd"}, "{}/{}.jpg")
     ids = {"cat": "/m/01yrx", "Dog": "/m/0bt9lr"}
     for split, stems in (("train", "ab"), ("validation", "cd")):
         rows = []
         for stem in stems:
-            image(root / split / f"{stem}.jpg")
             rows += [
                 {
                     "ImageID": stem,
@@ -393,110 +302,74 @@ def _open_images(root: Path) -> None:
     write(root / "class-descriptions-boxable.csv", f"{described}/m/0ignored,Ignored\n")
 
 
-def _by_csv(root: Path) -> Found:
-    found: Found = {}
-    names = {"/m/01yrx": "cat", "/m/0bt9lr": "Dog"}
-    for path in root.rglob("*.csv"):
-        if "class-descriptions" in path.name:
-            continue
-        with path.open(newline="") as file:
-            for row in csv.reader(file):
-                if "xmin" in row or "XMin" in row:
-                    continue
-                if len(row) == 11:  # Open Images
-                    x1, x2, y1, y2 = map(float, row[4:8])
-                    corners = (x1 * WIDTH, y1 * HEIGHT, x2 * WIDTH, y2 * HEIGHT)
-                    name, kind = f"{row[0]}.jpg", names[row[2]]
-                elif len(row) == 6:
-                    corners = tuple(map(float, row[1:5]))  # type: ignore[assignment]
-                    name, kind = row[0], row[5]
-                else:
-                    corners = tuple(map(float, row[4:8]))  # type: ignore[assignment]
-                    name, kind = row[0], row[3]
-                found.setdefault(name.rpartition("/")[2], []).append((kind, corners))
-    return found
-
-
 # -- the tests -----------------------------------------------------------------------------------
 
 
 class Layout(NamedTuple):
-    """How to write it, what reads it independently, its format, its splits."""
+    """How to write it, its format, its splits, and what its images are called."""
 
     make: Callable[[Path], None]
-    read: Callable[[Path], Found]
     format: str
-    splits: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ("train",)
+    image: str = "{}.jpg"
 
 
 LAYOUTS: Mapping[str, Layout] = {
-    "COCO": Layout(_coco_itself, _by_pycocotools, "coco", ("train", "val")),
-    "COCO in other folders": Layout(_coco_in_folders_of_other_names, _by_pycocotools, "coco"),
+    "COCO": Layout(_coco_itself, "coco", ("train", "val")),
+    "COCO in other folders": Layout(_coco_in_folders_of_other_names, "coco"),
     "COCO of Roboflow": Layout(
-        _coco_of_roboflow, _by_pycocotools, "coco", ("train", "valid", "test")
+        _coco_of_roboflow, "coco", ("train", "valid", "test"), "{}_jpg.rf.0f3a.jpg"
     ),
-    "COCO of Label Studio": Layout(_coco_of_label_studio, _by_pycocotools, "coco"),
-    "YOLO of Ultralytics": Layout(
-        _yolo_of_ultralytics, _by_splitting_rows, "yolo", ("train", "val")
-    ),
-    "YOLO segments": Layout(_yolo_segments, _by_splitting_rows, "yolo", ("train", "val")),
-    "YOLO of Roboflow": Layout(_yolo_of_roboflow, _by_splitting_rows, "yolo", ("train", "val")),
-    "YOLO of CVAT": Layout(_yolo_of_cvat, _by_splitting_rows, "yolo"),
-    "darknet of Roboflow": Layout(
-        _darknet_of_roboflow, _by_splitting_rows, "yolo", ("train", "valid")
-    ),
+    "COCO of Label Studio": Layout(_coco_of_label_studio, "coco", image="1f3e-{}.jpg"),
+    "YOLO of Ultralytics": Layout(_yolo_of_ultralytics, "yolo", ("train", "val")),
+    "YOLO segments": Layout(_yolo_segments, "yolo", ("train", "val")),
+    "YOLO of Roboflow": Layout(_yolo_of_roboflow, "yolo", ("train", "val")),
+    "YOLO of CVAT": Layout(_yolo_of_cvat, "yolo"),
+    "darknet of Roboflow": Layout(_darknet_of_roboflow, "yolo", ("train", "valid")),
     "PASCAL VOC": Layout(
-        _voc_in("JPEGImages", "Annotations", "ImageSets/Main/trainval.txt"), _by_elementtree, "voc"
+        _voc_in("JPEGImages", "Annotations", "ImageSets/Main/trainval.txt"), "voc"
     ),
-    "VOC of Roboflow": Layout(_voc_in("{}", "{}"), _by_elementtree, "voc", ("train", "valid")),
+    "VOC in lower case": Layout(_voc_in("images", "annotations/xmls"), "voc"),
+    "VOC in mirrored folders": Layout(
+        _voc_in("images/{0}", "annotations/{0}"), "voc", ("train", "valid")
+    ),
+    "VOC next to its images": Layout(_voc_in(".", "."), "voc"),
+    "VOC below its images": Layout(_voc_in(".", "annotations"), "voc"),
+    "VOC of Roboflow": Layout(_voc_in("{0}", "{0}"), "voc", ("train", "valid")),
     "VOC of CVAT": Layout(
-        _voc_in("JPEGImages", "Annotations", "ImageSets/Main/default.txt", "labelmap.txt"),
-        _by_elementtree,
-        "voc",
+        _voc_in("JPEGImages", "Annotations", "ImageSets/Main/default.txt", "labelmap.txt"), "voc"
     ),
-    "LabelMe": Layout(_labelme_in("photos", "photos"), _by_json, "labelme"),
-    "LabelMe in two folders": Layout(
-        _labelme_in("images", "annotations", "labels.txt"), _by_json, "labelme"
-    ),
-    "CVAT": Layout(_cvat, _by_elementtree_of_cvat, "cvat"),
-    "CSV of Roboflow": Layout(_csv_of_roboflow, _by_csv, "csv-boxes", ("train", "valid")),
-    "CSV of tutorials": Layout(_csv_of_tutorials, _by_csv, "csv-boxes", ("train", "test")),
-    "CSV of keras-retinanet": Layout(_csv_of_retinanet, _by_csv, "csv-boxes"),
-    "Open Images": Layout(_open_images, _by_csv, "csv-boxes", ("train", "validation")),
+    "LabelMe": Layout(_labelme_in("photos", "photos"), "labelme"),
+    "LabelMe in two folders": Layout(_labelme_in("images", "annotations", "labels.txt"), "labelme"),
+    "CVAT": Layout(_cvat, "cvat"),
+    "CSV of Roboflow": Layout(_csv_of_roboflow, "csv-boxes", ("train", "valid")),
+    "CSV of tutorials": Layout(_csv_of_tutorials, "csv-boxes", ("train", "test")),
+    "CSV of keras-retinanet": Layout(_csv_of_retinanet, "csv-boxes"),
+    "Open Images": Layout(_open_images, "csv-boxes", ("train", "validation")),
 }
 
 
-@pytest.fixture(params=LAYOUTS)
-def layout(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Layout, Path]:
-    chosen = LAYOUTS[request.param]
-    chosen.make(tmp_path / "data")
-    return chosen, tmp_path / "data"
-
-
-def test_layouts_are_packed_as_others_read_them(
-    layout: tuple[Layout, Path], tmp_path: Path
-) -> None:
-    chosen, root = layout
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_layouts_are_packed(layout: Layout, tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    layout.make(root)
     (candidate,) = find_candidates(FileTree(as_folder(root)))
-    assert (candidate.format, candidate.problem) == (chosen.format, "")
+    assert (candidate.format, candidate.problem) == (layout.format, "")
     assert candidate.confidence >= Confidence.ANNOTATED
     report = rs.pack(rs.detect(root).source, tmp_path / "out")
-    assert (report.skipped_count, tuple(report.splits)) == (0, chosen.splits or ("train",))
-    found: Found = {}
+    assert (report.skipped_count, tuple(report.splits)) == (0, layout.splits)
+    packed: dict[str, Any] = {}
     images = {path.name: path for path in root.rglob("*.jpg")}
     for record in rs.open(tmp_path / "out"):
         name = record["image/filename"][0].decode().rpartition("/")[2]
         assert record["image/encoded"][0] == images[name].read_bytes()
         sides = [record[f"image/object/bbox/{side}"] for side in ("xmin", "ymin", "xmax", "ymax")]
-        boxes = np.transpose(sides) * [WIDTH, HEIGHT, WIDTH, HEIGHT]
+        boxes = (np.transpose(sides) * [WIDTH, HEIGHT, WIDTH, HEIGHT]).round(4).tolist()
         texts = [text.decode() for text in record["image/object/class/text"]]
-        found[name] = list(zip(texts, map(tuple, boxes.round(4).tolist()), strict=True))
-    expected = chosen.read(root)
-    assert len(expected) == len(TRUTH)
-    assert {name: sorted(boxes) for name, boxes in found.items()} == {
-        name: sorted((kind, tuple(np.round(box, 4).tolist())) for kind, box in boxes)
-        for name, boxes in expected.items()
-    }
+        packed[name] = sorted((text, *box) for text, box in zip(texts, boxes, strict=True))
+    assert packed == {layout.image.format(stem): sorted(boxes) for stem, boxes in TRUTH.items()}
+    if layout.format == "coco":
+        assert sorted(_by_pycocotools(root)) == sorted(TRUTH.values())
 
 
 UNKNOWN = {

@@ -19,7 +19,6 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.sources.files.text_file import inflated
-from recordsmith.sources.problems import Fault
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import as_location
 from recordsmith.stores.local.scratch import ScratchFile
@@ -65,16 +64,6 @@ def test_a_damaged_temporary_file_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
         rows.read(0)
 
 
-def test_faults_are_raised_when_a_row_is_read() -> None:
-    rows = EncodedRows()
-    rows.append(b"a")
-    rows.extend(b"b", np.array([0, 0, 1]), {0: Fault("bad", path="t.csv", line=7)})
-    rows.finish()
-    assert [rows.read(number) for number in (0, 2)] == [b"a", b"b"]
-    with raises(rs.SourceError, path="t.csv", line=7):
-        rows.read(1)
-
-
 def test_nothing_is_left_of_a_job_that_is_killed(tmp_path: Path) -> None:
     script = (
         "import os, recordsmith as rs\n"
@@ -104,14 +93,6 @@ def test_full_disk_names_the_folder_and_tmpdir(monkeypatch: pytest.MonkeyPatch) 
     words = str(caught.value)
     assert tempfile.gettempdir() in words
     assert "TMPDIR" in caught.value.remedy
-
-
-def test_short_writes_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    write = os.write
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
-        file = ScratchFile([b"0123456789" * 5, b"", b"end"])
-    assert file.read_at(0, 100) == b"0123456789" * 5 + b"end"
 
 
 def test_files_are_closed_when_unused(

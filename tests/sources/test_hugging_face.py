@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.example.keys import BOX, IMAGE, MASK, OBJECT_LABEL
+from recordsmith.example.keys import IMAGE, MASK
 from recordsmith.sources import HuggingFace, Source
 
 from ..raising import raises
@@ -187,55 +187,23 @@ def test_splits(images: ModuleType, tmp_path: Path) -> None:
         HuggingFace(parts)
 
 
-@pytest.mark.parametrize("box_format", ["xywh", "xyxy"])
-@pytest.mark.parametrize("is_list_of_dicts", [False, True])
-def test_boxes_and_masks(
-    box_format: Any, is_list_of_dicts: bool, images: ModuleType, tmp_path: Path
-) -> None:
-    label = datasets.ClassLabel(names=["cat", "dog"])
-    box = datasets.List(datasets.Value("float32"), length=4)
-    inner = {"bbox": box, "category": label}
-    objects = datasets.List(inner)
-    if not is_list_of_dicts:
-        objects = {name: datasets.List(feature) for name, feature in inner.items()}
-    features = datasets.Features(
-        {"image": datasets.Image(), "mask": datasets.Image(), "objects": objects}
-    )
-    corners = [[2.0, 1.0, 4.0, 6.0], [0.0, 0.0, 10.0, 8.0]]
-    given = [[1.0, 1.0, 3.0, 5.0], [0.0, 0.0, 10.0, 8.0]]
+def test_masks(images: ModuleType, tmp_path: Path) -> None:
+    names: dict[str, Any] = dict.fromkeys(("image", "mask"), datasets.Image())
+    names["kinds"] = datasets.List(datasets.ClassLabel(names=["cat", "dog"]))
     masks: list[npt.NDArray[np.uint8]] = [np.full((8, 10), n, np.uint8) for n in range(2)]
-    rows = []
-    for n in range(2):
-        pairs = list(zip([corners, given][n], [1, 0], strict=True))[: 2 - n]
-        values: Any = [{"bbox": b, "category": c} for b, c in pairs]
-        if not is_list_of_dicts:
-            values = {"bbox": [b for b, _ in pairs], "category": [c for _, c in pairs]}
-        rows.append(
-            {
-                "image": images.noise(10, 8),
-                "mask": Image.fromarray(masks[n]),
-                "objects": values,
-            }
-        )
-    dataset = datasets.Dataset.from_list(rows, features=features)
-    source = HuggingFace(dataset, box_format=box_format, boxes="clip")
-    rs.pack(source, tmp_path / "out", shuffle=False)
-    packed = rs.open(tmp_path / "out")
-    assert packed.class_names == ("cat", "dog")
-    for n, example in enumerate(packed):
-        xyxy = np.array([corners, given][n][: 2 - n])
-        if box_format == "xywh":
-            xyxy[:, 2:] += xyxy[:, :2]
-        xyxy = np.clip(xyxy, 0, [10, 8, 10, 8])
-        stored = np.stack([example[key] for key in BOX], 1)
-        assert np.allclose(stored, xyxy[:, [1, 0, 3, 2]] / [8, 10, 8, 10])
-        assert example[OBJECT_LABEL].tolist() == [1, 0][: 2 - n]  # type: ignore[union-attr]
-        (data,) = example[MASK]
-        assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), masks[n])  # type: ignore[arg-type]
-        assert not [key for key in example if key.startswith(("objects", "mask"))]
-    kept = HuggingFace(dataset).list_samples()
-    assert [notice for notice in kept.notices if "dropped: objects/category" in notice]
-    assert [notice for notice in kept.notices if "objects/bbox" in notice]
+    rows = [
+        {"image": images.noise(10, 8), "mask": Image.fromarray(mask), "kinds": [0]}
+        for mask in masks
+    ]
+    dataset = datasets.Dataset.from_list(rows, features=datasets.Features(names))
+    renamed = dataset.rename_columns({"image": "photo", "mask": "zones"})
+    for source in (HuggingFace(dataset), HuggingFace(renamed, mask_column="zones")):
+        rs.pack(source, tmp_path / "out", shuffle=False, overwrite=True)
+        for mask, example in zip(masks, rs.open(tmp_path / "out"), strict=True):
+            (data,) = example[MASK]
+            assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), mask)  # type: ignore[arg-type]
+            assert {"mask", "zones"}.isdisjoint(example)
+    assert [n for n in source.list_samples().notices if "dropped: kinds" in n]
 
 
 def test_which_column_has_the_classes(tmp_path: Path) -> None:
@@ -305,9 +273,6 @@ def test_what_no_feature_can_hold_is_refused(make: Any, words: tuple[str, ...]) 
         ({"label_column": "nope"}, "label_column"),
         ({"image_column": "text"}, "image_column"),
         ({"mask_column": "text"}, "mask_column"),
-        ({"box_format": "xywh"}, "box_format"),
-        ({"box_format": "yolo"}, "box_format"),
-        ({"boxes": "fix"}, "boxes"),
         ({"group_column": "nope"}, "group_column"),
     ],
 )
@@ -347,6 +312,20 @@ def test_parquet_of_datasets_needs_no_package(images: ModuleType, tmp_path: Path
     _audio().to_parquet(tmp_path / "audio.parquet")
     with raises(rs.SourceError, match="Audio"):
         rs.Table(tmp_path / "audio.parquet").list_samples()
+
+
+def test_paths_in_a_file_are_not_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_bytes(b"a secret")
+    values = [{"bytes": None, "path": str(secret)}]
+    dataset = datasets.Dataset.from_dict({"image": values, "views": [values]})
+    features = {"image": datasets.Image(), "views": datasets.List(datasets.Image())}
+    dataset = dataset.cast(datasets.Features(features)).with_format("arrow")
+    from pyarrow import parquet
+
+    parquet.write_table(dataset[:], tmp_path / "t.parquet")
+    with raises(rs.SourceError, match="'views'"):
+        rs.Table(tmp_path / "t.parquet").list_samples()
 
 
 def test_saved_datasets(images: ModuleType, tmp_path: Path) -> None:

@@ -177,15 +177,6 @@ def test_splits_are_those_of_the_folders_that_the_metadata_names(
     assert [notice for notice in listing.notices if "train and test" in notice]
 
 
-def test_rows_without_their_image_are_refused(images: ModuleType, tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "data", images)
-    folder.add("1.png", "2.png")
-    folder.metadata("metadata.jsonl", [{"file_name": "missing.png"}])
-    with pytest.raises((rs.OptionError, rs.SourceError)):
-        rs.pack(rs.detect(tmp_path / "data").source, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("suffix", METADATA)
 def test_other_columns_of_images_are_noticed(
     suffix: str, images: ModuleType, tmp_path: Path
@@ -197,14 +188,3 @@ def test_other_columns_of_images_are_noticed(
     assert [notice for notice in listing.notices if notice.endswith(": mask_file_name")]
     features: Any = listing.reader.read(listing.samples[0])
     assert features["mask_file_name"] == [b"m/1.png"]
-
-
-def test_nested_values_are_noticed(images: ModuleType, tmp_path: Path) -> None:
-    folder = Folder(tmp_path, images)
-    folder.add("1.png")
-    objects = {"bbox": [[1, 2, 3, 4]], "categories": [0]}
-    folder.metadata("metadata.jsonl", [{"file_name": "1.png", "objects": objects}])
-    listing = rs.detect(tmp_path).source.list_samples()
-    assert [notice for notice in listing.notices if "objects" in notice]
-    features: Any = listing.reader.read(listing.samples[0])
-    assert json.loads(features["objects"][0]) == objects

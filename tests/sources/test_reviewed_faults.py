@@ -35,20 +35,6 @@ def test_images_without_ids_are_all_listed(tmp_path: Path) -> None:
     assert len(rs.Cvat(tmp_path).list_samples().samples) == 6
 
 
-def test_a_list_of_classes_is_for_the_split_that_it_names(tmp_path: Path) -> None:
-    for name in ("train/a/1.png", "train/golden retriever/2.png", "train/golden/3.png"):
-        image(tmp_path / name)
-    for split in ("val", "test"):
-        image(tmp_path / split / "1.png")
-    (tmp_path / "val.txt").write_text("1.png,golden retriever\n")
-    listing = rs.ImageFolder(tmp_path, labels="val.txt").list_samples()
-    assert listing.class_names is not None
-    labels = {each.name: listing.class_names[each.label or 0] for each in listing.samples}
-    assert labels["val/1.png"] == "golden retriever"
-    assert "test/1.png" not in labels
-    assert any("1 image in" in notice and "test" in notice for notice in listing.notices)
-
-
 def test_label_files_without_an_image_are_counted(tmp_path: Path) -> None:
     for name in ("a", "b"):
         image(tmp_path / f"images/train/{name}.jpg")

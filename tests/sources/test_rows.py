@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
@@ -98,30 +97,21 @@ def test_when_all_rows_are_wrong_it_ends_soon() -> None:
     assert next(given) < 2 * _MAX_FAILURES
 
 
-def test_error_of_the_callers_generator_passes() -> None:
-    def rows() -> Iterator[Any]:
-        yield {"x": 1}
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        Rows(rows()).list_samples()
-
-
-@pytest.mark.parametrize("option", ["split", "group", "label"])
-def test_values_that_cannot_be_names_are_refused(option: str) -> None:
-    source = Rows([{"x": 1}, {"x": [1, 2]}, {"x": 2}], **{option: "x"})
-    with raises(rs.SourceError, match="'x' cannot name .* row 1, "):
-        source.list_samples()
-
-
-def test_class_names_without_a_line_of_their_own_are_refused() -> None:
-    with pytest.raises(rs.SourceError, match="line break"):
-        Rows([{"y": "a\nb"}], label="y").list_samples()
-
-
-def test_no_rows() -> None:
-    with pytest.raises(rs.SourceError, match="no rows"):
-        Rows([]).list_samples()
+@pytest.mark.parametrize(
+    ("rows", "options", "words"),
+    [
+        ([], {}, "no rows"),
+        ([{"x": 1}, ({"x": 1}, {"steps": [[1], [2]]})], {}, "rows are dicts"),
+        ([{"y": "a\nb"}], {"label": "y"}, "line break"),
+        *(
+            ([{"x": 1}, {"x": [1, 2]}, {"x": 2}], {name: "x"}, "'x' cannot name .* row 1, ")
+            for name in ("split", "group", "label")
+        ),
+    ],
+)
+def test_rows_that_do_not_agree_are_refused(rows: Any, options: Any, words: str) -> None:
+    with pytest.raises(rs.SourceError, match=words):
+        Rows(rows, **options).list_samples()
 
 
 class _Frame:
@@ -142,11 +132,6 @@ class _Frame:
 def test_invalid_rows_are_refused(given: Any, words: str) -> None:
     with raises(rs.OptionError, option="rows", match=words):
         Rows(given)
-
-
-def test_dicts_and_pairs_are_not_mixed() -> None:
-    with pytest.raises(rs.SourceError, match="rows are dicts"):
-        Rows([{"x": 1}, ({"x": 1}, {"steps": [[1], [2]]})]).list_samples()
 
 
 def test_kinds_that_differ_are_refused_unless_given() -> None:
@@ -177,10 +162,3 @@ _VALUES = st.one_of(
     st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1),
     st.lists(st.floats(width=32), min_size=1),
 )
-
-
-@given(st.dictionaries(st.sampled_from("abcd"), _VALUES), st.integers(1, 5))
-def test_any_rows_of_one_form(row: dict[str, Any], count: int) -> None:
-    source = Rows(row for _ in range(count))
-    found = [read_sample(source, sample) for sample in source.list_samples().samples]
-    assert found == [encode_example(row)] * count

@@ -179,18 +179,6 @@ def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
     assert other.list_samples().samples == listing.samples
 
 
-def test_tables_of_different_images_are_several_readings(
-    tmp_path: Path, images: ModuleType
-) -> None:
-    for split in ("train", "val"):
-        _images(tmp_path / split, [f"{split}{n}.png" for n in range(4)], images)
-        rows = [f"{split}{n}.png,{CLASSES[n % 2]}" for n in range(4)]
-        _table(tmp_path / f"{split}.csv", "file,class", rows)
-    options = [each.options for each in _readings(tmp_path)]
-    assert [each["images"] for each in options] == ["train", "val"]
-    assert [each["table"] for each in options] == ["train.csv", "val.csv"]
-
-
 def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: ModuleType) -> None:
     folder = tmp_path / "d"
     _images(folder / "images", [f"{n}.png" for n in range(10)], images)
@@ -302,13 +290,3 @@ def test_hostile_tables_are_no_readings(tmp_path: Path, images: ModuleType, cont
     (tmp_path / "d" / "link").symlink_to(tmp_path / "nowhere")
     (tmp_path / "d" / "t.csv").write_bytes(content)
     assert _readings(tmp_path / "d") == []
-
-
-def test_options_of_tables(tmp_path: Path) -> None:
-    _table(tmp_path / "a.csv", "x", ["1"])
-    with pytest.raises(rs.FileAccessError):
-        rs.Table(tmp_path, table="missing.csv").list_samples()
-    with pytest.raises(rs.OptionError):
-        rs.Table(tmp_path, table="../a.csv").list_samples()
-    with raises(rs.OptionError, option="table", value="a.csv"):
-        rs.Table(tmp_path / "a.csv", table="a.csv")

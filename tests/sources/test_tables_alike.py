@@ -213,7 +213,7 @@ def test_regression_targets_are_no_labels(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "stream"])
-@pytest.mark.parametrize("number", [16777217, -123456789012345678, 16777217.0])
+@pytest.mark.parametrize("number", [16777217, 9007199254740993, -123456789012345678, 16777217.0])
 def test_numbers_that_lose_digits_are_noted(tmp_path: Path, name: str, number: Any) -> None:
     rows = [{"x": 0.5}, {"x": number}, {"x": 33554432.0}]
     if name in ("parquet", "stream") and type(number) is int:
@@ -232,13 +232,6 @@ def test_a_stream_that_fails_leaves_no_output(tmp_path: Path) -> None:
     with raises(rs.SourceError, match="from 20000: .*the connection was lost$"):
         rs.pack(rs.Table(reader), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_stream_is_read_once(tmp_path: Path) -> None:
-    source = rs.Table(_table().to_reader())
-    first = source.list_samples()
-    assert source.list_samples() is first
-    assert rs.pack(source, tmp_path / "out", shards=2).sample_count == _COUNT
 
 
 def _images(images: ModuleType, count: int) -> list[dict[str, Any]]:
@@ -267,32 +260,6 @@ def _huggingface(path: Path, images: ModuleType, **columns: Any) -> Path:
     )
     pq.write_table(table.replace_schema_metadata(metadata), path)
     return path
-
-
-def test_images_and_class_names_of_hugging_face(tmp_path: Path, images: ModuleType) -> None:
-    source = rs.Table(_huggingface(tmp_path / "t.parquet", images))
-    listing = source.list_samples()
-    assert listing.class_names == ("ant", "bee", "cat")
-    assert [sample.label for sample in listing.samples] == [2, 0, None, 1]
-    given = _images(images, 4)
-    rows = [stored_lists(source, sample) for sample in listing.samples]
-    assert rows[1] == {
-        "image/encoded": [given[1]["bytes"]],
-        "image/filename": [b"1.png"],
-        "image/format": [b"png"],
-        "image/height": [5],
-        "image/width": [7],
-        "image/class/label": [0],
-        "image/class/text": [b"ant"],
-        "caption": [b"b"],
-    }
-    assert "image/class/label" not in rows[2]
-    rs.pack(source, tmp_path / "out")
-    assert not rs.verify(tmp_path / "out", deep=True).defects
-    batch = next(
-        iter(rs.Loader(rs.open(tmp_path / "out"), {"image": rs.Image(size=4)}, batch_size=4))
-    )
-    assert batch["image"].shape == (4, 4, 4, 3)
 
 
 def test_images_that_are_missing_or_damaged_cost_their_rows(
@@ -342,8 +309,9 @@ def test_several_columns_of_images_and_labels_beyond_the_names(
 ) -> None:
     image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     path = _huggingface(tmp_path / "t.parquet", images, mask=pa.array(_images(images, 4), image))
-    with raises(rs.SourceError, path=path, match="image, mask"):
-        rs.Table(path).list_samples()
+    source = rs.Table(path)
+    row = stored_lists(source, source.list_samples().samples[1])
+    assert row["mask"] == row["image/encoded"] == [_images(images, 4)[1]["bytes"]]
     path = _huggingface(tmp_path / "t.parquet", images, label=[0, 1, 2, 3])
     with raises(rs.SourceError, path=path, match="has 3"):
         rs.Table(path).list_samples()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import pickle
 import re
@@ -23,26 +22,16 @@ from recordsmith.sources import Source, WebDataset
 
 from ..raising import raises
 from ..reading import read_sample
+from .layouts.files import npy_bytes, tar_bytes
 from .source_contract import SourceContract
 
 
 def tar(path: Path, members: Any, **options: Any) -> Path:
-    """An archive of (name, bytes) pairs, or of TarInfos for other members."""
+    """An archive, compressed if it is named like one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(
-        path, "w:gz" if path.suffix in (".gz", ".tgz") else "w", **options
-    ) as archive:
-        for name, data in members.items() if isinstance(members, dict) else members:
-            member = name if isinstance(name, tarfile.TarInfo) else tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
+    mode = "w:gz" if path.suffix in (".gz", ".tgz") else "w"
+    path.write_bytes(tar_bytes(members, mode, **options))
     return path
-
-
-def _npy(array: Any) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=array.dtype == object)
-    return stream.getvalue()
 
 
 def _read(source: WebDataset) -> list[Any]:
@@ -55,7 +44,7 @@ def _sample(number: int, images: ModuleType) -> dict[str, bytes]:
         f"{number:04d}.seg.png": images.encode(images.noise(30, 20, "L"), "PNG"),
         f"{number:04d}.cls": str(number % 3).encode(),
         f"{number:04d}.json": json.dumps({"score": number if number % 2 else number / 4}).encode(),
-        f"{number:04d}.npy": _npy(np.arange(40.0, dtype=np.float32)),
+        f"{number:04d}.npy": npy_bytes(np.arange(40.0, dtype=np.float32)),
         f"{number:04d}.txt": b"words",
     }
 
@@ -85,8 +74,8 @@ def test_what_members_become(tmp_path: Path, images: ModuleType) -> None:
         "a/x.mask.png": mask,
         "a/x.cls": b" 17\n",
         "a/x.txt": "é\n".encode(),
-        "a/x.npy": _npy(array),
-        "a/x.ids.npy": _npy(np.asfortranarray([[1, 2], [3, 4]], np.int32)),
+        "a/x.npy": npy_bytes(array),
+        "a/x.ids.npy": npy_bytes(np.asfortranarray([[1, 2], [3, 4]], np.int32)),
         "a/x.pkl": pickle.dumps({"a": 1}),
         "a/x.depth.png": mask,
         "a/x.json": json.dumps(
@@ -185,13 +174,13 @@ def test_wrong_members_are_reported_and_the_rest_is_packed(
     members = {
         "1.cls": b"cat",
         "1.json": b"{",
-        "1.npy": _npy(np.array([{"a": 1}], object)),
+        "1.npy": npy_bytes(np.array([{"a": 1}], object), allow_pickle=True),
         "2.jpg": b"words",
         "3.cls": str(-(2**63)).encode(),
-        "4.npy": _npy(np.arange(10))[:-1],
+        "4.npy": npy_bytes(np.arange(10))[:-1],
         "5.npy": b"words",
-        "6.npy": _npy(np.array([1e300])),
-        "7.npy": _npy(np.array([2**63], np.uint64)),
+        "6.npy": npy_bytes(np.array([1e300])),
+        "7.npy": npy_bytes(np.array([2**63], np.uint64)),
     }
     path = tar(tmp_path / "s.tar", members)
     with pytest.raises(rs.SourceError) as caught:

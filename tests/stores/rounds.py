@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 
-from recordsmith.stores import Range
+from recordsmith.stores import ObjectInfo, Range
 
 from .delayed import DelayedStore
 
@@ -17,6 +17,7 @@ class RoundStore(DelayedStore):
         rounds: the ranges of each call of `read_many`.
         singles: the ranges that were read alone.
         sent: all ranges that were requested.
+        infos: how often versions were requested.
         most_at_once: how many reads there were at the same time.
         change: called with the range and its bytes; returns what is sent instead.
         may_read: reads wait until it is set.
@@ -27,7 +28,7 @@ class RoundStore(DelayedStore):
         self.rounds: list[list[Range]] = []
         self.singles: list[Range] = []
         self.sent: list[Range] = []
-        self.most_at_once = self._at_once = 0
+        self.most_at_once = self._at_once = self.infos = 0
         self.change: Callable[[Range, bytes], bytes] = lambda _, data: data
         self.may_read = threading.Event()
         self.may_read.set()
@@ -35,6 +36,15 @@ class RoundStore(DelayedStore):
     def reset(self) -> None:
         """Count from 0."""
         self.rounds, self.singles, self.sent, self.most_at_once = [], [], [], 0
+
+    def requests(self) -> int:
+        """Return the number of ranges that were requested since the last call."""
+        count, self.sent = len(self.sent), []
+        return count
+
+    def info(self, key: str) -> ObjectInfo:
+        self.infos += 1
+        return super().info(key)
 
     def read(
         self, key: str, start: int = 0, stop: int | None = None, version: str | None = None

@@ -21,11 +21,11 @@ from recordsmith.stores import (
     as_location,
     read_document,
     write_atomically,
-    write_folder,
 )
 from recordsmith.stores.remote import PassedOptions
 from recordsmith.stores.store import STORES
 
+from ..places import new_folder
 from ..raising import raises
 
 
@@ -157,8 +157,8 @@ def test_nothing_is_written_to_a_store_that_cannot() -> None:
             write_atomically(place, b"data", overwrite=overwrite)
         with raises(OptionError, value=str(place)):
             as_location(place).check_target(overwrite=overwrite)
-        with raises(OptionError, value=str(place)):
-            write_folder(place, {}, overwrite=overwrite, keeping={}, report=pytest.fail)
+        with raises(OptionError, value=str(place)), new_folder(place, overwrite=overwrite):
+            pass
     assert not place.exists()
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import errno
-import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -19,6 +16,8 @@ from recordsmith.stores.remote.request_errors import (
     RangeError,
     request_error,
 )
+
+from ..servers.answering import serving
 
 SECRETS = (
     "Error performing GET https://h/b/k?X-Amz-Signature=5EC12E7&sig=5EC12E7&key=5EC12E7 "
@@ -111,33 +110,10 @@ INTERNAL = ("internalservice", "Secretcode", "aa-secret-1", "5EC12E7")
 BODY = b"<Code>Secretcode</Code><Region>aa-secret-1</Region>dns error internalservice 5EC12E7"
 
 
-@contextmanager
-def serving(status: int, location: str = "") -> Iterator[str]:
-    """A server that sends the same response to all requests."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status, "internalservice")
-            if location:
-                self.send_header("Location", location)
-            self.send_header("Content-Length", str(len(BODY)))
-            self.send_header("X-Internal", "internalservice")
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(BODY)
-
-        do_HEAD = do_GET
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+def redirecting(status: int, location: str | None = None) -> AbstractContextManager[str]:
+    """Run a server that sends the same response to all requests."""
+    headers = {"Location": location, "X-Internal": "internalservice"}
+    return serving(lambda request: request.answer(BODY, status, "internalservice", **headers))
 
 
 @pytest.mark.slow
@@ -150,8 +126,8 @@ def test_what_a_redirected_response_says_is_not_shown(target: int | str) -> None
     """It may be a service that only this machine can reach."""
     pytest.importorskip("obstore")
     with (
-        serving(target if isinstance(target, int) else 200) as inner,
-        serving(302, target if isinstance(target, str) else f"{inner}/5EC12E7") as url,
+        redirecting(target if isinstance(target, int) else 200) as inner,
+        redirecting(302, target if isinstance(target, str) else f"{inner}/5EC12E7") as url,
     ):
         options = {"retry_config": {"max_retries": 0}}
         store = WebStore(url, **options)

@@ -13,16 +13,17 @@ import pytest
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import (
+    EXPORT_NOTE,
     LocalStore,
     Location,
     MemoryStore,
     ObjectWriter,
     Range,
     Store,
-    write_folder,
 )
 from recordsmith.stores.object_writer import Data
 
+from ..places import new_folder
 from ..raising import raises
 from .contract import StoreContract
 from .counting import CountingStore
@@ -114,9 +115,7 @@ def test_ranges_arrive_when_they_are_there() -> None:
 
 
 def write_objects(store: Store, *names: str) -> None:
-    with write_folder(
-        Location(store, "f"), {}, overwrite=False, keeping={}, report=pytest.fail
-    ) as folder:
+    with new_folder(Location(store, "f")) as folder:
         for name in names:
             folder.open(name).write(b"mine")
             folder.close(name)
@@ -131,6 +130,32 @@ def test_a_folder_whose_note_cannot_be_written_is_deleted() -> None:
     with pytest.raises(FileAccessError):
         write_objects(store, "a", "b/c")
     assert [*store.list()] == []
+
+
+def test_what_is_left_of_an_earlier_folder_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server fails while the objects of the earlier folder are deleted."""
+    folder = Location(MemoryStore(), "f")
+    for name in ("a", "b"):
+        (folder / name).put(b"")
+    (folder / EXPORT_NOTE).put(b'{"entries": ["a", "b"]}')
+    delete = MemoryStore.delete
+
+    def fail(store: MemoryStore, key: str) -> None:
+        if key == "f/b":
+            raise FileAccessError(errno.EIO, "failed", key)
+        delete(store, key)
+
+    monkeypatch.setattr(MemoryStore, "delete", fail)
+    with (
+        pytest.raises(FileAccessError, match="failed"),
+        new_folder(folder, overwrite=True) as writer,
+    ):
+        writer.open("c")
+    monkeypatch.undo()
+    with new_folder(folder, overwrite=True) as writer:
+        writer.open("d")
+        writer.close("d")
+    assert sorted(place.name for place in folder.list()) == [EXPORT_NOTE, "d"]
 
 
 def test_a_folder_that_another_process_writes_as_well() -> None:

@@ -20,10 +20,11 @@ from recordsmith.example import (
     ColumnDecoder,
     FeatureSpec,
     RaggedArray,
+    RankingList,
     Schema,
     decode_payload,
+    decode_ranking_list,
 )
-from recordsmith.example.ranking_list import RankingList, decode_ranking_list
 from recordsmith.example.spans import payload_views
 
 _KINDS = {"i8": "int64", "f4": "float"}

@@ -17,6 +17,7 @@ Null elements within a list, structs, maps, unions and lists of lists are refuse
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
@@ -155,7 +156,7 @@ def feature_kinds(schema: Any, problems: Problems, where: str = "") -> dict[str,
             kinds[field.name] = kind_of_type(field.type)
         except TypeError as error:
             problems.add(f"{where}column {field.name!r} has the type {field.type!s:.80}: {error}")
-    for name in sorted({name for name in schema.names if schema.names.count(name) > 1}):
+    for name in sorted(name for name, times in Counter(schema.names).items() if times > 1):
         problems.add(f"{where}column {name!r} occurs more than once")
     return kinds
 

@@ -20,15 +20,13 @@ from recordsmith.dataset import (
     Dataset,
     LocatedBlock,
     SelectedRecords,
-    Shard,
+    ShardPart,
     dataset_of,
-    joined_shards,
     records_of,
+    records_of_part,
 )
 from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
 from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.parts import ShardPart
-from recordsmith.dataset.selection import PositionArray, PositionRange
 from recordsmith.errors import DataError, OptionError, suggest_names
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.where import parse_where
@@ -132,7 +130,7 @@ class ReadExamples(beam.PTransform):
         filter: str | None = None,
         store_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Arguments and errors as of `ReadBatches`."""
+        """Arguments and errors as in `ReadBatches`."""
         super().__init__()
         dataset = dataset_of(paths, split, store_options=store_options)
         self._parts = _parts(dataset)
@@ -150,24 +148,6 @@ class ReadExamples(beam.PTransform):
         )
 
 
-class _Part(NamedTuple):
-    """Records of one shard, as an element of a pipeline; `numbers` is None for all."""
-
-    shard: Shard
-    numbers: range | Int64Array | None
-
-    def records(self, start: int = 0, stop: int | None = None) -> SelectedRecords:
-        """Return the records start:stop of this part; without `stop`, to its end."""
-        records = joined_shards([self.shard])
-        if self.numbers is None and stop is None:
-            return records
-        numbers = range(self.shard.record_count) if self.numbers is None else self.numbers
-        chosen = numbers[start:stop]
-        return records.select(
-            PositionRange(chosen) if isinstance(chosen, range) else PositionArray(chosen)
-        )
-
-
 class _CountedPart(NamedTuple):
     """A part in steps: ranges of records that are read together.
 
@@ -176,7 +156,7 @@ class _CountedPart(NamedTuple):
     size_bytes: of a step, about.
     """
 
-    part: _Part
+    part: ShardPart
     step_count: int
     rows: int
     size_bytes: int
@@ -218,29 +198,24 @@ def _names(columns: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if columns is None else tuple(columns)
 
 
-def _parts(dataset: Dataset) -> list[_Part]:
-    return [
-        _Part(part.shard.portable(), part.numbers())
-        if isinstance(part, ShardPart)
-        else _Part(part.portable(), None)
-        for part in records_of(dataset).in_file_order().parts()
-    ]
+def _parts(dataset: Dataset) -> list[ShardPart]:
+    return [part.portable() for part in records_of(dataset).in_file_order().parts()]
 
 
-def _each_part(pbegin: Any, parts: Sequence[_Part]) -> Any:
+def _each_part(pbegin: Any, parts: Sequence[ShardPart]) -> Any:
     """Return a PCollection of parts."""
     groups = [
         pickle.dumps(parts[start : start + _SHARDS_TOGETHER])
         for start in range(0, len(parts), _SHARDS_TOGETHER)
     ]
-    each = beam.FlatMap(pickle.loads).with_output_types(_Part)
+    each = beam.FlatMap(pickle.loads).with_output_types(ShardPart)
     return pbegin | "Shards" >> beam.Create(groups) | "Each" >> each | beam.Reshuffle()
 
 
 @with_all_fields()
-def _survey(part: _Part) -> Schema:
+def _survey(part: ShardPart) -> Schema:
     survey = SchemaSurvey()
-    for located in part.records().blocks():
+    for located in records_of_part(part).blocks():
         block = located.block
         with located.located():
             survey.update(block.buffer, block.starts, block.lengths)
@@ -248,7 +223,7 @@ def _survey(part: _Part) -> Schema:
 
 
 @with_all_fields()
-def _count(part: _Part, batch_size: int | None) -> list[_CountedPart]:
+def _count(part: ShardPart, batch_size: int | None) -> list[_CountedPart]:
     """Plan the steps of a part, unless it is empty; reads nothing if it is in a manifest."""
     shard, rows = part.shard, batch_size or DEFAULT_ROWS
     size_bytes = shard.size_bytes if shard.entry is None else shard.entry.size_bytes
@@ -257,7 +232,7 @@ def _count(part: _Part, batch_size: int | None) -> list[_CountedPart]:
     record_bytes = max(1, size_bytes // max(1, shard.record_count))
     if batch_size is None:
         rows = max(1, min(rows, _BATCH_BYTES // record_bytes))
-    count = shard.record_count if part.numbers is None else len(part.numbers)
+    count = part.record_count
     step_count = -(-count // rows)
     counted = _CountedPart(part, step_count, rows, rows * record_bytes, is_compressed=False)
     return [counted] if count else []
@@ -321,8 +296,8 @@ class _Reader:
 
 def _records(counted: _CountedPart, steps: OffsetRange) -> SelectedRecords:
     if steps.size() == counted.step_count:
-        return counted.part.records()
-    return counted.part.records(steps.start * counted.rows, steps.stop * counted.rows)
+        return records_of_part(counted.part)
+    return records_of_part(counted.part, steps.start * counted.rows, steps.stop * counted.rows)
 
 
 class _ReadBatches(beam.DoFn):

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from queue import Full, Queue
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 from apache_beam.utils.windowed_value import WindowedValue
 
 from recordsmith.beam.elements import with_all_fields
-from recordsmith.buffers import offsets_from_lengths
 from recordsmith.building import existing_dataset, table_writing
 from recordsmith.errors import OptionError
 from recordsmith.example import (
@@ -26,14 +21,11 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.stores import Location, PlaceLike, as_folder, is_url
-from recordsmith.stores.location import remote
+from recordsmith.stores import Location, PlaceLike
 from recordsmith.wire import FRAME_BYTES
 
-_ELEMENTS_AT_ONCE = 256  # that are passed to the thread that writes
 _PIECE_BYTES = 4 << 20  # of payloads that are written together
 _MAX_BYTES = 1 << 62
-_TABLES = (pa.RecordBatch, pa.Table)
 
 
 class WriteDataset(beam.PTransform):
@@ -90,16 +82,12 @@ class WriteDataset(beam.PTransform):
             raise OptionError(
                 option="shard_size_bytes", value=shard_size_bytes, expected="None with shards"
             )
-        if store_options is not None and isinstance(out, str):
-            out = remote(out, store_options=store_options)
-        folder = as_folder(out)
-        if folder.store.is_folder(folder.key):
-            existing_dataset(folder, "", [], has_label_map=False, overwrite=overwrite)
+        folder = table_writing.job_folder(out, store_options)
+        if not overwrite and folder.store.is_folder(folder.key):
+            existing_dataset(folder, "", [], has_label_map=False, overwrite=False)
         self._shards = shards
         self._job = _Job(
-            out
-            if isinstance(out, Location) or (isinstance(out, str) and is_url(out))
-            else os.path.abspath(out),
+            folder,
             {
                 "overwrite": overwrite,
                 "split": split,
@@ -143,48 +131,68 @@ def _assign(element: Any, shards: int) -> tuple[int, Any]:
 
 
 class _Job:
-    """A dataset that is written, in workers.
-
-    out: an absolute path or URL; or a location, which has the options that the user passed.
-    """
+    """A dataset that is written, in workers."""
 
     def __init__(
-        self, out: str | Location, options: Mapping[str, Any], kinds: Mapping[str, Kind] | None
+        self, folder: Location, options: Mapping[str, Any], kinds: Mapping[str, Kind] | None
     ) -> None:
-        self._out = out
+        self._folder = folder
         self._options = options
-        self._kinds = kinds
+        self.kinds = kinds
 
     @with_all_fields()
     def begin(self, token: str) -> Any:
-        return table_writing.begin(self._out, token=token, **self._options)
+        return table_writing.begin(self._folder, token=token, **self._options)
 
     @with_all_fields()
     def write_group(self, group: tuple[int, Iterable[Any]], begun: Any) -> Any:
         number, elements = group
-        return table_writing.write_part(begun, number, self._pieces(elements), out=self._out)
+        part = _Part(begun, number, self.kinds)
+        try:
+            for element in elements:
+                part.add(element)
+            return part.finish()
+        except BaseException:
+            part.stop()
+            raise
 
     @with_all_fields()
     def finish(self, _: None, begun: Any, results: Iterable[Any]) -> str:
-        table_writing.finish(begun, results, out=self._out)
-        return str(self._out)
+        table_writing.finish(begun, results)
+        return str(self._folder)
 
-    def _pieces(self, elements: Iterable[Any]) -> Iterator[Any]:
-        """Yield tables, and many payloads together."""
-        payloads: list[bytes] = []
-        size_bytes = 0
-        for element in elements:
-            is_table = isinstance(element, _TABLES)
-            if payloads and (is_table or size_bytes >= _PIECE_BYTES):
-                yield _joined(payloads)
-                payloads, size_bytes = [], 0
-            if is_table:
-                yield element
-            else:
-                payloads.append(self._payload(element))
-                size_bytes += len(payloads[-1]) + FRAME_BYTES
+
+class _Part:
+    """A part whose payloads are written many together."""
+
+    def __init__(self, begun: Any, number: int, kinds: Mapping[str, Kind] | None) -> None:
+        self._writer = table_writing.PartWriter(begun, number)
+        self._kinds = kinds
+        self._payloads: list[bytes] = []
+        self._size_bytes = 0
+
+    def add(self, element: Any) -> None:
+        if isinstance(element, (pa.RecordBatch, pa.Table)):
+            self._pass_on()
+            self._writer.add(element)
+            return
+        payload = self._payload(element)
+        self._payloads.append(payload)
+        self._size_bytes += len(payload) + FRAME_BYTES
+        if self._size_bytes >= _PIECE_BYTES:
+            self._pass_on()
+
+    def finish(self) -> Any:
+        self._pass_on()
+        return self._writer.finish()
+
+    def stop(self) -> None:
+        self._writer.stop()
+
+    def _pass_on(self) -> None:
+        payloads, self._payloads, self._size_bytes = self._payloads, [], 0
         if payloads:
-            yield _joined(payloads)
+            self._writer.add(BytesArray.from_values(payloads))
 
     def _payload(self, element: Any) -> bytes:
         if isinstance(element, bytes):
@@ -199,96 +207,33 @@ class _Job:
         )  # fmt: skip
 
 
-def _joined(payloads: Sequence[bytes]) -> BytesArray:
-    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-    return BytesArray(np.frombuffer(b"".join(payloads), np.uint8), offsets_from_lengths(lengths))
-
-
 class _WriteBundle(beam.DoFn):
-    """Writes the elements of each bundle as a part, in a thread that takes them as they come."""
+    """Writes the elements of each bundle as a part."""
 
     def __init__(self, job: _Job) -> None:
         self._job = job
-        self._part: _RunningPart | None = None
+        self._part: _Part | None = None
 
     def start_bundle(self) -> None:
         self.teardown()
 
-    def process(self, element: Any, begun: Mapping[str, Any]) -> None:
+    @with_all_fields()
+    def process(self, element: Any, begun: Any) -> None:
         if self._part is None:
             number = random.getrandbits(53)  # parts have no order, and their number is unknown
-            self._part = _RunningPart(
-                lambda elements: self._job.write_group((number, elements), begun)
-            )
+            self._part = _Part(begun, number, self._job.kinds)
         self._part.add(element)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        part, self._part = self._part, None
-        if part is not None:
+        if self._part is not None:
+            with with_all_fields():
+                result = self._part.finish()
+            self._part = None
             window = beam.transforms.window.GlobalWindow()
-            yield WindowedValue(part.finish(), window.max_timestamp(), [window])
+            yield WindowedValue(result, window.max_timestamp(), [window])
 
     def teardown(self) -> None:
-        """Stop writing if the bundle failed."""
+        """Remove what a bundle that failed has written."""
         part, self._part = self._part, None
         if part is not None:
             part.stop()
-
-
-class _StoppedError(Exception):
-    """A bundle failed, so its part is not needed."""
-
-
-class _RunningPart:
-    """A part that a thread writes. Elements are passed many at a time; None is the end."""
-
-    def __init__(self, write: Callable[[Iterable[Any]], Any]) -> None:
-        self._write = write
-        self._elements: list[Any] = []
-        self._passed: Queue[list[Any] | None] = Queue(2)
-        self._is_stopped = False
-        self._result: Any = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="recordsmith-part", daemon=True)
-        self._thread.start()
-
-    def add(self, element: Any) -> None:
-        self._elements.append(element)
-        if isinstance(element, _TABLES) or len(self._elements) == _ELEMENTS_AT_ONCE:
-            self._pass(self._elements)
-            self._elements = []
-
-    def finish(self) -> Any:
-        """Return the result when all elements are written, or raise its error."""
-        self._pass(self._elements)
-        self._pass(None)
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-    def stop(self) -> None:
-        """Remove what was written."""
-        self._is_stopped = True
-        with suppress(Full):
-            self._passed.put_nowait(None)
-        self._thread.join()
-
-    def _pass(self, elements: list[Any] | None) -> None:
-        while self._error is None:
-            with suppress(Full):
-                self._passed.put(elements, timeout=1)
-                return
-        raise self._error
-
-    def _run(self) -> None:
-        try:
-            self._result = self._write(self._taken())
-        except BaseException as error:  # noqa: BLE001 - raised in the thread that adds elements
-            self._error = error
-
-    def _taken(self) -> Iterator[Any]:
-        while (elements := self._passed.get()) is not None and not self._is_stopped:
-            yield from elements
-        if self._is_stopped:
-            raise _StoppedError

@@ -7,16 +7,26 @@ from recordsmith.building.claims import claim, note_files
 from recordsmith.building.publishing import (
     WRITING_THREADS,
     check_folder,
+    check_task_folder,
+    claimed_folder,
     clean_up,
     clean_up_after_kill,
     existing_dataset,
-    files_to_replace,
     finish_publishing,
+    is_publishing,
     locked_folder,
     make_manifest,
     names_in,
     publish_dataset,
-    writing,
+)
+from recordsmith.building.shard_counts import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    ShardCounts,
+    check_shard_options,
+    is_valid_file_name,
+    shard_bounds,
+    shard_counts,
+    shard_files_by_split,
 )
 from recordsmith.building.shards import (
     Occurrences,
@@ -32,15 +42,6 @@ from recordsmith.building.shards import (
     save_result,
     survey_written,
 )
-from recordsmith.building.shares import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    ShardCounts,
-    check_shard_options,
-    is_valid_file_name,
-    shard_bounds,
-    shard_counts,
-    shard_files_by_split,
-)
 
 __all__ = [
     "DEFAULT_SHARD_SIZE_BYTES",
@@ -51,16 +52,18 @@ __all__ = [
     "add_notes",
     "check_folder",
     "check_shard_options",
+    "check_task_folder",
     "check_written",
     "claim",
+    "claimed_folder",
     "clean_up",
     "clean_up_after_kill",
     "complete_shard",
     "completed_files",
     "done_location",
     "existing_dataset",
-    "files_to_replace",
     "finish_publishing",
+    "is_publishing",
     "is_valid_file_name",
     "load_result",
     "locked_folder",
@@ -75,5 +78,4 @@ __all__ = [
     "shard_counts",
     "shard_files_by_split",
     "survey_written",
-    "writing",
 ]

@@ -7,19 +7,17 @@ through `ClaimedStore`, so a job changes nothing after another plan has taken ov
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from recordsmith.dataset import (
-    BEGUN_NAME,
     MANIFEST_NAME,
+    BegunNote,
     Manifest,
-    PublishNote,
     begun_location,
-    publish_note_location,
+    read_begun_note,
     read_manifest,
-    read_publish_note,
 )
 from recordsmith.errors import CorruptDataError, OptionError, option
 from recordsmith.stores import Location, ObjectWriter, Store, busy_error
@@ -44,16 +42,15 @@ def claim(
     """
     if folder.store.can_rename:
         return folder
-    note_of_job = PublishNote(fingerprint, tuple(sorted({*files})), base=base)
-    note = _begin(folder, note_of_job, overwrite)
+    own = BegunNote(fingerprint, tuple(sorted({*files})), base=base)
+    note = _begin(folder, own, overwrite)
     store = ClaimedStore(folder, note)
     claimed = Location(store, folder.key)
     if overwrite:
         with suppress(CorruptDataError):
             if (now := read_manifest(folder)) is not None:
                 note_files(claimed, [shard.file for shard in now.shards])
-        for place in (folder / MANIFEST_NAME, publish_note_location(folder)):
-            store.delete_if_last(place.key)
+        store.delete_if_last((folder / MANIFEST_NAME).key)
         return claimed
     now = read_manifest(folder)
     if now != earlier and (base or (now is not None and now.last_fingerprint != fingerprint)):
@@ -62,7 +59,7 @@ def claim(
     return claimed
 
 
-def _begin(folder: Location, own: PublishNote, overwrite: bool) -> PublishNote:
+def _begin(folder: Location, own: BegunNote, overwrite: bool) -> BegunNote:
     """Write the note of a job, or join the jobs of the same plan; return the note."""
     location = begun_location(folder)
     while True:
@@ -75,19 +72,16 @@ def _begin(folder: Location, own: PublishNote, overwrite: bool) -> PublishNote:
         if begun.fingerprint != own.fingerprint and not overwrite:
             raise begun_error(folder)
         if not overwrite:
-            note = replace(note, token=begun.token, is_takeover=begun.is_takeover)
-        published = read_publish_note(folder) if overwrite else None
-        of_published = () if published is None else published.removed
-        names = {*own.removed, *begun.removed, *of_published}
-        note = replace(note, removed=tuple(sorted(names)))
+            note = replace(begun, base=own.base)
+        note = replace(note, removed=tuple(sorted({*own.removed, *begun.removed})))
         if note == begun or location.put_if_match(note.to_bytes(), version):
             return note
 
 
-def _read_begun(folder: Location) -> tuple[str, PublishNote | None]:
+def _read_begun(folder: Location) -> tuple[str, BegunNote | None]:
     """Return the version of the note and the note, None if it does not exist."""
     version = version_of(folder.store, begun_location(folder).key)
-    return version or "", None if version is None else read_publish_note(folder, BEGUN_NAME)
+    return version or "", None if version is None else read_begun_note(folder)
 
 
 def begun_error(folder: Location) -> OptionError:
@@ -102,23 +96,34 @@ def begun_error(folder: Location) -> OptionError:
     )
 
 
-def note_files(folder: Location, files: Iterable[str]) -> None:
-    """Add the names of shards to the note, so that a job that takes over can remove them."""
+def note_files(
+    folder: Location, files: Iterable[str], renamed: Mapping[str, str] | None = None
+) -> None:
+    """Add names of shards to the note of a claimed folder, for a job that takes over.
+
+    `renamed`: the new names of shards that stay, which the job gives them from here on.
+    """
     store = folder.store
     while isinstance(store, ClaimedStore):
         version, note = _read_begun(folder)
         store.check()
         if note is None:  # another job of this plan was faster
             return
-        data = replace(note, removed=tuple(sorted({*note.removed, *files}))).to_bytes()
-        if store.put_if_match(begun_location(folder).key, data, version):
+        note = replace(
+            note,
+            removed=tuple(sorted({*note.removed, *files})),
+            renamed=renamed or note.renamed,
+        )
+        if store.put_if_match(begun_location(folder).key, note.to_bytes(), version):
             return
 
 
 def release(folder: Location, *, leaving: Collection[str] = ()) -> None:
     """Remove the note of a job that has ended, unless another job has taken over."""
     store = folder.store
-    if isinstance(store, ClaimedStore):
+    if store.can_rename:
+        begun_location(folder).delete()
+    elif isinstance(store, ClaimedStore):
         _, note = _read_begun(folder)
         if note is not None and not {*leaving} & {*note.removed}:
             store.delete_if_last(begun_location(folder).key)
@@ -131,7 +136,7 @@ class ClaimedStore(WrappedStore):
     begun. So if another job takes over, either the note shows it, or the version has changed.
     """
 
-    def __init__(self, folder: Location, note: PublishNote) -> None:
+    def __init__(self, folder: Location, note: BegunNote) -> None:
         super().__init__(folder.store)
         self._folder = folder
         self._note = note
@@ -142,7 +147,7 @@ class ClaimedStore(WrappedStore):
         Returns whether an object with the right bytes may stay: not if another plan was there,
         because one of its jobs may still replace the version that it knows.
         """
-        note = read_publish_note(self._folder, BEGUN_NAME)
+        note = read_begun_note(self._folder)
         if note is None:  # perhaps another job of this plan was faster
             manifest = read_manifest(self._folder)
             fingerprint = None if manifest is None else manifest.last_fingerprint
@@ -155,7 +160,7 @@ class ClaimedStore(WrappedStore):
     def delete_if_last(self, key: str) -> None:
         """Delete an object, unless a later job has begun to overwrite, also of this plan."""
         while (version := version_of(self.store, key)) is not None:
-            note = read_publish_note(self._folder, BEGUN_NAME)
+            note = read_begun_note(self._folder)
             is_last = note is not None and note.token == self._note.token
             if not is_last or self.store.delete_if_match(key, version):
                 return

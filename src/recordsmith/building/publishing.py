@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
-from recordsmith.building.claims import ClaimedStore, begun_error, claim, release
+from recordsmith.building.claims import ClaimedStore, begun_error, claim, note_files, release
 from recordsmith.building.shards import (
     ShardResult,
     completed_files,
@@ -23,20 +23,18 @@ from recordsmith.building.shards import (
     partial_location,
 )
 from recordsmith.dataset import (
-    BEGUN_NAME,
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
+    BegunNote,
     Manifest,
-    PublishNote,
     begun_location,
     is_shard_name,
     label_map_to_bytes,
     labels_to_bytes,
     parse_shard_name,
-    publish_note_location,
+    read_begun_note,
     read_manifest,
-    read_publish_note,
 )
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import (
@@ -124,10 +122,16 @@ def existing_dataset(
     has_label_map: bool,
     overwrite: bool,
 ) -> Manifest | None:
-    """The manifest of an existing dataset: of the same plan, or of any with `overwrite`."""
+    """The manifest of an existing dataset: of the same plan, or of any with `overwrite`.
+
+    For a locked folder, as `overwrite` first finishes an interrupted append on a local disk.
+    """
     # a job that ends meanwhile removes its note after it has written the manifest
     names = names_in(folder)
-    begun = None if folder.store.can_rename else read_publish_note(folder, BEGUN_NAME)
+    can_rename = folder.store.can_rename
+    begun = read_begun_note(folder)
+    if overwrite and can_rename and begun is not None and begun.base:
+        _finish_append(folder, begun)
     try:
         manifest = read_manifest(folder)
     except CorruptDataError:
@@ -145,26 +149,16 @@ def existing_dataset(
                 value=str(folder),
                 remedy=_REPLACE,
             )
-        if begun is not None and not begun.allows(manifest):
+        if begun is not None and not can_rename and not begun.allows(manifest):
             raise begun_error(folder)
         return manifest if _is_complete(folder, manifest, has_label_map=has_label_map) else None
-    if begun is not None:  # this same job was killed, or another one of its plan is running
-        if begun.fingerprint != fingerprint:
-            raise begun_error(folder)
-        own = {*begun.removed, LABELS_NAME, LABEL_MAP_NAME}
-        names = [name for name in names if name not in own]
-    note = read_publish_note(folder)
-    if note is not None and note.fingerprint == fingerprint:
-        return None  # this same job was killed while it published its files
-    if note is not None and note.base:
-        raise OptionError(
-            f"{folder} contains a dataset with an interrupted append",
-            option="out",
-            value=str(folder),
-            remedy="Rerun the append to finish the dataset, or pass "
-            f"{option('overwrite', True)} to replace it.",
-        )
-    own_names = {*files, LABELS_NAME, LABEL_MAP_NAME, *(note.removed if note else ())}
+    if begun is not None and begun.fingerprint == fingerprint:
+        return None  # this same job was killed, or another one of its plan is running
+    if begun is not None and not can_rename:
+        raise begun_error(folder)
+    if begun is not None and begun.base:
+        raise _interrupted_append_error(folder)
+    own_names = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removed if begun else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}
     in_the_way = [
         name
@@ -179,6 +173,37 @@ def existing_dataset(
             remedy=_REPLACE,
         )
     return None
+
+
+def check_task_folder(folder: Location) -> None:
+    """Check that a task does not replace shards that an interrupted append needs to finish."""
+    begun = read_begun_note(folder) if folder.store.can_rename else None
+    if begun is not None and begun.base and is_publishing(folder, begun):
+        raise _interrupted_append_error(folder)
+
+
+def _finish_append(folder: Location, note: BegunNote) -> None:
+    """Finish an interrupted append, as its rerun would publish files of a job that overwrites it.
+
+    A foreign note may name any file: move only files with names of shards.
+    """
+    waiting = _waiting(folder, MANIFEST_NAME)
+    with suppress(CorruptDataError):
+        manifest = read_manifest(waiting.parent, waiting.name)
+        if manifest is not None and manifest.last_fingerprint == note.fingerprint:
+            files = {*note.renamed, *note.renamed.values(), *_shard_files(manifest)}
+            if all(map(is_shard_name, files)):
+                finish_publishing(folder)
+
+
+def _interrupted_append_error(folder: Location) -> OptionError:
+    return OptionError(
+        f"{folder} contains a dataset with an interrupted append",
+        option="out",
+        value=str(folder),
+        remedy="Rerun the append to finish the dataset, or pack with "
+        f"{option('overwrite', True)} to replace it.",
+    )
 
 
 def _is_complete(folder: Location, manifest: Manifest, *, has_label_map: bool) -> bool:
@@ -199,7 +224,6 @@ def make_manifest(
     *,
     schemas: Mapping[str, Schema] | None = None,
     arrow_schema: str | None = None,
-    formats: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Make the manifest of written shards, from the split and the result of each.
 
@@ -223,7 +247,6 @@ def make_manifest(
         class_names,
         provenance,
         arrow_schema,
-        formats or {},
     )
 
 
@@ -233,14 +256,15 @@ def publish_dataset(
     manifest: Manifest,
     *,
     has_label_map: bool,
-    replaced: set[str],
+    earlier: Manifest | None = None,
     renamed: Mapping[str, str] | None = None,
     base: str = "",
 ) -> None:
-    """Give all files their final names, and remove the files in `replaced`.
+    """Give all files their final names, and remove those of an earlier dataset.
 
     `renamed` has new names of shards that stay, by old name; `base` identifies their dataset.
     """
+    replaced = set() if base else _files_to_replace(folder, manifest.splits, earlier)
     small_files = make_small_files(manifest, has_label_map=has_label_map)
     entries = folder.without_links().list_entries()
     folders = {name for name, kind, *_ in entries if kind == "folder"}
@@ -251,23 +275,37 @@ def publish_dataset(
     if not folder.store.can_rename and not base:
         _publish_files(folder, manifest, [*small_files], replaced, renamed, small_files)
         return
-    for name, data in small_files.items():
+    if folder.store.can_rename:
+        removed = {*replaced, *renamed, *_shard_files(manifest), *small_files}
+        note = BegunNote(fingerprint, tuple(sorted(removed)), renamed, base)
+        write_atomically(begun_location(folder), note.to_bytes())
+    else:
+        note_files(folder, renamed, renamed)
+    for name, data in small_files.items():  # the manifest last: it shows that all are there
         write_atomically(_waiting(folder, name), data)
-    removed = {*replaced, *renamed, *_shard_files(manifest), *small_files}
-    note = PublishNote(fingerprint, tuple(sorted(removed)), renamed, base)
-    write_atomically(publish_note_location(folder), note.to_bytes())
     folder.store.sync((folder / INTERNAL_FOLDER).key)
     _publish_files(folder, manifest, [*small_files], replaced, renamed)
 
 
-def finish_publishing(folder: Location, note: PublishNote) -> Manifest:
+def is_publishing(folder: Location, note: BegunNote) -> bool:
+    """Whether the job of a note has begun to rename files, and has all that it needs to finish."""
+    waiting = _waiting(folder, MANIFEST_NAME)
+    try:
+        manifest = read_manifest(waiting.parent, waiting.name)
+    except CorruptDataError:
+        return True
+    return manifest is not None and manifest.last_fingerprint == note.fingerprint
+
+
+def finish_publishing(folder: Location) -> Manifest:
     """Finish the publication of a killed job that adds to a dataset.
 
     Needs only the note and the files; the inputs of the job may be gone.
     """
     waiting = _waiting(folder, MANIFEST_NAME)  # the last file to be moved
     manifest = read_manifest(waiting.parent, waiting.name)
-    if manifest is not None:
+    note = read_begun_note(folder)
+    if manifest is not None and note is not None:
         small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
         _publish_files(folder, manifest, small_files, set(), note.renamed)
         return manifest
@@ -315,10 +353,9 @@ def _publish_files(
             (folder / MANIFEST_NAME).delete()  # from here on the folder is not a dataset
             _remove(folder, others)
             for old, new in pairs:
-                _move(old, new)
-            _move_shards(folder, shards)
-            for name in small_files:  # the manifest is the last of them
-                _move(waiting[name], folder / name)
+                with suppress(MissingFileError):  # a killed job has moved it
+                    old.move(new)
+            _move_new_files(folder, [*shards, *small_files])  # the manifest is the last of them
         else:
             if contents is None:
                 contents = {name: file.read() for name, file in waiting.items() if file.exists()}
@@ -333,13 +370,13 @@ def _publish_files(
         _finish(folder, manifest)
 
 
-def _move_shards(folder: Location, shards: Iterable[str]) -> None:
-    """Rename the new shards and their indexes, without those that a killed job has renamed."""
+def _move_new_files(folder: Location, files: Iterable[str]) -> None:
+    """Rename new files and indexes of shards, without those that a killed job has renamed."""
     waiting = {entry.name for entry in _objects((folder / INTERNAL_FOLDER).without_links())}
-    for file in (name for shard in shards for name in (shard, f"{shard}.index")):
-        partial = partial_location(folder, file)
+    for name in (name for file in files for name in (file, f"{file}.index")):
+        partial = partial_location(folder, name)
         if partial.name in waiting:
-            partial.move(final_location(folder, file))
+            partial.move(final_location(folder, name))
 
 
 def _copy(source: Location, target: Location) -> None:
@@ -356,7 +393,6 @@ def _remove(folder: Location, names: Iterable[str]) -> None:
 
 def _finish(folder: Location, manifest: Manifest) -> None:
     folder.store.sync(folder.key)
-    publish_note_location(folder).delete()
     notes = {done_location(folder, file).name for file in _shard_files(manifest)}
     with suppress(MissingFileError):  # the folder
         internal = folder / INTERNAL_FOLDER
@@ -382,21 +418,6 @@ def _remove_listed(folder: Location, entries: Sequence[FolderEntry]) -> None:
     for_each(entries, remove, folder)
 
 
-def _move(partial: Location, final: Location) -> None:
-    """Move a file, unless a killed job has already moved it."""
-    if _is_own(partial):
-        partial.move(final)
-
-
-def _is_own(location: Location) -> bool:
-    """Whether there is a file that is not a link."""
-    try:
-        location.without_links().info()
-    except FileAccessError:
-        return False
-    return True
-
-
 def _shard_files(manifest: Manifest) -> list[str]:
     return [shard.file for shard in manifest.shards]
 
@@ -416,7 +437,7 @@ def names_in(folder: Location) -> list[str]:
     return [name for name, kind, *_ in folder.list_entries() if kind in ("object", "folder")]
 
 
-def files_to_replace(
+def _files_to_replace(
     folder: Location, splits: Collection[str], earlier: Manifest | None
 ) -> set[str]:
     """Files of an earlier dataset or of a killed job, to be removed when the job publishes."""
@@ -428,15 +449,15 @@ def files_to_replace(
             number = parse_shard_name(name)
             if (number.split if number else split_of_part(name)) in splits:
                 names.add(name)
-    for note in (read_publish_note(folder), read_publish_note(folder, BEGUN_NAME)):
-        if note is not None:
-            names.update(note.removed)
+    note = read_begun_note(folder)
+    if note is not None:
+        names.update(note.removed)
     # a manifest or a note may name any file: remove only names of shards
     return {name for name in names if is_shard_name(name)}
 
 
 @contextmanager
-def writing(
+def claimed_folder(
     folder: Location,
     fingerprint: str,
     files: Sequence[str],
@@ -469,15 +490,14 @@ def writing(
 
 def clean_up_after_kill(folder: Location) -> None:
     """Remove the rest of a job that was killed after its dataset was complete."""
-    begun = None if folder.store.can_rename else read_publish_note(folder, BEGUN_NAME)
-    if begun is None:
-        publish_note_location(folder).delete()
+    begun = read_begun_note(folder)
+    if begun is None or folder.store.can_rename:
+        release(folder)
         clean_up(folder)
         return
     manifest = read_manifest(folder)
     if manifest is not None and manifest.last_fingerprint == begun.fingerprint:
         claimed = claim(folder, begun.fingerprint, earlier=manifest, base=begun.base)
-        publish_note_location(claimed).delete()
         clean_up(claimed)
         release(claimed)
 
@@ -487,9 +507,9 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
 
     Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
     """
-    note = read_publish_note(folder)
+    note = read_begun_note(folder)
     is_claimed = folder.store.can_rename or isinstance(folder.store, ClaimedStore)
-    if (note is not None and note.base) or not (is_claimed or not begun_location(folder).exists()):
+    if note is not None and (not is_claimed or (note.base and is_publishing(folder, note))):
         return
     internal = (folder / INTERNAL_FOLDER).without_links()
     internal.store.remove_leftovers(internal.key)

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from recordsmith.dataset import Manifest, ShardEntry, ShardWriter, read_publish_note
+from recordsmith.dataset import Manifest, ShardEntry, ShardWriter, read_begun_note
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, count_in_json, integer_in_json
 from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
 from recordsmith.errors import (
@@ -201,48 +201,42 @@ def load_result(
     information counts as unchanged; `keeps_skipped`: a shard may lack samples that were unreadable.
     """
     note = done_location(folder, file)
-    result = None
     try:
-        result = _verified_result(read_note(note), folder, fingerprint, versions, file, trusting)
+        document = json.loads(read_note(note))
+        result = replace(ShardResult.from_json(document), was_reused=True)
+        is_same_job = (result.fingerprint, result.file) == (fingerprint, file)
+        known = versions() if is_same_job else None
+        if (
+            is_same_job
+            and document.get("versions_hash") == known
+            and (trusting or known is not None)
+            and (keeps_skipped or not result.skipped)
+            and _is_complete(folder, result, document.get("object_version"))
+        ):
+            return result
     except MissingFileError:
         return None
     except (FileAccessError, *NOT_AS_EXPECTED):
         pass
-    if result is None or (result.skipped and not keeps_skipped):
-        note.delete()
-        return None
-    return result
+    note.delete()
+    return None
 
 
-def _verified_result(
-    note: bytes,
-    folder: Location,
-    fingerprint: str,
-    versions: Callable[[], str | None],
-    file: str,
-    trusting: bool,
-) -> ShardResult | None:
-    document = json.loads(note)
-    result = replace(ShardResult.from_json(document), was_reused=True)
-    if result.fingerprint != fingerprint or result.file != file:
-        return None
-    known = versions()
-    if document.get("versions_hash") != known or (known is None and not trusting):
-        return None
+def _is_complete(folder: Location, result: ShardResult, version: str | None) -> bool:
+    """Whether a shard has the bytes in its note; `version` is None for local files."""
     expected = (result.size_bytes, result.crc32c)
-    version = document.get("object_version")  # None for local files
     # under its final name if the job was killed while publishing
-    for location in (partial_location(folder, file), folder / file):
+    for location in (partial_location(folder, result.file), folder / result.file):
         with suppress(FileAccessError):
             if (
                 version is not None
                 and location.info().version == version
                 and folder.store.has_identity(version)
             ) or size_and_checksum(location) == expected:
-                return result
-            if location.name != file:
+                return True
+            if location.name != result.file:
                 location.delete()
-    return None
+    return False
 
 
 def size_and_checksum(location: Location) -> tuple[int, int]:
@@ -355,7 +349,7 @@ def check_written(
     published = set()
     if earlier is not None:
         published = {(earlier.last_fingerprint, shard) for shard in earlier.shards}
-    begun = read_publish_note(folder)
+    begun = read_begun_note(folder)
     renamed_fingerprint = None if begun is None else begun.fingerprint  # of a job that was killed
 
     def check(result: ShardResult) -> None:

@@ -15,9 +15,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,12 +28,18 @@ from recordsmith.building.claims import ClaimedStore, claim, release
 from recordsmith.building.publishing import (
     check_folder,
     clean_up,
+    clean_up_after_kill,
     existing_dataset,
-    files_to_replace,
+    is_publishing,
     locked_folder,
     make_manifest,
     names_in,
     publish_dataset,
+)
+from recordsmith.building.shard_counts import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    check_shard_options,
+    shard_files_by_split,
 )
 from recordsmith.building.shards import (
     ShardResult,
@@ -42,17 +47,13 @@ from recordsmith.building.shards import (
     partial_location,
     survey_written,
 )
-from recordsmith.building.shares import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    check_shard_options,
-    shard_files_by_split,
-)
 from recordsmith.dataset import (
-    BEGUN_NAME,
+    BegunNote,
     Manifest,
-    PublishNote,
+    ShardWriter,
+    begun_location,
+    read_begun_note,
     read_manifest,
-    read_publish_note,
     shard_name,
 )
 from recordsmith.dataset.names import part_name, split_of_part
@@ -65,6 +66,7 @@ from recordsmith.errors import (
 )
 from recordsmith.example import BytesArray, RaggedArray, Schema
 from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
+from recordsmith.stores.location import remote
 from recordsmith.wire import Compression, check_compression
 from recordsmith.work import WorkerPool
 
@@ -75,12 +77,13 @@ _PIECE_BYTES = 32 << 20  # of a batch that are encoded together
 class TableJob:
     """A dataset that is written in parts.
 
-    out: the path or URL of the folder; None for a remote `Location`, which has credentials.
+    folder: of the dataset; pickled with the options of its store that the user passed, and without
+        those of the environment, where every process finds its own.
     token: identifies the job.
     is_new: whether the folder was created for it.
     """
 
-    out: str | None
+    folder: Location
     token: str
     overwrite: bool
     split: str
@@ -114,6 +117,7 @@ def begin(
     compression: str | None = None,
     shard_size_bytes: int | None = None,
     source: str = "Table",
+    store_options: Mapping[str, Any] | None = None,
 ) -> TableJob:
     """Begin to write a dataset.
 
@@ -126,12 +130,9 @@ def begin(
         compression: none, gzip or zlib.
         shard_size_bytes: a part becomes several shards of about this size; None: 256 MB.
         source: the kind of source that the manifest names.
-
-    Returns:
-        The job, without options and credentials of a store: where `out` is a `Location` of a remote
-        store, pass it to the other functions again.
+        store_options: of `out`, if it is a URL; see `recordsmith.remote`.
     """
-    folder = as_folder(out)
+    folder = job_folder(out, store_options)
     check_shard_options(None, shard_size_bytes, "")
     kind = check_compression(compression)
     shard_files_by_split({split: 1}, kind)
@@ -140,7 +141,7 @@ def begin(
     check_folder(folder)
     token = token or os.urandom(16).hex()
     job = TableJob(
-        _portable(out),
+        folder,
         token,
         overwrite,
         split,
@@ -154,55 +155,104 @@ def begin(
         earlier = existing_dataset(folder, token, [first], has_label_map=False, overwrite=overwrite)
         if earlier is not None and earlier.last_fingerprint == token:
             return job
-        has_begun = _has_begun(folder, token)  # so parts may be there
+        begun = read_begun_note(folder)
         claimed = claim(folder, token, overwrite=overwrite, earlier=earlier)
-        if has_begun:
+        if begun is not None and begun.fingerprint == token:  # so parts may be there
             return job
-        clean_up(claimed)
         if claimed.store.can_rename:
-            _note(claimed, token).put(b"")
-        else:
+            removed = () if begun is None else begun.removed
+            begun_location(folder).put(BegunNote(token, removed).to_bytes())
+        clean_up(claimed)
+        if not claimed.store.can_rename:
             _delete(claimed, _unlisted(claimed, earlier))
     return job
 
 
-def write_part(
-    job: TableJob, number: int, batches: Iterable[Any], *, out: PlaceLike | None = None
-) -> PartResult:
-    """Write the records of one part; leaves no shard if it fails.
+def job_folder(out: PlaceLike, store_options: Mapping[str, Any] | None) -> Location:
+    """Return the folder of a dataset, as other processes find it."""
+    if store_options is None:
+        return as_folder(out).absolute()
+    if not isinstance(out, str) or not is_url(out):
+        raise OptionError(option="store_options", expected="None, unless the folder is a URL")
+    return remote(out, store_options=store_options)
 
-    Returns:
-        The result, for `finish`. A part without rows has no shard.
-    """
-    if type(number) is not int or number < 0:
-        raise OptionError(option="number", value=number, expected="an integer of at least 0")
-    folder = _open_job(job, out)
-    attempt = job.token[:8] + os.urandom(4).hex()
-    types = _Types()
-    rows = types.convert(batches)
-    results: list[ShardResult] = []
+
+def write_part(job: TableJob, number: int, batches: Iterable[Any]) -> PartResult:
+    """Write the records of one part, as `PartWriter`; leaves no shard if it fails."""
+    part = PartWriter(job, number)
     try:
-        while (first := next(rows, None)) is not None:
-            file = part_name(job.split, number, attempt, len(results), job.compression)
-            results.append(_write_shard(job, folder, file, chain((first,), rows)))
-        _open_job(job, out)  # if the job has ended meanwhile, no one else removes the shards
+        for batch in batches:
+            part.add(batch)
+        return part.finish()
     except BaseException:
-        with suppress(FileAccessError):
-            _delete(folder, [result.file for result in results])
+        part.stop()
         raise
-    return PartResult(job.token, number, tuple(results), types.schema(), frozenset(types.left_out))
 
 
-def finish(
-    job: TableJob, results: Iterable[PartResult], *, out: PlaceLike | None = None
-) -> Manifest:
+class PartWriter:
+    """Writes the records of one part as they come. A part without rows has no shard."""
+
+    def __init__(self, job: TableJob, number: int) -> None:
+        if type(number) is not int or number < 0:
+            raise OptionError(option="number", value=number, expected="an integer of at least 0")
+        self._job = job
+        self._number = number
+        self._folder = _open_job(job)
+        self._attempt = job.token[:8] + os.urandom(4).hex()
+        self._types = _Types()
+        self._results: list[ShardResult] = []
+        self._shard = ExitStack()
+        self._writer: ShardWriter | None = None
+        self._bytes_in = 0
+
+    def add(self, batch: Any) -> None:
+        """Write a record batch, a table, or payloads."""
+        for rows in self._types.convert(batch):
+            if self._writer is None:
+                shard = open_partial_shard(self._folder, self._file(), self._job.compression)
+                self._writer = self._shard.enter_context(shard)
+            _write_rows(self._writer, rows)
+            self._bytes_in += rows.size_bytes
+            if self._writer.size_bytes >= self._job.shard_size_bytes:
+                self._end_shard(self._writer)
+
+    def finish(self) -> PartResult:
+        """Return the result, for `finish` of the job."""
+        if self._writer is not None:
+            self._end_shard(self._writer)
+        _open_job(self._job)  # if the job has ended meanwhile, no one else removes the shards
+        return PartResult(
+            self._job.token,
+            self._number,
+            tuple(self._results),
+            self._types.schema(),
+            frozenset(self._types.left_out),
+        )
+
+    def stop(self) -> None:
+        """Remove what was written."""
+        with suppress(FileAccessError):
+            self._shard.__exit__(GeneratorExit, GeneratorExit(), None)
+            _delete(self._folder, [result.file for result in self._results])
+
+    def _file(self) -> str:
+        job, number = self._job, self._number
+        return part_name(job.split, number, self._attempt, len(self._results), job.compression)
+
+    def _end_shard(self, writer: ShardWriter) -> None:
+        result = ShardResult.from_writer(writer, survey_written(writer), self._bytes_in)
+        self._writer, self._bytes_in = None, 0
+        self._shard.close()
+        self._results.append(result)
+
+
+def finish(job: TableJob, results: Iterable[PartResult]) -> Manifest:
     """Publish the dataset, with the records of the parts in the order of their numbers.
 
     May be called again after it was interrupted. Removes what other attempts have written.
 
     Args:
         results: one of each part, in any order.
-        out: the folder of the job, if it was a `Location`.
 
     Raises:
         OptionError: the results are of another job or of one part twice, or parts have different
@@ -210,31 +260,30 @@ def finish(
         SourceError: no part has rows, or shards are missing. Nothing is left.
         FileAccessError: the folder cannot be written, or the job has ended.
     """
-    folder = as_folder(job.out if out is None else out)
     parts = _parts(job, results)
     try:
-        return _publish(job, folder, parts)
+        return _publish(job, parts)
     except (OptionError, SourceError, CorruptDataError):
-        abandon(job, out=out)
+        abandon(job)
         raise
 
 
-def abandon(job: TableJob, *, out: PlaceLike | None = None) -> None:
+def abandon(job: TableJob) -> None:
     """Remove everything that a job has written, unless `finish` has begun to rename it."""
-    folder = as_folder(job.out if out is None else out)
-    token = job.token
+    folder = job.folder
+    note = read_begun_note(folder)
+    if note is None or note.fingerprint != job.token or is_publishing(folder, note):
+        return
     if folder.store.can_rename:
-        note = read_publish_note(folder)
-        if not _note(folder, token).exists() or (note is not None and note.fingerprint == token):
-            return
         with locked_folder(folder):
-            _note(folder, token).delete()  # before the listing: see `write_part`
+            left = {*note.removed} & {*names_in(folder)}
+            if left and read_manifest(folder) is None:  # of a killed job: not a dataset
+                begun_location(folder).put(BegunNote("", tuple(sorted(left))).to_bytes())
+            else:
+                release(folder)  # before the listing: see `PartWriter`
             clean_up(folder)
         if job.is_new:
             folder.store.remove_empty_folder(folder.key)
-        return
-    note = read_publish_note(folder, BEGUN_NAME)
-    if note is None or note.fingerprint != token:
         return
     claimed = Location(ClaimedStore(folder, note), folder.key)
     manifest = read_manifest(folder)
@@ -249,21 +298,19 @@ class _Types:
         self._columns: dict[Any, ArrowColumns] = {}
         self._types: dict[str, Any] = {}
         self.left_out: set[str] = set()
+        self._row_count = 0
 
-    def convert(self, batches: Iterable[Any]) -> Iterator[_Rows]:
-        """Yield the columns of pieces of batches, without empty ones."""
-        first = 0
-        for batch in batches:
-            if isinstance(batch, BytesArray):
-                yield _Rows({}, {}, len(batch), len(batch.buffer), batch)
-                first += len(batch)
-                continue
-            pieces = batch.to_batches() if hasattr(batch, "to_batches") else (batch,)
-            for piece in pieces:
-                step = max(1, _PIECE_BYTES * len(piece) // max(1, piece.nbytes))
-                for start in range(0, len(piece), step):
-                    yield self._convert(piece.slice(start, step), first + start)
-                first += len(piece)
+    def convert(self, batch: Any) -> Iterator[_Rows]:
+        """Yield the columns of pieces of the next batch, without empty ones."""
+        if isinstance(batch, BytesArray):
+            yield _Rows({}, {}, len(batch), len(batch.buffer), batch)
+            self._row_count += len(batch)
+            return
+        for piece in batch.to_batches() if hasattr(batch, "to_batches") else (batch,):
+            step = max(1, _PIECE_BYTES * len(piece) // max(1, piece.nbytes))
+            for start in range(0, len(piece), step):
+                yield self._convert(piece.slice(start, step), self._row_count + start)
+            self._row_count += len(piece)
 
     def _convert(self, batch: Any, first: int) -> _Rows:
         batch = _without_unknown_lists(batch, first)
@@ -325,21 +372,13 @@ def _loses_digits(column: Any) -> bool:
         return not np.array_equal(values.astype(np.float32), values, equal_nan=True)
 
 
-def _write_shard(job: TableJob, folder: Location, file: str, rows: Iterator[_Rows]) -> ShardResult:
-    """Write rows until the shard is large enough or there are no more."""
-    bytes_in = 0
-    with open_partial_shard(folder, file, job.compression) as writer:
-        for columns, validity, count, size_bytes, payloads in rows:
-            bytes_in += size_bytes
-            if payloads is not None:
-                writer.write_slices(payloads.buffer, payloads.offsets)
-            elif columns:
-                writer.write_columns(columns, validity)
-            else:  # columns of type null
-                writer.write_slices(b"", np.zeros(count + 1, np.int64))
-            if writer.size_bytes >= job.shard_size_bytes:
-                break
-        return ShardResult.from_writer(writer, survey_written(writer), bytes_in)
+def _write_rows(writer: ShardWriter, rows: _Rows) -> None:
+    if rows.payloads is not None:
+        writer.write_slices(rows.payloads.buffer, rows.payloads.offsets)
+    elif rows.columns:
+        writer.write_columns(rows.columns, rows.validity)
+    else:  # columns of type null
+        writer.write_slices(b"", np.zeros(rows.row_count + 1, np.int64))
 
 
 def _parts(job: TableJob, results: Iterable[PartResult]) -> list[PartResult]:
@@ -361,8 +400,8 @@ def _parts(job: TableJob, results: Iterable[PartResult]) -> list[PartResult]:
     return [parts[number] for number in sorted(parts)]
 
 
-def _publish(job: TableJob, folder: Location, parts: Sequence[PartResult]) -> Manifest:
-    token, split = job.token, job.split
+def _publish(job: TableJob, parts: Sequence[PartResult]) -> Manifest:
+    folder, token, split = job.folder, job.token, job.split
     results = [result for part in parts for result in part.shards]
     if not results:
         raise SourceError("no part has rows, so no dataset was written", path=folder)
@@ -387,12 +426,13 @@ def _publish(job: TableJob, folder: Location, parts: Sequence[PartResult]) -> Ma
         else:
             earlier = read_manifest(folder)
         if earlier is not None and earlier.last_fingerprint == token:
+            clean_up_after_kill(folder)
             return earlier
+        note = _own_note(folder, token)
+        claimed = folder
         if can_rename:
-            claimed = folder
-            _rename(folder, results, files, token)
+            _rename(folder, results, files, is_resumed=is_publishing(folder, note))
         else:
-            note = _own_note(folder, token)
             claimed = Location(ClaimedStore(folder, note), folder.key)
             if earlier is not None:
                 raise busy_error(folder)
@@ -401,10 +441,9 @@ def _publish(job: TableJob, folder: Location, parts: Sequence[PartResult]) -> Ma
             token,
             manifest,
             has_label_map=False,
-            replaced=files_to_replace(claimed, (split,), earlier),
+            earlier=earlier,
         )
         if can_rename:
-            _note(folder, token).delete()
             clean_up(folder)
         else:  # attempts that ended meanwhile
             _delete(claimed, _unlisted(claimed, manifest))
@@ -436,11 +475,9 @@ def _common_types(parts: Iterable[PartResult]) -> str | None:
 
 
 def _rename(
-    folder: Location, results: Sequence[ShardResult], files: Sequence[str], token: str
+    folder: Location, results: Sequence[ShardResult], files: Sequence[str], *, is_resumed: bool
 ) -> None:
     """Give unpublished shards the numbers that they have now; may be repeated."""
-    note = read_publish_note(folder)
-    is_resumed = note is not None and note.fingerprint == token
     for result, file in zip(results, files, strict=True):
         waiting = partial_location(folder, file)
         for suffix in (".index", ""):  # the shard last: its name shows that the index is renamed
@@ -457,50 +494,31 @@ def _rename(
             )
 
 
-def _open_job(job: TableJob, out: PlaceLike | None) -> Location:
-    """Return the folder for writing parts."""
-    folder = as_folder(job.out if out is None else out)
-    token = job.token
-    if not folder.store.can_rename:
-        return Location(_JobStore(folder, _own_note(folder, token)), folder.key)
-    if not _note(folder, token).exists():
-        raise _ended(folder)
-    return folder
+def _open_job(job: TableJob) -> Location:
+    """Return the folder for writing parts, as long as the job has not ended."""
+    note = _own_note(job.folder, job.token)
+    if job.folder.store.can_rename:
+        return job.folder
+    return Location(_JobStore(job.folder, note), job.folder.key)
 
 
-def _note(folder: Location, token: str) -> Location:
-    """Where the note is that a job has begun, where the store can rename."""
-    return partial_location(folder, f"{token}.job")
-
-
-def _has_begun(folder: Location, token: str) -> bool:
-    if folder.store.can_rename:
-        return _note(folder, token).exists()
-    note = read_publish_note(folder, BEGUN_NAME)
-    return note is not None and note.fingerprint == token
-
-
-def _own_note(folder: Location, token: str) -> PublishNote:
-    note = read_publish_note(folder, BEGUN_NAME)
+def _own_note(folder: Location, token: str) -> BegunNote:
+    note = read_begun_note(folder)
     if note is None or note.fingerprint != token:
-        raise _ended(folder)
+        raise FileAccessError(
+            errno.ESTALE,
+            "the job that writes it has ended, was replaced by another one, or runs on a machine "
+            "that does not share this folder",
+            str(folder),
+            operation="write",
+        )
     return note
-
-
-def _ended(folder: Location) -> FileAccessError:
-    return FileAccessError(
-        errno.ESTALE,
-        "the job that writes it has ended, was replaced by another one, or runs on a machine that "
-        "does not share this folder",
-        str(folder),
-        operation="write",
-    )
 
 
 class _JobStore(ClaimedStore):
     """Writes parts of a job as long as it has not ended."""
 
-    def __init__(self, folder: Location, note: PublishNote) -> None:
+    def __init__(self, folder: Location, note: BegunNote) -> None:
         super().__init__(folder, note)
         self._token = note.fingerprint
 
@@ -518,11 +536,3 @@ def _unlisted(folder: Location, manifest: Manifest | None) -> set[str]:
     """Return shards of parts that no manifest lists."""
     listed = set() if manifest is None else {shard.file for shard in manifest.shards}
     return {name for name in names_in(folder) if split_of_part(name) is not None} - listed
-
-
-def _portable(out: PlaceLike) -> str | None:
-    """Return the path or URL of a folder for other processes; None for a remote `Location`."""
-    if isinstance(out, str) and is_url(out):
-        return out
-    folder = as_folder(out)
-    return str(folder.absolute()) if folder.store.can_rename else None

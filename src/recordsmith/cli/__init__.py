@@ -53,6 +53,7 @@ _PANELS = {
     },
     "Use them elsewhere": {
         "export": "Write records as files of another format: images, annotations or tables.",
+        "card": "Describe a dataset for the Hugging Face Hub and for catalogues (Croissant).",
         "query": "Run SQL over records, each of which is a row.",
         "index": "Write indexes, which make random access to records fast.",
         "bench": "Measure how fast a dataset loads, and what limits it.",
@@ -61,11 +62,7 @@ _PANELS = {
 }
 """What each command does, by panel of the help. Its function has the name of the command."""
 
-COMMANDS = {
-    name: (panel, summary)
-    for panel, commands in _PANELS.items()
-    for name, summary in commands.items()
-}
+COMMANDS = {name: summary for commands in _PANELS.values() for name, summary in commands.items()}
 
 _MODULES = {
     command: module
@@ -132,10 +129,11 @@ def load_command(name: str) -> Any:
     """Return the command of typer with its options, help and function."""
     module = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
     function = getattr(module, name)
-    _, summary = COMMANDS[name]
     details, _, _ = (getdoc(function) or "").partition("\n\nArgs:\n")
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    single.command(name, cls=_Command, help=f"{summary}\n\n{details}")(executable(name, function))
+    single.command(name, cls=_Command, help=f"{COMMANDS[name]}\n\n{details}")(
+        executable(name, function)
+    )
     return typer.main.get_command(single)
 
 
@@ -185,13 +183,22 @@ class _Commands(TyperGroup):
         with naming_options(option_in_shell):
             return super().main(*args, **kwargs)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands as plain text: the panels of typer take twice as long."""
+        formatter.write_usage("recordsmith", "COMMAND [OPTIONS] …")
+        formatter.write(f"\n{getdoc(_root)}\n")
+        for panel, commands in _PANELS.items():
+            with formatter.section(panel):
+                formatter.write_dl([*commands.items()])
+        with formatter.section("Options"):
+            formatter.write_dl([param.get_help_record(ctx) for param in self.get_params(ctx)])
+
     def list_commands(self, _ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        """Return a command as the list of commands shows it."""
-        panel, summary = COMMANDS[cmd_name]
-        return TyperCommand(cmd_name, help=summary, rich_help_panel=panel)
+        """Return a command with its summary alone, for completion."""
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))

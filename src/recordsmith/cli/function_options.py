@@ -87,8 +87,8 @@ FORMS: Mapping[str, Form] = {
     "recode": Form(
         "KEY=FILE",
         parsing.parse_files,
-        help="Replace values by a CSV, TSV or JSON file with the columns old, new and optionally "
-        "name. May be repeated.",
+        help="Replace values by a CSV file with the columns old, new and optionally name. May be "
+        "repeated.",
         is_list=True,
     ),
     "rename": Form("OLD=NEW", parsing.parse_pairs, is_list=True),

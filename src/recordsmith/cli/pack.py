@@ -86,7 +86,7 @@ def pack(
         _write_plan(listed, out, options, write_plan, json=json)
         return
     with console.progress_bar("packing") as progress:
-        _print_findings(lint_listing(listed.list_samples(), WorkerPool(1, None), deep=False))
+        _print_lint_findings(lint_listing(listed.list_samples(), WorkerPool(1, None), deep=False))
         report = rs.pack(listed, out, **options, progress=progress)
     form = detected.reading.format
     if json:
@@ -103,7 +103,7 @@ def pack(
     )
 
 
-def _print_findings(report: LintReport) -> None:
+def _print_lint_findings(report: LintReport) -> None:
     """Print errors and warnings before packing, on standard error."""
     for finding in report.findings:
         if finding.severity != "note":

@@ -296,9 +296,9 @@ def _positions_in(opened: Dataset, selected: Dataset) -> list[int]:
 
     from recordsmith.dataset import records_of
 
-    positions, whole = records_of(selected).positions.all(), records_of(opened).positions
-    if not whole.is_everything:
-        known = whole.all()
+    positions, whole = records_of(selected).selection.all(), records_of(opened)
+    if not whole.has_all:
+        known = whole.selection.all()
         order = np.argsort(known)
         positions = order[np.searchsorted(known, positions, sorter=order)]
     return list(map(int, positions))

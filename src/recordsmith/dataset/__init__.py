@@ -13,19 +13,25 @@ from recordsmith.dataset.labels import (
     read_label_map,
 )
 from recordsmith.dataset.manifest import (
-    BEGUN_NAME,
     MANIFEST_NAME,
+    BegunNote,
     Manifest,
-    PublishNote,
     ShardEntry,
     begun_location,
-    publish_note_location,
+    read_begun_note,
     read_manifest,
-    read_publish_note,
 )
-from recordsmith.dataset.names import DEFAULT_TEMPLATE, is_shard_name, parse_shard_name, shard_name
+from recordsmith.dataset.names import (
+    DEFAULT_TEMPLATE,
+    is_shard_name,
+    is_split_name,
+    parse_shard_name,
+    shard_name,
+    standard_name,
+    tells_split,
+)
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
-from recordsmith.dataset.parts import AnyShard
+from recordsmith.dataset.parts import ShardPart
 from recordsmith.dataset.selected_records import (
     LocatedBlock,
     RecordLocation,
@@ -37,18 +43,16 @@ from recordsmith.dataset.selected_records import (
 from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import Faults, ShardGroup, gather, payload_sizes
-from recordsmith.dataset.splits import is_split_name, standard_name, tells_split
 from recordsmith.dataset.view import View
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
-    "BEGUN_NAME",
     "DEFAULT_PART_BYTES",
     "DEFAULT_TEMPLATE",
     "LABELS_NAME",
     "LABEL_MAP_NAME",
     "MANIFEST_NAME",
-    "AnyShard",
+    "BegunNote",
     "ClassNames",
     "Dataset",
     "Faults",
@@ -57,12 +61,12 @@ __all__ = [
     "LocatedBlock",
     "Manifest",
     "Positions",
-    "PublishNote",
     "RecordLocation",
     "SelectedRecords",
     "Shard",
     "ShardEntry",
     "ShardGroup",
+    "ShardPart",
     "ShardWriter",
     "View",
     "begun_location",
@@ -81,10 +85,9 @@ __all__ = [
     "parse_shard_name",
     "parts_of",
     "payload_sizes",
-    "publish_note_location",
+    "read_begun_note",
     "read_label_map",
     "read_manifest",
-    "read_publish_note",
     "records_of",
     "records_of_part",
     "shard_name",

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
-from functools import partial
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords
 from recordsmith.example import Schema
-from recordsmith.where import Where
 from recordsmith.work import WorkerPool
+
+if TYPE_CHECKING:
+    from recordsmith.where import Where
 
 DEFAULT_ROWS = 16_384
 _BATCH_BYTES = 16 << 20  # of the payloads in a batch, if no number of rows is requested
@@ -56,12 +54,6 @@ def _slices(batch: Any, rows: int) -> Iterator[Any]:
         yield batch.slice(start, rows)
 
 
-def _matching(where: Where, located: LocatedBlock) -> LocatedBlock:
-    with located.located():
-        matches = where.matches(replace(located.block, position=0))
-    return located.select(np.flatnonzero(matches))
-
-
 def open_stream(
     records: SelectedRecords,
     schema: Schema,
@@ -82,7 +74,9 @@ def open_stream(
         return ArrowDecoder(schema, columns, class_names, types)
 
     def blocks(part: SelectedRecords) -> Iterable[LocatedBlock]:
-        return part.blocks() if where is None else map(partial(_matching, where), part.blocks())
+        if where is None:
+            return part.blocks()
+        return (located.select(located.matching(where)) for located in part.blocks())
 
     def batches() -> Iterator[Any]:
         if threads == 1 or records.compressed_shard() is not None:

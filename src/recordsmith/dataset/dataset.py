@@ -17,11 +17,15 @@ import numpy.typing as npt
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.examples import DecodedExample
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.parts import AnyShard, ShardPart
-from recordsmith.dataset.selected_records import SelectedRecords, joined_shards, shard_parts
-from recordsmith.dataset.selection import Positions
+from recordsmith.dataset.parts import ShardPart
+from recordsmith.dataset.selected_records import (
+    SelectedRecords,
+    joined_shards,
+    records_of_part,
+    shard_parts,
+)
+from recordsmith.dataset.selection import Positions, check_shares
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shares import check_shares
 from recordsmith.dataset.view import View
 from recordsmith.errors import DataError, Defect, MissingExtraError, OptionError, suggest_names
 from recordsmith.example import (
@@ -34,7 +38,6 @@ from recordsmith.example import (
     valid_rows,
 )
 from recordsmith.summaries import Summarized, Summary, named
-from recordsmith.where import parse_where
 from recordsmith.words import count as counted
 from recordsmith.words import parse_size
 from recordsmith.work import thread_count
@@ -57,8 +60,9 @@ class Dataset(Summarized):
     of bytes, as in `decode_example`, or a SequenceExample. Every checksum is verified. Thread-safe.
 
     Slices, selections, filters and shuffles are Datasets as well, and every job and the Loader
-    accept them. Making one reads no records. Compressed shards can only be read in order, so their
-    records can be filtered and cut, but not shuffled or indexed.
+    accept them. A slice or shuffle counts the records and reads none; a filter reads its features.
+    Compressed shards can only be read in order, so their records can be filtered and cut, but not
+    shuffled or indexed.
 
     Example:
         dataset = rs.open("out", split="train")
@@ -124,8 +128,7 @@ class Dataset(Summarized):
                 value per record.
 
         Raises:
-            IndexError: a position is out of range. Raised at first use if the number of records is
-                not known yet.
+            IndexError: a position is out of range.
             OptionError: the positions are not integers or a mask of the right length.
 
         Example:
@@ -168,19 +171,20 @@ class Dataset(Summarized):
     def filter(self, where: str) -> Dataset:
         """Return the examples that match a condition.
 
-        The condition is evaluated at first use: all records are read once, and the positions of
-        those that match are kept, eight bytes each.
+        All records are read once, and the positions of those that match are kept, eight bytes each.
 
         Args:
             where: as in `reshard`, such as "image/class/label in (1, 2) and image/width > 100".
 
         Raises:
-            OptionError: the expression is invalid, or no record has one of its features. Raised at
-                first use if the schema is not known.
+            OptionError: the expression is invalid, or no record has one of its features.
+            CorruptDataError: a record is damaged.
 
         Example:
             wide = dataset.filter("image/width > 640")
         """
+        from recordsmith.where import parse_where
+
         return Dataset(self.view.matching(parse_where(where)))
 
     def split_by(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, Dataset]:
@@ -199,8 +203,7 @@ class Dataset(Summarized):
             parts = dataset.split_by({"train": 0.9, "validation": 0.1})
         """
         check_shares(shares)
-        seed, shares = _seed(seed), dict(shares)
-        return {name: Dataset(self.view.drawn(shares, seed, name)) for name in shares}
+        return {name: Dataset(view) for name, view in self.view.drawn(shares, _seed(seed)).items()}
 
     @property
     def splits(self) -> Mapping[str, Dataset]:
@@ -314,7 +317,7 @@ class Dataset(Summarized):
         *,
         drop_last: bool = False,
         with_validity: bool = False,
-    ) -> Iterator[dict[str, Column]] | Iterator[tuple[dict[str, Column], Validity]]:
+    ) -> Iterator[Any]:
         """Read columns of `size` examples at a time, in order.
 
         Shapes come from the schema, so all batches have the same columns. The schema of a foreign
@@ -338,10 +341,8 @@ class Dataset(Summarized):
         keys = self.view.columns if keys is None else keys
         specs = self.view.specs(keys, fills_missing=with_validity)
         decoder = ColumnDecoder(specs, with_validity=with_validity)
-        if not with_validity:
-            return (decoder.finish() for _ in self._filled(decoder, size, drop_last))
         return (
-            (columns, _validity(columns, validity, row_count))
+            (columns, _validity(columns, validity, row_count)) if with_validity else columns
             for row_count in self._filled(decoder, size, drop_last)
             for columns, validity in (decoder.finish_with_validity(),)
         )
@@ -421,6 +422,8 @@ class Dataset(Summarized):
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(option="batch_size", value=batch_size, expected="a positive integer")
+        from recordsmith.where import parse_where
+
         condition = None if where is None else parse_where(where)
         if condition is not None:
             condition.check(self.view.column_schema)
@@ -458,7 +461,9 @@ class Dataset(Summarized):
             import pandas as pd
         except ImportError:
             raise MissingExtraError("pandas", "pandas") from None
-        return self.to_arrow(columns).read_all().to_pandas(types_mapper=pd.ArrowDtype)
+        table = self.to_arrow(columns).read_all()
+        frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
+        return frame
 
     def to_polars(self, columns: Iterable[str] | None = None) -> pl.DataFrame:
         """Read the examples as a DataFrame of Polars, in memory. Needs polars and pyarrow.
@@ -573,16 +578,10 @@ def parts_of(dataset: Dataset, part_bytes: int | str = DEFAULT_PART_BYTES) -> li
     ]
 
 
-def _as_dataset(view: View, part: AnyShard) -> Dataset:
+def _as_dataset(view: View, part: ShardPart) -> Dataset:
     """Return the records of a part as a Dataset with the columns of the whole."""
-    if not isinstance(part, ShardPart):
-        return Dataset(view.of_shard(part.portable()))
-    numbers = part.numbers()
-    shard = part.shard.portable(int(numbers[0]) if len(numbers) else 0)
-    records = Dataset(view.of_shard(shard))
-    if isinstance(numbers, range):
-        return records[numbers.start : numbers.stop : numbers.step]
-    return records.select(numbers)
+    part = part.portable()
+    return Dataset(replace(view.of_shard(part.shard), records=records_of_part(part)))
 
 
 def _seed(seed: int) -> int:

@@ -10,6 +10,7 @@ import codecs
 import io
 import json
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from recordsmith.errors import DataError, OptionError
@@ -103,6 +104,14 @@ def count_in_json(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 2**63:
         raise ValueError(f"{value!r:.60} is not a count")
     return value
+
+
+def is_line(text: str) -> bool:
+    """Whether a text can be a line of another file, as the name of a class or split is."""
+    with suppress(ValueError):
+        line_in_json(text)
+        return True
+    return False
 
 
 def line_in_json(value: Any) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import DataError
 from recordsmith.example import FeatureValue
 from recordsmith.example.payload import as_text
-from recordsmith.image import ImageInfo, probe_image
 from recordsmith.words import printable, size
+
+if TYPE_CHECKING:
+    from recordsmith.image import ImageHeader
 
 _TEXT_SHOWN = 60
 _BYTES_SHOWN = 16
@@ -57,10 +59,12 @@ def bytes_text(value: bytes) -> str:
     return quoted + (f" … {size(len(value))}" if len(text) > _TEXT_SHOWN else "")
 
 
-def probe(value: bytes) -> ImageInfo | None:
+def probe(value: bytes) -> ImageHeader | None:
     """Return the header of an image; None for other bytes."""
     if len(value) < _BYTES_SHOWN or as_text(value) is not None:
         return None
+    from recordsmith.image import probe_image  # loads all formats
+
     try:
         return probe_image(value)
     except DataError:

@@ -2,8 +2,8 @@
 
 Reading costs a system call for each run of adjacent frames. Mapping is faster for small records,
 but every touched page counts as memory of the process, so a map grows to the size of its file. The
-caller decides which files to map (`maps_well`). Over a network, the frames of many objects are read
-in one parallel round (`gather_together`).
+caller decides which files to map (`Shard.maps_well`). Over a network, the frames of many objects
+are read in one parallel round (`gather_together`).
 
 All readers are thread-safe. Files stay open while their reader exists.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
 from recordsmith.wire import FOOTER_BYTES, HEADER_BYTES, gather, lengths_of_headers, scan
 
-_SMALL_BYTES = 16 << 10
+SMALL_BYTES = 16 << 10  # of records, on average: mapping is faster
 _SMALL_REMOTE_BYTES = 1 << 20  # arrive within the time of a request
 _HEADERS_AT_A_TIME = 1 << 10
 _REMOTE_HEADERS_AT_A_TIME = 16
@@ -51,21 +51,6 @@ class FrameRows(NamedTuple):
         return FrameRows(self.begins[index], self.ends[index], self.places[index])
 
 
-class FrameReader(Protocol):
-    """Random access to the frames of one local file."""
-
-    def view(self, begin: int, end: int) -> memoryview | None:
-        """Return a read-only copy of some bytes; None if the file is too short."""
-
-    def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
-        """Copy the payloads of frames, or whole frames; return how many leading ones are valid."""
-
-
-def maps_well(size_bytes: int, record_count: int) -> bool:
-    """Whether records are small enough for mapping to be faster."""
-    return size_bytes <= record_count * _SMALL_BYTES
-
-
 class MappedFrames:
     """Reads frames through a memory map of the whole file.
 
@@ -77,19 +62,21 @@ class MappedFrames:
         self._map = mapped
 
     def view(self, begin: int, end: int) -> memoryview | None:
+        """Return a read-only copy of some bytes; None if the file is too short."""
         if end > len(self._map) or self._map.size() < end:
             return None
         # a copy, because the mapped bytes could change between verification and use
         return memoryview(self._map[begin:end])
 
     def gather(self, frames: FrameRows, out: npt.NDArray[np.uint8], *, whole: bool = False) -> int:
+        """Copy the payloads of frames, or whole frames; return how many leading ones are valid."""
         if self._map.size() < len(self._map):
             return 0
         return gather(memoryview(self._map), *frames, out, whole=whole)
 
 
 class ReadFrames:
-    """Reads frames by ranges. Safe if a file is truncated meanwhile."""
+    """Reads frames by ranges, as `MappedFrames`. Safe if a file is truncated meanwhile."""
 
     def __init__(self, reader: ObjectReader) -> None:
         self._reader = reader
@@ -198,7 +185,7 @@ def gather_together(
 
 def open_frames(
     location: Location, *, may_map: bool, info: ObjectInfo | None = None
-) -> FrameReader | RemoteFrames:
+) -> MappedFrames | ReadFrames | RemoteFrames:
     """Open a file for random access."""
     if location.store.is_remote:
         info = location.info() if info is None else info
@@ -229,7 +216,7 @@ def walk(reader: ObjectReader, *, is_remote: bool = False) -> tuple[Int64Array, 
     the headers are read. Over a network, where each header is a request, more records are small.
     """
     size = reader.size_bytes
-    small_bytes = _SMALL_REMOTE_BYTES if is_remote else _SMALL_BYTES
+    small_bytes = _SMALL_REMOTE_BYTES if is_remote else SMALL_BYTES
     walked_bytes = min(max(_WALKED_BYTES, size >> 5), _WALKED_BYTES_OF_LARGE)
     buffer = memoryview(bytearray(min(2 * small_bytes if is_remote else walked_bytes, size)))
     max_headers = _REMOTE_HEADERS_AT_A_TIME if is_remote else _HEADERS_AT_A_TIME

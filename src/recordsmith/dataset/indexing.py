@@ -179,7 +179,6 @@ def _raise_reason(shard: Shard, index: ShardIndex) -> NoReturn:
 
 
 def _text_files(shards: Sequence[Shard], folder: Location | None) -> list[Location]:
-    """The locations of the text files of the shards."""
     for shard in shards:
         if shard.compression != "none":
             raise OptionError(

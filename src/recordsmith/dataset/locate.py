@@ -13,41 +13,32 @@ import glob
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
 from recordsmith.dataset.manifest import (
-    BEGUN_NAME,
     MANIFEST_NAME,
     Manifest,
+    read_begun_note,
     read_manifest,
-    read_publish_note,
 )
 from recordsmith.dataset.names import (
     DONE_SUFFIX,
     INTERNAL_FOLDER,
     PARTIAL_SUFFIX,
+    TFDS_FEATURES_NAME,
+    TFDS_INFO_NAME,
+    has_split_word,
+    is_split_name,
+    is_split_slice,
     is_text_index_name,
     looks_like_shard,
     parse_shard_name,
     shard_name,
-)
-from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.splits import (
-    has_split_word,
-    is_split_name,
-    is_split_slice,
     split_of,
     splits_of_folders,
 )
-from recordsmith.dataset.tfds.folder import (
-    FEATURES_NAME,
-    INFO_NAME,
-    class_names_in,
-    innermost_folder,
-    is_tfds_info,
-    read_info,
-)
+from recordsmith.dataset.shard import Shard
 from recordsmith.errors import (
     CorruptDataError,
     DataError,
@@ -90,7 +81,7 @@ class ListedFolder:
     @property
     def entries(self) -> dict[str, FolderEntry]:
         """Everything directly in the folder, by name, in the order of names."""
-        if self._entries is None:
+        if self._entries is None:  # cached_property of Python 3.11 lets one thread list at a time
             self._entries = {entry.name: entry for entry in self.location.list_entries()}
         return self._entries
 
@@ -110,15 +101,19 @@ class ListedFolder:
             return False
         return (self.location / name).exists() if slash else entry.kind == "object"
 
-    def info_of(self, name: str, location: Location) -> ObjectInfo | None:
-        """Return size and version of an object at its location; None if it is not listed.
-
-        The version is empty if it is unknown.
-        """
-        entry = self.entries.get(name)
-        if entry is None or entry.kind != "object":
-            return None
-        return ObjectInfo(location.key, entry.size_bytes, entry.version)
+    def shard(self, name: str, split: str, **known: Any) -> Shard:
+        """Return an object in the folder, or below it, as a shard."""
+        location, entry = self.location / name, self.entries.get(name)
+        listed = None
+        if entry is not None and entry.kind == "object":
+            listed = ObjectInfo(location.key, entry.size_bytes, entry.version)
+        return Shard(
+            location,
+            split,
+            listed=listed,
+            may_have_index="/" in name or INTERNAL_FOLDER in self.entries,
+            **known,
+        )
 
 
 @dataclass
@@ -141,11 +136,6 @@ class Located:
     ignored: tuple[DataError, ...] = ()
     folder: Location | None = None
     listing: ListedFolder | None = None
-
-    @property
-    def is_as_in_manifest(self) -> bool:
-        """Whether all shards are listed with the sizes in their manifest."""
-        return not self.missing and all(shard.has_listed_size for shard in self.shards)
 
     def keep_splits(self, splits: Sequence[str]) -> None:
         """Remove the shards of other splits, and put these in this order."""
@@ -190,15 +180,14 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
     With `around_defects`, a broken manifest or an unfinished publication is ignored.
     """
     parts = locate_each(as_places(paths), around_defects=around_defects)
-    located = Located(
-        [shard for part in parts for shard in part.shards],
-        manifest=parts[0].manifest if len(parts) == 1 else None,
-        class_names=_common_names(parts),
-        missing=tuple(missing for part in parts for missing in part.missing),
-        ignored=tuple(error for part in parts for error in part.ignored),
-        folder=parts[0].folder if len(parts) == 1 else None,
-        listing=parts[0].listing if len(parts) == 1 else None,
-    )
+    located = parts[0]
+    if len(parts) > 1:
+        located = Located(
+            [shard for part in parts for shard in part.shards],
+            class_names=_common_names(parts),
+            missing=tuple(missing for part in parts for missing in part.missing),
+            ignored=tuple(error for part in parts for error in part.ignored),
+        )
     if split is not None:
         check_split(split, split_names([located]))
         located.keep_splits([split])
@@ -278,6 +267,15 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
     return _locate_file(place, info)
 
 
+def _locate_folder(folder: ListedFolder, around_defects: bool) -> Located:
+    try:
+        return _locate_finished(folder)
+    except DataError as error:
+        if not around_defects:
+            raise
+        return replace(_locate_files(folder), ignored=(error,))
+
+
 def _folder_at(place: Location) -> ListedFolder | None:
     """The folder at a place; None if there is none."""
     folder = ListedFolder(place)
@@ -299,12 +297,17 @@ def _locate_matching(pattern: Location) -> Located:
         listed = {Location(pattern.store, info.key): info for info in infos}
     else:
         listed = dict.fromkeys(place for place in pattern.glob() if not place.is_folder())
-    files = {place: info for place, info in listed.items() if not _is_companion(place)}
+    files = {
+        place: info
+        for place, info in listed.items()
+        if place.name not in (MANIFEST_NAME, LABELS_NAME) and not _is_text_index(place)
+    }
     if not files:
         raise OptionError(f"no file matches {pattern}", option="paths", value=str(pattern))
+    folders = {place.parent for place in files}
     return Located(
         [Shard(place, split_of(place.name), listed=info) for place, info in files.items()],
-        class_names=_common_labels(files),
+        class_names=read_labels(folders.pop()) if len(folders) == 1 else None,
     )
 
 
@@ -316,7 +319,7 @@ def _locate_by_manifest(folder: Location) -> Located | None:
     manifest = read_manifest(folder)
     if manifest is None:
         return None
-    begun = read_publish_note(folder, BEGUN_NAME)
+    begun = read_begun_note(folder)
     if begun is not None and not begun.allows(manifest):
         raise _unfinished_error(folder)
     return _packed(folder, manifest)
@@ -343,33 +346,13 @@ def _locate_file(place: Location, info: ObjectInfo | None) -> Located:
     )
 
 
-def _is_companion(location: Location) -> bool:
-    return location.name in (MANIFEST_NAME, LABELS_NAME) or _is_text_index(location)
-
-
 def _is_text_index(location: Location) -> bool:
     return is_text_index_name(location.name) and not looks_like_records(location)
 
 
 def _common_names(parts: Iterable[Located]) -> ClassNames | None:
-    """The class names, if they are the same in all parts."""
     names = {part.class_names for part in parts}
     return names.pop() if len(names) == 1 else None
-
-
-def _common_labels(files: Iterable[Location]) -> ClassNames | None:
-    folders = {file.parent for file in files}
-    return read_labels(folders.pop()) if len(folders) == 1 else None
-
-
-def _locate_folder(folder: ListedFolder, around_defects: bool) -> Located:
-    """Find the shards of a folder."""
-    try:
-        return _locate_finished(folder)
-    except DataError as error:
-        if not around_defects:
-            raise
-        return replace(_locate_files(folder), ignored=(error,))
 
 
 def _locate_finished(folder: ListedFolder) -> Located:
@@ -390,11 +373,14 @@ def _locate_finished(folder: ListedFolder) -> Located:
     manifest = None
     if renames or folder.has(MANIFEST_NAME):
         manifest = read_manifest(location)
-    begun = None if renames else read_publish_note(location, BEGUN_NAME)
+    is_named = renames and manifest is not None  # so all files have their names
+    begun = None if is_named else read_begun_note(location)
     if manifest is not None and (begun is None or begun.allows(manifest)):
-        return _locate_packed(folder, manifest)
-    has_notes = renames or INTERNAL_FOLDER in folder.entries
-    if begun is not None or (has_notes and read_publish_note(location) is not None):
+        located = _packed(location, manifest, folder)
+        if not renames and (located.missing or not all(s.has_listed_size for s in located.shards)):
+            located = _packed(location, manifest, ListedFolder(location))
+        return located
+    if begun is not None:
         raise _unfinished_error(location)
     if not renames and read_manifest(location) is not None:  # a job has just ended
         return _locate_finished(ListedFolder(location))
@@ -403,26 +389,23 @@ def _locate_finished(folder: ListedFolder) -> Located:
 
 def _locate_tfds(folder: ListedFolder) -> Located | None:
     """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS."""
-    if not (folder.has(FEATURES_NAME) and folder.has(INFO_NAME)):
+    if not (folder.has(TFDS_FEATURES_NAME) and folder.has(TFDS_INFO_NAME)):
         return None
+    from recordsmith.dataset.tfds.folder import class_names_in, read_info
+
     info = read_info(folder.location)
     if info.file_format != "tfrecord":
         return None
     shards, missing = [], []
     for split in info.splits:
         for name in split.file_names(info.name):
-            location = folder.location / name
             if folder.has(name):
-                listed = folder.info_of(name, location)
-                shards.append(Shard(location, split.name, listed=listed))
+                shards.append(folder.shard(name, split.name))
                 continue
-            missing.append(_listed_but_absent(INFO_NAME, name, split.name, location))
+            problem = f"{TFDS_INFO_NAME} lists {name}, which is missing"
+            missing.append(_missing_shard(split.name, folder.location / name, problem))
     names = class_names_in(folder.location, info, list(folder.entries))
     return Located(shards, class_names=names, missing=tuple(missing))
-
-
-def _listed_but_absent(where: str, name: str, split: str, location: Location) -> MissingShard:
-    return _missing_shard(split, location, f"{where} lists {name}, which is missing")
 
 
 def _missing_shard(split: str, location: Location, problem: str) -> MissingShard:
@@ -445,9 +428,10 @@ def _unfinished_error(folder: Location) -> DataError:
 
 
 def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
-    """The error for a folder without shards, with its contents."""
     folder = listed.location
     folders = [name for name in listed.folders if not name.startswith(".")]
+    from recordsmith.dataset.tfds.folder import innermost_folder, is_tfds_info
+
     foreign = detect_foreign_folder(folder, files)
     inner, _ = innermost_folder(folder)
     content = f"found {first_of(files, _NAMED) if files else 'no files'}"
@@ -511,18 +495,15 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
     """The TFRecord files in a folder, and the names of other files."""
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
-    files = [entry for entry in folder.objects if not entry.name.startswith(".")]
-    records = _names_of_records(folder, files)
-    has_indexes = INTERNAL_FOLDER in folder.entries
+    files = [entry.name for entry in folder.objects if not entry.name.startswith(".")]
+    is_remote = folder.location.store.is_remote  # names decide without reading
+    records = dict.fromkeys(
+        name
+        for name in files
+        if (looks_like_shard(name) if is_remote else looks_like_records(folder.location / name))
+    )
     for name in records:
-        location = folder.location / name
-        shard = Shard(
-            location,
-            split_of(name),
-            listed=folder.info_of(name, location),
-            may_have_index=has_indexes,
-        )
-        shards.append(shard)
+        shards.append(folder.shard(name, split_of(name)))
         parsed = parse_shard_name(name)
         if parsed is not None:
             numbered.setdefault((parsed.split, parsed.shard_count), set()).add(parsed.number)
@@ -533,19 +514,8 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
             location = folder.location / shard_name(split, number, count)
             problem = f"shard {number} of {count} of split {split!r} is missing"
             missing.append(_missing_shard(split, location, problem))
-    other = [entry.name for entry in files if entry.name not in records]
+    other = [name for name in files if name not in records]
     return Located(shards, class_names=_labels_in(folder), missing=tuple(missing)), other
-
-
-def _names_of_records(folder: ListedFolder, files: Sequence[FolderEntry]) -> dict[str, None]:
-    """The names of the TFRecord files, in order; over a network, names decide without reading."""
-    is_remote = folder.location.store.is_remote
-    return dict.fromkeys(
-        entry.name
-        for entry in files
-        if looks_like_shard(entry.name)
-        or (not is_remote and looks_like_records(folder.location / entry.name))
-    )
 
 
 def _check_unfinished(folder: ListedFolder) -> None:
@@ -573,34 +543,20 @@ def _missing_numbers(numbers: set[int], count: int) -> list[int]:
     return [number for number in range(stop) if number not in numbers][:_MAX_MISSING]
 
 
-def _locate_packed(folder: ListedFolder, manifest: Manifest) -> Located:
-    located = _packed(folder.location, manifest, folder)
-    if not folder.location.store.can_rename and not located.is_as_in_manifest:
-        located = _packed(folder.location, manifest, ListedFolder(folder.location))
-    return located
-
-
 def _packed(folder: Location, manifest: Manifest, listing: ListedFolder | None = None) -> Located:
     """The shards of a manifest; of a folder that cannot be listed, all of them."""
     shards = []
     missing = []
-    has_indexes = listing is None or INTERNAL_FOLDER in listing.entries
     for split, entries in manifest.splits.items():
         for entry in entries:
-            location = folder / entry.file
-            info = None if listing is None else listing.info_of(entry.file, location)
-            if listing is not None and info is None:
-                missing.append(_listed_but_absent("the manifest", entry.file, split, location))
-                continue
-            shard = Shard(
-                location,
-                split,
-                entry=entry,
-                compression=manifest.compression,
-                listed=info,
-                may_have_index=has_indexes,
-            )
-            shards.append(shard)
+            known: Any = {"entry": entry, "compression": manifest.compression}
+            if listing is None:
+                shards.append(Shard(folder / entry.file, split, **known))
+            elif listing.has(entry.file):
+                shards.append(listing.shard(entry.file, split, **known))
+            else:
+                problem = f"the manifest lists {entry.file}, which is missing"
+                missing.append(_missing_shard(split, folder / entry.file, problem))
     return Located(
         shards, manifest, manifest.class_names, tuple(missing), folder=folder, listing=listing
     )

@@ -11,8 +11,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import msgspec
 
 from recordsmith.dataset.documents import (
     NOT_AS_EXPECTED,
@@ -36,7 +38,6 @@ from recordsmith.stores import (
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
-PUBLISH_NOTE_NAME = "publishing.json"
 BEGUN_NAME = "begun.json"
 FORMAT = "recordsmith-dataset"
 VERSION = 2
@@ -45,9 +46,6 @@ LONGEST_NAME_BYTES = 255
 """The maximum length of a shard's file name on common file systems."""
 
 _MIN_FEATURE_BYTES = 140  # of one feature of a schema in the document
-
-_KEYS = {"format", "version", "records", "compression", "splits", "class_names"}
-_KEYS |= {"schema", "schemas", "provenance", "arrow_schema"}
 
 _NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *INTERNAL_NAMES)
 
@@ -72,7 +70,6 @@ class Manifest:
     class_names: names indexed by label, with None for labels without a name; None without classes.
     provenance: source, seed, options and fingerprint of the plan.
     arrow_schema: the schema of the Arrow table that was packed, as base64 of an IPC message.
-    formats: how other formats describe the records, as JSON by their names, such as `tfds`.
     stated_record_count: the total number of records in the file, correct or not; None if missing.
     """
 
@@ -83,7 +80,6 @@ class Manifest:
     class_names: ClassNames | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrow_schema: str | None = None
-    formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stated_record_count: Any = field(default=None, compare=False)
 
     @property
@@ -163,7 +159,6 @@ class Manifest:
         }
         if self.arrow_schema is not None:
             document["arrow_schema"] = self.arrow_schema
-        document |= self.formats
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
@@ -190,13 +185,15 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
 
 
 @dataclass(frozen=True)
-class PublishNote:
-    """A note that publication has begun: the folder is not a dataset while it exists.
+class BegunNote:
+    """A note that a job has begun to give files their final names.
+
+    Without a manifest next to it, the folder is not a dataset.
 
     fingerprint: of the job.
     removed: files to remove if another job builds a dataset in the folder.
     renamed: new names of shards that stay, by old name.
-    base: identifies the earlier dataset, if its shards stay.
+    base: identifies the earlier dataset, if its shards stay: it is complete until then.
     token: of the jobs that write together, in a store that cannot rename.
     is_takeover: whether they may replace what another plan has written.
     """
@@ -207,56 +204,34 @@ class PublishNote:
     base: str = ""
     token: str = ""
     is_takeover: bool = False
+    version: int = VERSION
 
     def allows(self, manifest: Manifest) -> bool:
         """Whether a dataset is complete while this note says that a job has begun."""
         return bool(self.base) or self.fingerprint == manifest.last_fingerprint
 
     def to_bytes(self) -> bytes:
-        document: dict[str, Any] = {
-            "version": VERSION,
-            "fingerprint": self.fingerprint,
-            "removed": self.removed,
-        }
-        if self.base:
-            document |= {"renamed": dict(self.renamed), "base": self.base}
-        if self.token:
-            document |= {"token": self.token, "is_takeover": self.is_takeover}
-        return json.dumps(document).encode()
-
-
-def publish_note_location(folder: Location) -> Location:
-    """The location of the note."""
-    return folder / INTERNAL_FOLDER / PUBLISH_NOTE_NAME
+        return json.dumps(asdict(self)).encode()  # also of names that are not UTF-8
 
 
 def begun_location(folder: Location) -> Location:
-    """The location of the note that a job has begun, where it cannot rename files."""
+    """The location of the note that a job has begun."""
     return folder / INTERNAL_FOLDER / BEGUN_NAME
 
 
-def read_publish_note(folder: Location, name: str = PUBLISH_NOTE_NAME) -> PublishNote | None:
+def read_begun_note(folder: Location) -> BegunNote | None:
     """Read the note of a folder; None if it does not exist."""
-    location = folder / INTERNAL_FOLDER / name
     try:
-        document = json.loads(read_note(location))
-        return PublishNote(
-            str(document["fingerprint"]),
-            tuple(map(_plain_name, document["removed"])),
-            {
-                _plain_name(old): _plain_name(new)
-                for old, new in document.get("renamed", {}).items()
-            },
-            str(document.get("base", "")),
-            str(document.get("token", "")),
-            bool(document.get("is_takeover", False)),
-        )
+        note = msgspec.convert(json.loads(read_note(begun_location(folder))), BegunNote)
+        for name in (*note.removed, *note.renamed, *note.renamed.values()):
+            _plain_name(name)
     except FileAccessError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL):
             return None  # EINVAL: a link or pipe, which no job wrote
         raise
     except NOT_AS_EXPECTED:
-        return PublishNote("")  # truncated: begun, but nothing renamed yet
+        return BegunNote("")  # truncated: begun, but nothing renamed yet
+    return note
 
 
 def _parse(document: Any) -> Manifest:
@@ -295,11 +270,6 @@ def _parse(document: Any) -> Manifest:
         class_names_in_json(document["class_names"]),
         dict(document["provenance"]),
         None if (arrow := document.get("arrow_schema")) is None else str(arrow),
-        {
-            name: dict(content)
-            for name, content in document.items()
-            if name not in _KEYS and isinstance(content, Mapping)
-        },
         document.get("records"),
     )
 

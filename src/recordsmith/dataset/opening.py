@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +25,8 @@ from recordsmith.dataset.locate import (
     locate_whole,
     split_names,
 )
+from recordsmith.dataset.names import is_split_slice
 from recordsmith.dataset.selected_records import joined_shards
-from recordsmith.dataset.splits import is_split_slice
 from recordsmith.dataset.view import DatasetSource, View
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
@@ -152,7 +151,6 @@ def _dataset(located: Located, splits: Sequence[str] | None, paths: Paths) -> Da
             schemas,
             source,
             manifest.arrow_schema,
-            manifest.formats,
         )
     )
 
@@ -187,7 +185,11 @@ class _SplitPart(NamedTuple):
                 value=str(self),
                 expected="at most 100%" if is_percentage else f"at most {count}",
             )
-        place = round(Fraction(number * count, 100)) if is_percentage else number
+        place = number
+        if is_percentage:
+            from fractions import Fraction
+
+            place = round(Fraction(number * count, 100))
         return place + count if number < 0 else place
 
     def __str__(self) -> str:

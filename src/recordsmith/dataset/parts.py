@@ -1,57 +1,53 @@
-"""Parts of shards, which are read like shards, and both for other processes."""
+"""Parts of shards, and shards and parts for other processes."""
 
 from __future__ import annotations
 
 import bisect
 import errno
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+import os
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
+from recordsmith.dataset.shard_sequence import OpenShards, ShardSequence, scattered_blocks
 from recordsmith.errors import FileAccessError, MissingFileError
 from recordsmith.stores import ObjectInfo, as_location
+from recordsmith.threads import stoppable_pool, wait_for
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
 class ShardPart:
-    """Some records of a shard, in order, which are read like a shard that has only these."""
+    """The records of a shard, or some of them, in order; positions in blocks count in the part."""
 
     def __init__(
         self,
         shard: Shard,
-        numbers: range | Int64Array,
-        records: ShardSequence | None = None,
-        first: int = 0,
+        numbers: range | Int64Array | None = None,
+        opened: OpenShards | None = None,
     ) -> None:
         """
         Args:
-            numbers: int64 or a range, ascending and not empty.
-            records: the sequence that the shard belongs to.
-            first: the position of the shard's first record in it.
+            numbers: int64 or a range, ascending and not empty; None for all records.
+            opened: of the sequence that the shard belongs to.
         """
         self.shard = shard
         self.location = shard.location
         self.split = shard.split
-        self._records = ShardSequence([shard]) if records is None else records
-        self._first = first
-        self._numbers = numbers
+        self.numbers = numbers
+        self._opened = opened
         self._is_run = isinstance(numbers, range) and numbers.step == 1
 
     @property
     def record_count(self) -> int:
-        return len(self._numbers)
-
-    def numbers(self) -> range | Int64Array:
-        """Return the numbers in the file of all records."""
-        return self._numbers
-
-    def number_of(self, number: int) -> int:
-        """Return the number in the file of a record of this part."""
-        return int(self._numbers[number])
+        return self.shard.record_count if self.numbers is None else len(self.numbers)
 
     @property
     def compression(self) -> str:
@@ -59,21 +55,36 @@ class ShardPart:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the records with their frames, before compression."""
+        """The size of the file; of some records, that with their frames before compression."""
+        if self.numbers is None:
+            return self.shard.size_bytes
         if self._is_run:
             offsets = self.shard.index.offsets
-            return int(offsets[self._numbers[-1] + 1] - offsets[self._numbers[0]])
-        sizes = self.shard.sizes(np.asarray(self._numbers, np.int64))
-        return int(sizes.sum()) + FRAME_BYTES * len(self._numbers)
+            return int(offsets[self.numbers[-1] + 1] - offsets[self.numbers[0]])
+        sizes = self.shard.sizes(np.asarray(self.numbers, np.int64))
+        return int(sizes.sum()) + FRAME_BYTES * len(self.numbers)
+
+    def number_of(self, position: int) -> int:
+        """Return the number in the file of a record of this part."""
+        return position if self.numbers is None else int(self.numbers[position])
+
+    def portable(self) -> ShardPart:
+        """Return a part that another process reads: see `Shard.portable`."""
+        return ShardPart(self.shard.portable(self.number_of(0)), self.numbers)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[RecordBlock]:
-        """Yield the records start:stop of this part in blocks; positions count in the part."""
-        numbers = self._numbers[start:stop]
+        """Yield the records start:stop of this part in blocks."""
+        if self.numbers is None:
+            return self.shard.blocks(start, stop)
+        return self._selected_blocks(self.numbers[start:stop], start)
+
+    def _selected_blocks(self, numbers: range | Int64Array, start: int) -> Iterator[RecordBlock]:
         if not len(numbers):
             return
         done = 0  # bytes: at the end of each block, they are its offset and the size of its buffer
         if not self._is_run and self.compression == "none":
-            for block, _ in scattered_blocks(self._records, self._first + np.asarray(numbers)):
+            records = ShardSequence([self.shard], self._opened)
+            for block, _ in scattered_blocks(records, np.asarray(numbers)):
                 done += int(block.lengths.sum()) + FRAME_BYTES * len(block)
                 offset = done - len(block.buffer)
                 yield RecordBlock(block.buffer, block.starts, block.lengths, start, offset)
@@ -92,21 +103,75 @@ class ShardPart:
             yield RecordBlock(block.buffer, starts, lengths, start + low, done - len(block.buffer))
 
 
-AnyShard: TypeAlias = Shard | ShardPart
-
-
-def cut_part(part: AnyShard, max_bytes: int) -> Iterator[AnyShard]:
-    """Yield a shard or part, or pieces of at most so many bytes if it is large and plain."""
-    shard = part.shard if isinstance(part, ShardPart) else part
+def cut_part(part: ShardPart, max_bytes: int) -> Iterator[ShardPart]:
+    """Yield a part, or pieces of at most so many bytes if its shard is large and plain."""
+    shard, numbers = part.shard, part.numbers
     size = shard.size_bytes if shard.compression == "none" else 0
-    if part is shard and size <= max_bytes:
-        yield shard
+    if numbers is None and size <= max_bytes:
+        yield part
         return
-    numbers = part.numbers()
+    numbers = range(shard.record_count) if numbers is None else numbers
     count = len(numbers)
     pieces = min(count, -(-size * count // (max_bytes * max(1, shard.record_count)))) or 1
     for piece in range(pieces):
         yield ShardPart(shard, numbers[count * piece // pieces : count * (piece + 1) // pieces])
+
+
+def blocks_of(parts: Sequence[ShardPart]) -> Iterator[tuple[ShardPart, RecordBlock]]:
+    """Yield the blocks of parts in order, each with its part.
+
+    Over a network, the first blocks of the next parts are read meanwhile: of twice as many after
+    each part that was read to its end, so that reading only the beginning costs no more.
+    """
+    if len(parts) < 3 or not parts[0].shard.is_remote:
+        for part in parts:
+            for block in part.blocks():
+                yield part, block
+        return
+    yield from _read_ahead(parts)
+
+
+def _read_ahead(parts: Sequence[ShardPart]) -> Generator[tuple[ShardPart, RecordBlock]]:
+    most = parts[0].location.store.concurrency
+    process = os.getpid()
+    stopping = threading.Event()
+    pool = stoppable_pool(most, stopping)
+    rest = iter(parts)
+    first = next(rest)
+    begun = deque([_Begun(first, first.blocks())])
+    ahead = 1
+    try:
+        while begun:
+            part, blocks, request = begun.popleft()
+            ready = [] if request is None else wait_for(request)
+            for block in chain(ready, blocks):
+                yield part, block
+            if os.getpid() != process:  # forked: the threads exist in the parent only
+                waiting = [*(part for part, *_ in begun), *rest]
+                begun = deque(_Begun(part, part.blocks()) for part in waiting)
+                continue
+            for part in islice(rest, ahead - len(begun)):
+                blocks = part.blocks()
+                begun.append(_Begun(part, blocks, pool.submit(partial(_first_of, blocks))))
+            ahead = min(most, 2 * ahead)
+    finally:
+        if os.getpid() == process:
+            stopping.set()
+            pool.shutdown(cancel_futures=True)
+            for _, blocks, _ in begun:
+                getattr(blocks, "close", bool)()
+
+
+class _Begun(NamedTuple):
+    """A part, its blocks, and the request for the first one, if a thread reads it."""
+
+    part: ShardPart
+    blocks: Iterator[RecordBlock]
+    request: Future[list[RecordBlock]] | None = None
+
+
+def _first_of(blocks: Iterator[RecordBlock]) -> list[RecordBlock]:
+    return list(islice(blocks, 1))
 
 
 # -- for other processes ---------------------------------------------------------------------------
@@ -159,14 +224,11 @@ def shard_from_task(task: Mapping[str, Any]) -> Shard:
     )
 
 
-def part_for_task(part: AnyShard) -> dict[str, Any]:
-    """Return a shard, or the part of one, for `part_from_task`."""
-    if isinstance(part, Shard):
-        return shard_for_task(part)
-    return {**shard_for_task(part.shard), "numbers": part.numbers()}
+def part_for_task(part: ShardPart) -> dict[str, Any]:
+    """Return a part of a shard for `part_from_task`."""
+    return {**shard_for_task(part.shard), "numbers": part.numbers}
 
 
-def part_from_task(task: Mapping[str, Any]) -> AnyShard:
-    """Open a shard, or the part of one; errors as `shard_from_task`."""
-    shard = shard_from_task(task)
-    return ShardPart(shard, task["numbers"]) if "numbers" in task else shard
+def part_from_task(task: Mapping[str, Any]) -> ShardPart:
+    """Open a part of a shard; errors as `shard_from_task`."""
+    return ShardPart(shard_from_task(task), task["numbers"])

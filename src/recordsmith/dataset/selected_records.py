@@ -6,27 +6,21 @@ This is what other packages use to read a dataset; `records_of` returns it for a
 from __future__ import annotations
 
 import bisect
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
-from recordsmith.dataset.parts import AnyShard, ShardPart, cut_part
+from recordsmith.dataset.parts import ShardPart, blocks_of, cut_part
 from recordsmith.dataset.selection import (
-    ChosenPositions,
-    PositionArray,
-    PositionRange,
     Positions,
-    ShuffledPositions,
+    Selection,
     integer_positions,
     one_place,
-    position_array,
 )
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import (
@@ -34,15 +28,16 @@ from recordsmith.dataset.shard_sequence import (
     Faults,
     ShardGroup,
     ShardSequence,
-    blocks_of,
     gather_payloads,
     payload_sizes,
     scattered_blocks,
 )
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
-from recordsmith.threads import renew_in_children
 from recordsmith.wire import RecordBlock
+
+if TYPE_CHECKING:
+    from recordsmith.where import Where
 
 _FEW_PLACES = 1 << 10
 
@@ -69,13 +64,13 @@ class LocatedBlock:
     """Records that were read together, and where they are from.
 
     block: the records; their bytes are valid until the next block is read.
-    origin: the shard or part of a shard that the block is from, by its position; or the shards
-        and numbers of its records.
+    origin: the part of a shard that the block is from; or a sequence, and the positions of the
+        records there.
     rows: which records of the block that was read these are; None for all.
     """
 
     block: RecordBlock
-    origin: Shard | ShardPart | tuple[ShardSequence, Int64Array]
+    origin: ShardPart | tuple[ShardSequence, Int64Array]
     rows: Int64Array | None = None
 
     def select(self, rows: Int64Array) -> LocatedBlock:
@@ -84,15 +79,19 @@ class LocatedBlock:
         chosen = replace(block, starts=block.starts[rows], lengths=block.lengths[rows])
         return LocatedBlock(chosen, self.origin, rows)
 
-    def place(self, row: int) -> tuple[Shard, int]:
+    def find(self, row: int) -> tuple[Shard, int]:
         """Return the shard of a record and its number there."""
         if self.rows is not None:
             row = int(self.rows[row])
         if isinstance(self.origin, tuple):
             records, positions = self.origin
             return records.find(int(positions[row]))
-        shard = self.origin.shard if isinstance(self.origin, ShardPart) else self.origin
-        return shard, self.origin.number_of(self.block.position + row)
+        return self.origin.shard, self.origin.number_of(self.block.position + row)
+
+    def matching(self, where: Where) -> Int64Array:
+        """Return the rows that match a condition."""
+        with self.located():
+            return np.flatnonzero(where.matches(replace(self.block, position=0)))
 
     @contextmanager
     def located(self, first_row: int = 0) -> Iterator[None]:
@@ -101,7 +100,7 @@ class LocatedBlock:
             yield
         except DataError as error:
             if error.path is None:
-                shard, number = self.place(first_row + (error.record or 0))
+                shard, number = self.find(first_row + (error.record or 0))
                 error.path = str(shard.location)
                 error.record = None if error.record is None else number
             raise
@@ -114,70 +113,41 @@ class LocatedBlock:
 
 
 class SelectedRecords:
-    """The selected records of some shards. Thread-safe.
+    """The selected records of some shards. Immutable and thread-safe."""
 
-    Which records they are is found out at first use if that takes reading: a slice of records that
-    are not counted yet, or those that match a condition.
-    """
-
-    def __init__(
-        self,
-        records: ShardSequence,
-        positions: ChosenPositions | Callable[[], ChosenPositions] | None = None,
-    ) -> None:
-        """`positions`: those in `records` that are selected, or how to find them; None for all."""
+    def __init__(self, records: ShardSequence, selection: Selection | None = None) -> None:
+        """`selection`: which of `records` these are; None for all, whose number may be unknown."""
         self._records = records
-        self.is_everything_known = positions is None
-        """Whether these are known to be all records of the shards, in order."""
-        self._positions: ChosenPositions | None = None
-        self._find_positions: Any = partial(_everything, records)
-        if isinstance(positions, ChosenPositions):
-            self._positions = positions
-        elif positions is not None:
-            self._find_positions = positions
-        self._watch_forks()
-
-    def _watch_forks(self) -> None:
-        self.renew_lock()
-        if self._positions is None:
-            renew_in_children(self)
-
-    def renew_lock(self) -> None:
-        """Replace the lock with a new, unlocked one."""
-        self._lock = threading.RLock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the positions, or how to find them."""
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._watch_forks()
+        self._selection = selection
 
     @property
-    def positions(self) -> ChosenPositions:
+    def has_all(self) -> bool:
+        """Whether these are all records of the shards, in order."""
+        return self._selection is None
+
+    @property
+    def selection(self) -> Selection:
         """Which records these are."""
-        if self._positions is None:
-            with self._lock:
-                if self._positions is None:
-                    self._positions = self._find_positions()
-                    self._find_positions = None
-        return self._positions
+        if self._selection is None:
+            return Selection(range(len(self._records)))
+        return self._selection
+
+    def describe(self) -> Any:
+        """Describe the selection, as `Selection.describe`; None for all records."""
+        return None if self._selection is None else self._selection.describe()
 
     def __len__(self) -> int:
-        return len(self.positions)
+        return len(self._records if self._selection is None else self._selection)
 
     @property
     def known_record_count(self) -> int | None:
         """The number of records, if it is known without reading."""
-        if self.is_everything_known:
-            return self._records.known_record_count
-        return None if self._positions is None else len(self._positions)
+        return self._records.known_record_count if self._selection is None else len(self)
 
     @property
     def is_in_file_order(self) -> bool:
         """Whether the records are in the order of the files."""
-        return self.is_everything_known or self.positions.is_ascending
+        return self._selection is None or self._selection.is_ascending
 
     @property
     def all_shards(self) -> tuple[Shard, ...]:
@@ -187,37 +157,29 @@ class SelectedRecords:
     @property
     def repeats(self) -> bool:
         """Whether a record is selected more than once; the positions must be ascending."""
-        if self.positions.run is not None:
+        if self.selection.run is not None:
             return False
-        positions = self.positions.all()
+        positions = self.selection.all()
         return bool((positions[1:] == positions[:-1]).any())
 
     # -- selection -----------------------------------------------------------------------------
 
-    def select(self, positions: ChosenPositions | Callable[[], ChosenPositions]) -> SelectedRecords:
-        """Return other records of the same shards; a function finds out at first use which."""
-        return SelectedRecords(self._records, positions)
-
-    def _derive(self, choose: Callable[[SelectedRecords], ChosenPositions]) -> SelectedRecords:
-        """Choose from these records: now, if their number is known, or else at first use."""
-        is_known = self.known_record_count is not None
-        return self.select(choose(self) if is_known else partial(choose, self))
+    def select(self, selection: Selection) -> SelectedRecords:
+        """Return other records of the same shards."""
+        return SelectedRecords(self._records, selection)
 
     def cut(self, index: slice) -> SelectedRecords:
-        """Return the records in a slice."""
-        if self.known_record_count is None:
-            return self.select(partial(_cut, self, index))
-        positions = _cut(self, index)
-        return self if positions is self.positions else self.select(positions)
+        """Return the records in a slice; the same object for all of them."""
+        places = range(len(self))
+        return self if places[index] == places else self.select(self.selection.cut(index))
 
     def pick(self, places: Positions) -> SelectedRecords:
         """Return the records at some places; IndexError or OptionError if they are invalid."""
-        array = np.array(position_array(places))  # a copy: the caller may change its array
-        return self._derive(partial(_pick, places=array))
+        return self.select(self.selection.pick(places))
 
     def shuffled(self, seed: int) -> SelectedRecords:
         """Return the records in a random order."""
-        return self._derive(partial(_shuffled, seed=seed))
+        return self.select(self.selection.shuffled(seed))
 
     # -- at any place --------------------------------------------------------------------------
 
@@ -235,7 +197,7 @@ class SelectedRecords:
         allocate: AllocateBytes = empty_bytes,
         faults: Faults | None = None,
     ) -> BytesArray:
-        """Read the payloads at many places, as `Dataset.read_records`; `faults` as of `gather`."""
+        """Read the payloads at many places, as `Dataset.read_records`; `faults` as in `gather`."""
         places: Any = positions
         if not (type(positions) is list and len(positions) == 1 and type(positions[0]) is int):
             places = integer_positions(positions, len(self))
@@ -244,7 +206,7 @@ class SelectedRecords:
             buffer = allocate(len(payload))
             buffer[:] = payload
             return BytesArray(buffer, np.array([0, len(payload)]))
-        return gather_payloads(self._records, self.positions.at(places), allocate, faults)
+        return gather_payloads(self._records, self._positions(places), allocate, faults)
 
     def record_sizes(self, positions: Positions) -> Int64Array:
         """Return the payload sizes at many places from the indexes: int64, (count,)."""
@@ -261,32 +223,36 @@ class SelectedRecords:
         return RecordLocation(str(shard.location), number, int(shard.index.offsets[number]))
 
     def _position(self, index: int) -> int:
-        positions = self.positions
-        return positions.one(one_place(index, len(positions)))
+        if self._selection is None:
+            return one_place(index, len(self._records))
+        return self._selection.one(one_place(index, len(self._selection)))
 
     def _at(self, places: Positions) -> Int64Array:
-        return self.positions.at(integer_positions(places, len(self)))
+        return self._positions(integer_positions(places, len(self)))
+
+    def _positions(self, places: Int64Array) -> Int64Array:
+        return places if self._selection is None else self._selection.at(places)
 
     # -- in order ------------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[LocatedBlock]:
         """Yield all records in order, in blocks; damage is raised after the records before it."""
         if self.is_in_file_order and not self._are_few_far_away():
-            for shard, block in blocks_of(self.parts()):
-                yield LocatedBlock(block, shard)
+            for part, block in blocks_of(self.parts()):
+                yield LocatedBlock(block, part)
             return
         self.check_readable_in_order()
         count = len(self)
         for start in range(0, count, PLACES_AT_ONCE):
             places = np.arange(start, min(start + PLACES_AT_ONCE, count), dtype=np.int64)
-            for block, positions in scattered_blocks(self._records, self.positions.at(places)):
+            for block, positions in scattered_blocks(self._records, self._positions(places)):
                 yield LocatedBlock(block, (self._records, positions))
 
     def _are_few_far_away(self) -> bool:
         """Whether they are best read together over a network, as for a preview of a selection."""
         return (
-            not self.is_everything_known  # whose number may be unknown
-            and self.positions.run is None
+            self._selection is not None
+            and self._selection.run is None
             and len(self) <= _FEW_PLACES
             and all(
                 shard.is_remote and shard.known_compression == "none" for shard in self.all_shards
@@ -296,36 +262,35 @@ class SelectedRecords:
     def payloads(self) -> Iterator[tuple[Shard, int, memoryview]]:
         """Yield shard, number and payload of all records in order."""
         for located in self.blocks():
-            if isinstance(located.origin, Shard):  # the common case, faster
-                shard = located.origin
+            part = located.origin
+            if isinstance(part, ShardPart) and part.numbers is None:  # the common case, faster
+                shard = part.shard
                 for number, payload in enumerate(located.block.payloads(), located.block.position):
                     yield shard, number, payload
             else:
                 for row, payload in enumerate(located.block.payloads()):
-                    yield *located.place(row), payload
+                    yield *located.find(row), payload
 
     def located_records(self) -> Iterator[tuple[Shard, int, bytes]]:
         """Yield shard, number and payload of all records in order, as bytes."""
         for shard, number, payload in self.payloads():
             yield shard, number, bytes(payload)
 
-    def parts(self) -> list[AnyShard]:
-        """The shards with selected records, or parts of them, in order.
+    def parts(self) -> list[ShardPart]:
+        """The parts of the shards with selected records, in order.
 
-        The records must be in the order of the files: see `in_file_order`. A shard that is selected
-        completely is returned itself.
+        The records must be in the order of the files: see `in_file_order`.
         """
         records = self._records
-        if self.is_everything_known:
-            return list(records.shards)  # not counted
-        chosen = self.positions
-        run = chosen.run
+        if self._selection is None:
+            return [ShardPart(shard, None, records.opened) for shard in records.shards]
+        run = self._selection.run
         if run is not None and run.step < 0:  # of one record at most
             run = range(run[0], run[0] + 1) if run else range(0)
-        numbers: Any = chosen.all() if run is None else run
+        numbers: Any = self._selection.all() if run is None else run
         if not len(numbers):
             return []
-        parts: list[AnyShard] = []
+        parts: list[ShardPart] = []
         starts = records.starts
         first = bisect.bisect_right(starts, numbers[0]) - 1
         for number in range(first, bisect.bisect_right(starts, numbers[-1])):
@@ -338,42 +303,38 @@ class SelectedRecords:
                 range(inner.start - begin, inner.stop - begin, inner.step) if run else inner - begin
             )
             is_whole = isinstance(inner, range) and inner == range(end - begin)
-            parts.append(shard if is_whole else ShardPart(shard, inner, records, begin))
+            parts.append(ShardPart(shard, None if is_whole else inner, records.opened))
         return parts
 
     def in_file_order(self) -> SelectedRecords:
         """Return the same records, in the order of the files."""
         if self.is_in_file_order:
             return self
-        run = self.positions.run
-        if run is not None:
-            return self.select(PositionRange(run[::-1]))
-        return self.select(PositionArray(np.sort(self.positions.all())))
+        run = self.selection.run
+        in_order = np.sort(self.selection.all()) if run is None else run[::-1]
+        return self.select(Selection(in_order))
 
     def used_shards(self) -> list[Shard]:
         """The shards with selected records; for a shuffled dataset, all that may have some."""
-        spread = self.positions.unordered()
+        spread = self.selection.unordered()
         run = spread.run
-        if run is None:
-            numbers = np.unique(self._records.shard_numbers(spread.all())).tolist()
-        elif run:
-            first, last = sorted(self._records.shard_numbers(np.array([run[0], run[-1]])).tolist())
-            numbers = range(first, last + 1)
-        else:
-            numbers = []
+        positions = spread.all() if run is None else np.array([*run[:1], *run[-1:]], np.int64)
+        numbers = np.unique(self._records.shard_numbers(positions)).tolist()
+        if run:
+            numbers = range(numbers[0], numbers[-1] + 1)
         return [shard for number in numbers if (shard := self.all_shards[number]).record_count]
 
     def shard_numbers(self, start: int, stop: int) -> Int64Array:
         """Return the index in `all_shards` of the shards of the records start:stop: int64, (n,)."""
         places = np.arange(start, stop, dtype=np.int64)
-        return self._records.shard_numbers(self.positions.at(places))
+        return self._records.shard_numbers(self._positions(places))
 
     def are_in_split(self, split: str) -> npt.NDArray[np.bool_]:
         """Whether each record is in a shard of this split: bool, (count,)."""
         of_split = np.array([shard.split == split for shard in self.all_shards], np.bool_)
         if not len(of_split):
             return np.empty(0, np.bool_)
-        return of_split[self._records.shard_numbers(self.positions.all())]
+        return of_split[self._records.shard_numbers(self.selection.all())]
 
     def compressed_shard(self) -> Shard | None:
         """The first compressed shard with selected records."""
@@ -396,38 +357,20 @@ class SelectedRecords:
             )
 
 
-def _everything(records: ShardSequence) -> ChosenPositions:
-    return PositionRange(range(len(records)), is_everything=True)
-
-
-def _cut(records: SelectedRecords, index: slice) -> ChosenPositions:
-    return records.positions.cut(range(len(records))[index])
-
-
-def _pick(records: SelectedRecords, places: Positions) -> ChosenPositions:
-    return PositionArray(records.positions.at(integer_positions(places, len(records))))
-
-
-def _shuffled(records: SelectedRecords, seed: int) -> ChosenPositions:
-    return ShuffledPositions(records.positions, seed)
-
-
 def joined_shards(shards: Sequence[Shard]) -> SelectedRecords:
     """Return all records of some shards."""
     return SelectedRecords(ShardSequence(shards))
 
 
-def records_of_part(part: AnyShard) -> SelectedRecords:
-    """Return the records of a shard or of a part of one."""
-    if not isinstance(part, ShardPart):
-        return joined_shards([part])
-    numbers = part.numbers()
-    is_run = isinstance(numbers, range)
-    positions = PositionRange(numbers) if is_run else PositionArray(numbers)  # type: ignore[arg-type]
-    return joined_shards([part.shard]).select(positions)
+def records_of_part(part: ShardPart, start: int = 0, stop: int | None = None) -> SelectedRecords:
+    """Return the records start:stop of a part of a shard."""
+    records = joined_shards([part.shard])
+    if part.numbers is not None:
+        records = records.select(Selection(part.numbers))
+    return records if (start, stop) == (0, None) else records.cut(slice(start, stop))
 
 
-def shard_parts(records: SelectedRecords, max_bytes: int) -> Iterator[AnyShard]:
+def shard_parts(records: SelectedRecords, max_bytes: int) -> Iterator[ShardPart]:
     """Yield the shards of records, and large ones in parts of at most so many bytes, in order."""
     if not records.is_in_file_order:
         raise OptionError(

@@ -7,7 +7,7 @@ the index (see `frames`) and verifies each record against it and its checksums.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.frames import (
-    FrameReader,
+    SMALL_BYTES,
     FrameRows,
+    MappedFrames,
+    ReadFrames,
     RemoteFrames,
-    maps_well,
     open_frames,
     walk,
 )
@@ -82,15 +83,16 @@ class Shard:
         self._info = listed if self.is_remote and listed is not None and listed.version else None
         self.split = split
         self.entry = entry
-        self._record_count = None if entry is None else entry.record_count
-        self._compression = compression
+        # what is known without reading
+        self.known_record_count = None if entry is None else entry.record_count
+        self.known_compression = compression
         self._known_offset: tuple[int, int] | None = None
         self._reset()
 
     def _reset(self) -> None:
         """Reset everything that can be read again from the file."""
         self._index: ShardIndex | None = None
-        self._frames: FrameReader | RemoteFrames | None = None
+        self._frames: MappedFrames | ReadFrames | RemoteFrames | None = None
         self._may_be_mapped = False
         self.renew_lock()
         renew_in_children(self)
@@ -138,20 +140,15 @@ class Shard:
     @property
     def compression(self) -> Compression:
         """none, gzip or zlib, detected from the first bytes."""
-        if self._compression is None:
-            self._compression = detect_compression(self.location.read(0, HEAD_BYTES))
-        return self._compression
-
-    @property
-    def known_compression(self) -> Compression | None:
-        """The compression, if it is known without reading."""
-        return self._compression
+        if self.known_compression is None:
+            self.known_compression = detect_compression(self.location.read(0, HEAD_BYTES))
+        return self.known_compression
 
     def _detect_compression(self, file: ObjectReader) -> Compression:
         """Detect the compression, from a file that is then read in order."""
-        if self._compression is None:
-            self._compression = detect_compression(file.read_head(HEAD_BYTES))
-        return self._compression
+        if self.known_compression is None:
+            self.known_compression = detect_compression(file.read_head(HEAD_BYTES))
+        return self.known_compression
 
     def check_size(self) -> None:
         """Compare the size of the file with the manifest, and with the number of records."""
@@ -188,19 +185,14 @@ class Shard:
             )
 
     @property
-    def known_record_count(self) -> int | None:
-        """The number of records, if it is known without reading."""
-        return self._record_count
-
-    @property
     def record_count(self) -> int:
         """The number of records; builds the index if the number is unknown."""
-        if self._record_count is None:
+        if self.known_record_count is None:
             count = None
             if self._index is None and self._keeps_index and not self.is_remote:
                 count = saved_record_count(self.location)
-            self._record_count = self.index.record_count if count is None else count
-        return self._record_count
+            self.known_record_count = self.index.record_count if count is None else count
+        return self.known_record_count
 
     def portable(self, number: int = 0) -> Shard:
         """Return a copy that another process, in any folder, reads from this record on.
@@ -214,20 +206,11 @@ class Shard:
         return other
 
     def _offset_of(self, number: int) -> int:
-        """The offset of a frame."""
         if self._known_offset is not None and self._known_offset[0] == number:
             return self._known_offset[1]
         if number > self.index.record_count:
             raise self._count_error(self.index.record_count, number)
         return int(self.index.offsets[number])
-
-    def number_of(self, number: int) -> int:
-        """Return the number in the file of a record: the same, unlike in a part of a shard."""
-        return number
-
-    def numbers(self) -> range:
-        """Return the numbers of all records."""
-        return range(self.record_count)
 
     @property
     def is_prepared(self) -> bool:
@@ -251,14 +234,13 @@ class Shard:
             return self._index
 
     def _load_index(self) -> ShardIndex | None:
-        """Load a saved index that matches the shard; None if there is none."""
         info = self.info() if self.is_remote else None
         saved = load_index(self.location, info, is_next_to_it=self.may_have_index)
         if saved is None:
             return None
         index, location = saved
-        if info is not None and self._compression is None:
-            self._compression = index.compression  # if it is wrong, records fail verification
+        if info is not None and self.known_compression is None:
+            self.known_compression = index.compression  # if it is wrong, records fail verification
         if index.compression != self.compression:
             return None
         # keep it where the shard is kept: the next process needs it, too
@@ -274,7 +256,7 @@ class Shard:
         A defect is raised after all records before it. Without `stop`, reads to the end and
         compares the number of records with the manifest.
         """
-        compression = self._compression
+        compression = self.known_compression
         skip_bytes = 0
         if start and self.compression == "none":
             skip_bytes = self._offset_of(start)
@@ -305,9 +287,38 @@ class Shard:
                         first + low,
                         block.offset + skip_bytes,
                     )
-        expected = self._record_count if stop is None else stop
+        expected = self.known_record_count if stop is None else stop
         if expected is not None and (seen < expected or (stop is None and seen > expected)):
             raise self._count_error(seen, expected)
+
+    def decompress(
+        self,
+        put: Callable[[RecordBlock], object],
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> list[str]:
+        """Pass all records to `put`, block by block; return notices.
+
+        A compressed shard without its end mark is read to its end, as in TensorFlow.
+        """
+        notices: list[str] = []
+
+        def collect(error: DataError) -> None:
+            if error.defect is not Defect.TRUNCATED_COMPRESSION:
+                raise error
+            error.path = str(self.location)
+            notices.append(str(error))
+
+        seen = reported = 0
+        with self.open_read() as file, located(self.location), accessing(self.location):
+            for block in read_blocks(file, compression=self.compression, on_defect=collect):
+                put(block)
+                seen += len(block)
+                place = file.tell()
+                advance(place - reported)
+                reported = place
+        if self.known_record_count is not None and self.known_record_count != seen:
+            raise self._count_error(seen, self.known_record_count)
+        return notices
 
     def read(self, number: int) -> memoryview:
         """Read the payload of one record, as a read-only copy.
@@ -351,8 +362,9 @@ class Shard:
     @property
     def maps_well(self) -> bool:
         """Whether random access is much faster with a memory map."""
-        return self.compression == "none" and maps_well(
-            int(self.index.offsets[-1]), self.index.record_count
+        index = self.index
+        return self.compression == "none" and bool(
+            index.offsets[-1] <= index.record_count * SMALL_BYTES
         )
 
     def allow_map(self) -> None:
@@ -417,7 +429,7 @@ class Shard:
                 raise error
         raise self._changed_error(number)
 
-    def open_frames(self) -> FrameReader | RemoteFrames:
+    def open_frames(self) -> MappedFrames | ReadFrames | RemoteFrames:
         """Return what reads frames of the file at random."""
         with self._lock:
             if self._frames is None:

@@ -23,7 +23,6 @@ Layout, little-endian:
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -36,7 +35,13 @@ from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
-from recordsmith.stores.user_cache import INDEX_FOLDER, user_cache_folder
+from recordsmith.stores.local.scratch import (
+    INDEX_FOLDER,
+    check_private,
+    make_private,
+    make_private_folder,
+    user_cache_folder,
+)
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
@@ -96,6 +101,9 @@ def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Loca
     """The possible locations of an index: next to the shard, and in the user's cache."""
     location = as_location(shard)
     identity = f"{location.identity}\0{version}" if version else location.identity
+
+    import hashlib
+
     name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return (
         location.parent / INTERNAL_FOLDER / f"{location.name}.index",
@@ -151,8 +159,6 @@ def _heads(
             if head is None:
                 continue
             if location.parent.name != INTERNAL_FOLDER:
-                from recordsmith.stores.cache.folder import check_private  # takes 10 ms
-
                 for folder in _cache_folders():
                     check_private(folder)
             yield head
@@ -179,7 +185,8 @@ class _Head(NamedTuple):
             data += self.location.read(len(data), stop)
         if len(data) != stop:
             return None
-        offsets = np.frombuffer(data, "<i8", offset=start).astype(np.int64, copy=False)
+        # a copy, as the table may begin at any multiple of 4: NumPy is slow with unaligned arrays
+        offsets = np.frombuffer(data, "<i8", offset=start).astype(np.int64)
         stored = np.frombuffer(data[_HEADER.size : start - 4], "<u4")
         end = int(offsets[-1])
         ends_well = end == self.shard_bytes
@@ -230,22 +237,15 @@ def _save(pieces: tuple[bytes | memoryview, ...], locations: Iterable[Location])
     for location in locations:
         # an option error: the hidden folder is a link, which the author of the shard may have made
         with suppress(FileAccessError, OptionError):
-            put_index(location, pieces)
+            if location.parent.name == INTERNAL_FOLDER:
+                location.put(pieces)
+                return location
+            for folder in _cache_folders():
+                make_private_folder(folder)
+            location.put(pieces)
+            make_private(str(location))
             return location
     return None
-
-
-def put_index(location: Location, pieces: tuple[bytes | memoryview, ...]) -> None:
-    """Write an index file."""
-    if location.parent.name == INTERNAL_FOLDER:
-        location.put(pieces)
-        return
-    from recordsmith.stores.cache.folder import make_private, make_private_folder  # takes 10 ms
-
-    for folder in _cache_folders():
-        make_private_folder(folder)
-    location.put(pieces)
-    make_private(str(location))
 
 
 def _cache_folders() -> tuple[str, str]:
@@ -295,7 +295,6 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
 
 
 def _checksums(offsets: Int64Array) -> list[int]:
-    """The CRC-32C of each block of offsets."""
     table = np.ascontiguousarray(offsets, "<i8")
     return [
         crc32c(table[start : start + _BLOCK_OFFSETS].view(np.uint8))

@@ -1,21 +1,15 @@
-"""The records of some shards as one sequence: at positions, or in order, shard after shard.
-
-In order, the next shards are begun meanwhile where reading takes requests.
-"""
+"""The records of some shards as one sequence, read at any positions."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
-import os
 import threading
-from collections import OrderedDict, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import chain, islice
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +25,7 @@ from recordsmith.dataset.frames import FrameRows, RemoteFrames, gather_together
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import DataError
 from recordsmith.example import BytesArray
-from recordsmith.stores import Location
-from recordsmith.threads import renew_in_children, stoppable_pool, wait_for
+from recordsmith.threads import renew_in_children
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import WorkerPool, thread_count
 
@@ -102,20 +95,21 @@ Faults: TypeAlias = dict[int, DataError]
 class ShardSequence:
     """The records of some shards, one shard after the other. Thread-safe."""
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[Shard], opened: OpenShards | None = None) -> None:
+        """`opened`: of another sequence with these shards."""
         self.shards = tuple(shards)
         self.has_remote = any(shard.is_remote for shard in self.shards)
         self._starts: list[int] | None = None
         self._starts_array: Int64Array | None = None  # the same as an array
-        self._open = OpenShards()
+        self.opened = opened or OpenShards()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle paths and positions, but no open files."""
-        return {**vars(self), "_open": None}
+        return {**vars(self), "opened": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._open = OpenShards()
+        self.opened = OpenShards()
 
     def __len__(self) -> int:
         return self.starts[-1]
@@ -154,14 +148,14 @@ class ShardSequence:
         if not positions.size:
             return []
         if len(self.shards) == 1:
-            return [ShardGroup(self.shards[0], slice(None), positions, self._open)]
+            return [ShardGroup(self.shards[0], slice(None), positions, self.opened)]
         of_shard = self.shard_numbers(positions)
         assert self._starts_array is not None
         numbers = positions - self._starts_array[of_shard]
         grouped = of_shard.argsort(kind="stable")
         cuts = np.flatnonzero(np.diff(of_shard[grouped])) + 1
         return [
-            ShardGroup(self.shards[of_shard[members[0]]], members, numbers[members], self._open)
+            ShardGroup(self.shards[of_shard[members[0]]], members, numbers[members], self.opened)
             for members in np.split(grouped, cuts)
         ]
 
@@ -173,7 +167,7 @@ class ShardSequence:
     def read(self, position: int) -> tuple[Shard, int, memoryview]:
         """Return the shard of a position, the number in it, and the payload."""
         shard, number = self.find(position)
-        self._open.use(shard)
+        self.opened.use(shard)
         return shard, number, shard.read(number)
 
 
@@ -261,7 +255,7 @@ def gather_payloads(
     *,
     whole: bool = False,
 ) -> BytesArray:
-    """Read the payloads, or whole frames, at many positions; `faults` as of `gather`."""
+    """Read the payloads, or whole frames, at many positions; `faults` as in `gather`."""
     groups = records.group(positions)
     sizes = payload_sizes(len(positions), groups)
     offsets = offsets_from_lengths(sizes + FRAME_BYTES if whole else sizes)
@@ -322,34 +316,7 @@ def _read_together(
     return block, positions[:first], faults.get(first)
 
 
-# -- in order --------------------------------------------------------------------------------------
-
-
-class _Shard(Protocol):
-    @property
-    def location(self) -> Location: ...
-
-    def blocks(self) -> Iterator[RecordBlock]: ...
-
-
-ReadShard = TypeVar("ReadShard", bound=_Shard)
-
-
-def blocks_of(shards: Sequence[ReadShard]) -> Iterator[tuple[ReadShard, RecordBlock]]:
-    """Yield the blocks of shards in order, each with its shard.
-
-    Over a network, the first blocks of the next shards are read meanwhile: of twice as many after
-    each shard that was read to its end, so that reading only the beginning costs no more.
-    """
-    if len(shards) < 3 or not shards[0].location.store.is_remote:
-        for shard in shards:
-            for block in shard.blocks():
-                yield shard, block
-        return
-    yield from _read_ahead(shards)
-
-
-def reading_threads(threads: int | None, shards: Sequence[_Shard]) -> int:
+def reading_threads(threads: int | None, shards: Sequence[Shard]) -> int:
     """Return the number of threads in which a job reads shards: see `thread_count`.
 
     Over a network, most of them wait, so that there are as many as requests at the same time.
@@ -357,46 +324,3 @@ def reading_threads(threads: int | None, shards: Sequence[_Shard]) -> int:
     stores = {id(shard.location.store): shard.location.store for shard in shards}.values()
     most = max((store.concurrency for store in stores), default=1)
     return max(thread_count(None), most) if threads is None else thread_count(threads)
-
-
-def _read_ahead(shards: Sequence[ReadShard]) -> Generator[tuple[ReadShard, RecordBlock]]:
-    most = shards[0].location.store.concurrency
-    process = os.getpid()
-    stopping = threading.Event()
-    pool = stoppable_pool(most, stopping)
-    rest = iter(shards)
-    first = next(rest)
-    begun = deque([_Begun(first, first.blocks())])
-    ahead = 1
-    try:
-        while begun:
-            shard, blocks, request = begun.popleft()
-            ready = [] if request is None else wait_for(request)
-            for block in chain(ready, blocks):
-                yield shard, block
-            if os.getpid() != process:  # forked: the threads exist in the parent only
-                waiting = [*(shard for shard, *_ in begun), *rest]
-                begun = deque(_Begun(shard, shard.blocks()) for shard in waiting)
-                continue
-            for shard in islice(rest, ahead - len(begun)):
-                blocks = shard.blocks()
-                begun.append(_Begun(shard, blocks, pool.submit(partial(_first_of, blocks))))
-            ahead = min(most, 2 * ahead)
-    finally:
-        if os.getpid() == process:
-            stopping.set()
-            pool.shutdown(cancel_futures=True)
-            for _, blocks, _ in begun:
-                getattr(blocks, "close", bool)()
-
-
-class _Begun(NamedTuple):
-    """A shard, its blocks, and the request for the first one, if a thread reads it."""
-
-    shard: Any
-    blocks: Iterator[RecordBlock]
-    request: Future[list[RecordBlock]] | None = None
-
-
-def _first_of(blocks: Iterator[RecordBlock]) -> list[RecordBlock]:
-    return list(islice(blocks, 1))

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from recordsmith.arrow import schema_from_text
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
-from recordsmith.dataset.selection import ChosenPositions, PositionArray
+from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shares import draws_of_splits, share_counts
 from recordsmith.errors import (
     CorruptDataError,
     DataError,
@@ -27,8 +25,10 @@ from recordsmith.errors import (
 )
 from recordsmith.example import FeatureRequest, FeatureSchema, FeatureSpec, Schema, SchemaSurvey
 from recordsmith.stores import Location
-from recordsmith.where import Where
 from recordsmith.words import first_of
+
+if TYPE_CHECKING:
+    from recordsmith.where import Where
 
 _NAMED_PATHS = 3
 
@@ -53,7 +53,7 @@ class View:
         those that they were selected from.
     split_schemas: the splits of the manifest, with their schemas if they are known.
     source: what was opened; None for all files of the dataset.
-    arrow_schema, formats: as in `Manifest`.
+    arrow_schema: as in `Manifest`.
     columns: the selected features; None for all.
     chosen: how the records were chosen, for `repr`.
     """
@@ -65,7 +65,6 @@ class View:
     split_schemas: Mapping[str, Schema | None] = field(default_factory=dict)
     source: DatasetSource | None = None
     arrow_schema: str | None = None
-    formats: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
     chosen: tuple[str, ...] = ()
 
@@ -84,18 +83,33 @@ class View:
         return replace(self, records=records, schema=schema, chosen=chosen)
 
     def matching(self, where: Where) -> View:
-        """Return a view of the records that match, which are found at first use."""
-        known = self.outer_schema
+        """Return a view of the records that match; reads all records in the order of the files."""
+        known, records = self.outer_schema, self.records
         if known is not None:
             where.check(known)
-        # a record that is not selected here may have the features
-        must_find = known is None and self.records.is_everything_known
-        find = partial(_matching, self.records, where, must_find=must_find)
-        return self.of(self.records.select(find), f"filter: {where}")
+        order = None if records.is_in_file_order else records.selection.all().argsort(kind="stable")
+        in_order = records if order is None else records.pick(order)
+        pieces, start = [np.empty(0, np.int64)], 0
+        for located in in_order.blocks():
+            pieces.append(located.matching(where) + start)
+            start += len(located.block)
+        if known is None and records.has_all:  # others may have features that these lack
+            where.check_features_found()
+        places = np.concatenate(pieces)
+        if order is not None:
+            places = np.sort(order[places])
+        positions = places if records.has_all else records.selection.at(places)
+        selection = Selection(positions, where=str(where))
+        return self.of(records.select(selection), f"filter: {where}")
 
-    def drawn(self, shares: Mapping[str, float], seed: int, name: str) -> View:
-        """Return a view of one of the random parts with these shares."""
-        return self.of(self.records.select(partial(_drawn, self.records, shares, seed, name)))
+    def drawn(self, shares: Mapping[str, float], seed: int) -> dict[str, View]:
+        """Return views of random parts with these shares."""
+        count = len(self.records)
+        draws = draws_of_splits(count, share_counts(count, shares), seed)
+        return {
+            name: self.of(self.records.pick(np.flatnonzero(draw.keeps(0, count))))
+            for name, draw in draws.items()
+        }
 
     @property
     def split_names(self) -> tuple[str, ...]:
@@ -107,8 +121,8 @@ class View:
         shards = self.records.all_shards
         if {shard.split for shard in shards} <= {name}:
             return self
-        if not self.records.is_everything_known:
-            return self.of(self.records.select(partial(_of_split, self.records, name)))
+        if not self.records.has_all:
+            return self.of(self.records.pick(self.records.are_in_split(name)))
         schema = self.split_schemas.get(name)
         return replace(
             self,
@@ -130,7 +144,6 @@ class View:
             outer_schema=self.column_schema,
             split_schemas={},
             source=None,
-            formats={},
             chosen=(),
         )
 
@@ -252,42 +265,6 @@ class View:
                 raise OptionError(
                     f"no record has a feature {key!r}; {hint}", option="keys", value=key
                 )
-
-
-def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> ChosenPositions:
-    """Read all records in the order of the files; return the positions of those that match."""
-    selected, order = records, None
-    if not records.is_in_file_order:
-        order = records.positions.all().argsort(kind="stable")
-        records = records.select(PositionArray(records.positions.at(order)))
-    pieces, start = [np.empty(0, np.int64)], 0
-    for located in records.blocks():
-        block = located.block
-        with located.located():
-            rows = np.flatnonzero(where.matches(replace(block, position=0)))
-        pieces.append(rows + start)
-        start += len(block)
-    if must_find:
-        where.check_features_found()
-    places = np.concatenate(pieces)
-    if order is not None:
-        places = np.sort(order[places])
-    if not selected.is_everything_known:
-        places = selected.positions.at(places)
-    return PositionArray(places, where=str(where))
-
-
-def _drawn(
-    records: SelectedRecords, shares: Mapping[str, float], seed: int, name: str
-) -> ChosenPositions:
-    count = len(records)
-    draw = draws_of_splits(count, share_counts(count, shares), seed)[name]
-    return PositionArray(records.positions.at(np.flatnonzero(draw.keeps(0, count))))
-
-
-def _of_split(records: SelectedRecords, split: str) -> ChosenPositions:
-    """The positions of records in shards of one split."""
-    return PositionArray(records.positions.all()[records.are_in_split(split)])
 
 
 def _complete(

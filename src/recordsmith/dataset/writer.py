@@ -71,7 +71,7 @@ class ShardWriter:
             OptionError: the file exists, or the compression is unsupported.
             FileAccessError: the folder is missing or cannot be written.
         """
-        self._is_open = False
+        self.is_open = False
         self.location = as_location(path)
         self.compression = check_compression(compression)
         if temporary is None:
@@ -83,7 +83,7 @@ class ShardWriter:
             (temporary or self.location).open_write(overwrite=overwrite or temporary is not None)
         )
         self._records = RecordWriter(cast(BinaryIO, self._file), compression=self.compression)
-        self._is_open = True
+        self.is_open = True  # neither closed nor discarded
         self._is_sealed = False
         self._info: ObjectInfo | None = None  # of the file over a network that was read back
 
@@ -181,7 +181,7 @@ class ShardWriter:
         self._check_open()
         self._flush()
         self._write_frames(encode_slices(data, offsets))
-        self._note(np.diff(offsets))
+        self._add_lengths(np.diff(offsets))
 
     def write_frames(self, frames: BytesLike, lengths: Int64Array) -> None:
         """Write records that are already framed, such as those of another shard, unchanged.
@@ -210,7 +210,7 @@ class ShardWriter:
             OptionError: a file of that name was created meanwhile, and `overwrite` is false.
             FileAccessError: the disk is full, or the folder cannot be written.
         """
-        if not self._is_open:
+        if not self.is_open:
             return
         self.publish()
         self.location.store.sync(self.location.parent.key)
@@ -258,16 +258,11 @@ class ShardWriter:
         self._check_open()
         self._flush()
         self._write_frames(frames)
-        self._note(lengths)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the writer was neither closed nor discarded."""
-        return self._is_open
+        self._add_lengths(lengths)
 
     def discard(self) -> None:
         """Close the writer; remove the file unless it was published."""
-        self._is_open = False
+        self.is_open = False
         with suppress(FileAccessError):
             self._file.writer.discard()
 
@@ -290,17 +285,17 @@ class ShardWriter:
             raise
 
     def __del__(self) -> None:
-        if self._is_open:  # never closed, so the file may be incomplete
+        if self.is_open:  # never closed, so the file may be incomplete
             self.discard()
 
     def _check_open(self) -> None:
-        if not self._is_open or self._is_sealed:
+        if not self.is_open or self._is_sealed:
             raise OptionError(f"{self.location} is closed, so no more records can be written")
 
     def _index(self) -> ShardIndex:
         return ShardIndex.from_lengths(np.asarray(self._lengths, np.int64), self.compression)
 
-    def _note(self, lengths: Int64Array) -> None:
+    def _add_lengths(self, lengths: Int64Array) -> None:
         self._lengths.frombytes(as_view(np.ascontiguousarray(lengths, np.int64).view(np.uint8)))
 
     def _flush(self) -> None:

@@ -55,6 +55,10 @@ def draw_batch(
     Raises:
         OptionError: the arrays are not a batch of images, or differ in length.
         FileAccessError: the file cannot be written.
+
+    Example:
+        loader = rs.Loader(dataset, {"image": rs.Image(size=64)}, batch_size=8, shuffle=True)
+        rs.draw_batch(next(iter(loader))["image"], "batch.png")
     """
     from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
 

@@ -14,9 +14,6 @@ from contextlib import suppress
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
-from jinja2 import Environment
-from markupsafe import Markup
-
 from recordsmith.drawing.scene import Scene, draw_scene, text_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.examining.verification import VerifyReport
@@ -70,7 +67,7 @@ code { font: 13px/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; 
 .unchecked { padding-left: 20px; color: var(--note); }
 .kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(320px, 1fr)); gap: 12px; }
 .kind { background: var(--card); border: 1px solid var(--line); border-left: 4px solid var(--bad);
-  border-radius: 10px; padding: 12px 16px; }
+  border-radius: 10px; padding: 12px 16px; overflow-wrap: anywhere; }
 .kind p { font-size: 14px; }
 .advice { color: var(--quiet); }
 .badge { background: var(--bad-soft); color: var(--bad); border-radius: 999px; padding: 0 9px;
@@ -78,14 +75,12 @@ code { font: 13px/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; 
 table { width: 100%; border-collapse: collapse; background: var(--card); font-size: 14px;
   border: 1px solid var(--line); }
 th { text-align: left; color: var(--quiet); font-weight: 500; }
-th, td { padding: 8px 12px; border-bottom: 1px solid var(--line); vertical-align: top; }
+th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }
 td { overflow-wrap: anywhere; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .scroll { overflow-x: auto; margin: 6px 0 24px; }
-th, td { padding: 6px 10px; }
 td svg { display: block; }
 svg rect { fill: var(--bar); }
-.kind { overflow-wrap: anywhere; }
 .kind.quiet { color: var(--ink); border-left-color: var(--unseen); }
 .kind.quiet .badge { background: var(--paper); color: var(--quiet); }
 .kind.note { border-left-color: var(--note); }
@@ -252,18 +247,21 @@ def check_html_path(path: Location, *, overwrite: bool) -> None:
 
 def content_page(content: ReportContent, title: str) -> str:
     """Return the page of a report."""
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    from recordsmith.libraries import jinja2, markupsafe
+
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     filters: dict[str, Callable[..., str]] = {
         "text": lambda value: text(value, 400),
         "prose": lambda value: paragraphs(value, 2000),
         "cell": _cell,
     }
     for name, function in filters.items():  # all of them escape text
-        environment.filters[name] = lambda value, f=function: Markup(f(value))  # noqa: S704
+        environment.filters[name] = lambda value, f=function: markupsafe.Markup(f(value))
     environment.filters["drawn"] = _drawn
     template = environment.from_string(_TEMPLATE)
-    style = Markup(STYLE)  # noqa: S704 - our own
-    return template.render(content=content, title=title, style=style, rows_shown=_ROWS_SHOWN)
+    style = markupsafe.Markup(STYLE)
+    page: str = template.render(content=content, title=title, style=style, rows_shown=_ROWS_SHOWN)
+    return page
 
 
 def _drawn(examples: Sequence[Example]) -> tuple[list[tuple[Example, list[str]]], list[Example]]:
@@ -345,7 +343,7 @@ class _Thumbnails:
             pixels = decode_image(data)
         except DataError:
             return b""
-        from PIL import Image
+        from recordsmith.libraries import Image
 
         stream = io.BytesIO()
         image = Image.fromarray(draw_scene(_scene(pixels, features, box), _THUMBNAIL))

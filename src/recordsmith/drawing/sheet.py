@@ -84,6 +84,9 @@ def sheet(
         OptionError: an argument is invalid, or the examples have no images.
         CorruptDataError: the frames of a shard are damaged.
         FileAccessError: a file cannot be read or written.
+
+    Example:
+        rs.sheet("out", "sheet.png", count=12)
     """
     path = as_location(out)
     check_page(path, count, columns, overwrite=overwrite)

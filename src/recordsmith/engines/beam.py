@@ -10,8 +10,6 @@ import pickle
 import shlex
 import subprocess
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, redirect_stderr, suppress
@@ -33,7 +31,6 @@ except ImportError as _error:
 
 _MAX_ATTEMPTS = 4
 _LOCAL = "FnApiRunner"
-_PAUSE_SECONDS, _REMOTE_PAUSE_SECONDS = 0.1, 2.0
 _SHOWN_BYTES = 4000  # of what a failed pipeline printed
 _SIGNATURE_BYTES = 32
 _CANCELLED, _FAILED = "cancelled", "failed"
@@ -94,7 +91,7 @@ class Beam:
         return cls(runner, options)
 
     def map(self, function: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
-        """Yield the outcome of each task as it completes, as `Engine.map`.
+        """Yield the outcome of each task when the pipeline has ended.
 
         All tasks are written to the folder before the first one runs.
         """
@@ -102,24 +99,36 @@ class Beam:
             files = _SignedFiles(self._new_folder(stack), os.urandom(32))
             waiting = set(files.write_all(_TASKS, tasks))
             for _ in range(_MAX_ATTEMPTS):
-                running = _Running(partial(self._start, function, files, sorted(waiting)))
-                try:
-                    yield from _outcomes(files, waiting, running)
-                except BaseException:
-                    (files.folder / _CANCELLED).put(b"")
-                    running.cancel()
-                    raise
-                running.join()
+                error = self._run(function, files, sorted(waiting))
+                for number in sorted(waiting & files.numbers(_OUTCOMES)):
+                    yield files.read(files.place(_OUTCOMES, number))
+                    waiting.remove(number)
                 if not waiting:
                     return
                 if (files.folder / _FAILED).exists():
                     number, reason = files.read(files.folder / _FAILED)
-                    raise failed_error(files.task(number), reason) from running.error
+                    raise failed_error(files.task(number), reason) from error
             lost = lost_error(files.task(min(waiting)))
-            if running.error is not None:
-                last_line = str(running.error).rstrip().rpartition("\n")[2]
+            if error is not None:
+                last_line = str(error).rstrip().rpartition("\n")[2]
                 lost.advise(f"The pipeline ended with: {last_line:.300}")
-            raise lost from running.error
+            raise lost from error
+
+    def _run(
+        self, function: Callable[[Task], Outcome], files: _SignedFiles, numbers: Sequence[int]
+    ) -> Exception | None:
+        """Run a pipeline; return what it failed with."""
+        result = self._start(function, files, numbers)
+        try:
+            result.wait_until_finish()
+        except Exception as error:  # noqa: BLE001 - such as a lost worker, for which it runs again
+            return error
+        except BaseException:
+            (files.folder / _CANCELLED).put(b"")
+            with suppress(Exception):  # the runner cannot, or it has ended
+                result.cancel()
+            raise
+        return None
 
     def _new_folder(self, stack: ExitStack) -> Location:
         """Return an empty folder, which is removed in the end."""
@@ -194,6 +203,11 @@ class _SignedFiles:
         with closing(workers.in_order(write, enumerate(values), ahead=at_once)) as written:
             yield from written
 
+    def numbers(self, kind: str) -> set[int]:
+        """Return the numbers of the values that are completely written."""
+        names = [place.name.split(".") for place in (self.folder / kind).list()]
+        return {int(number) for number, *suffixes in names if suffixes == ["task"]}
+
     def read(self, place: Location) -> Any:
         """Read a value."""
         content = place.read()
@@ -264,35 +278,6 @@ class _LocalResult:
             self._process.stdin.close()
 
 
-class _Running:
-    """A pipeline that runs in a thread. error: what it ended with."""
-
-    def __init__(self, start: Callable[[], Any]) -> None:
-        self.error: BaseException | None = None
-        self._result = start()
-        self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
-        self._thread.start()
-
-    @property
-    def has_ended(self) -> bool:
-        return not self._thread.is_alive()
-
-    def join(self) -> None:
-        self._thread.join()
-
-    def cancel(self) -> None:
-        """End the pipeline."""
-        with suppress(Exception):  # the runner cannot, or it has ended
-            self._result.cancel()
-        self.join()
-
-    def _run(self) -> None:
-        try:
-            self._result.wait_until_finish()
-        except BaseException as error:  # noqa: BLE001 - raised where results are taken
-            self.error = error
-
-
 def _run_task(number: int, function: Callable[[Task], Outcome], files: _SignedFiles) -> None:
     """Run a task in a worker, with the credentials of its environment."""
     if (files.folder / _CANCELLED).exists():
@@ -303,24 +288,6 @@ def _run_task(number: int, function: Callable[[Task], Outcome], files: _SignedFi
         files.write(files.folder / _FAILED, (number, traceback.format_exc()))
         raise
     files.write(files.place(_OUTCOMES, number), outcome)
-
-
-def _outcomes(files: _SignedFiles, waiting: set[int], running: _Running) -> Iterator[Outcome]:
-    """Yield outcomes as they appear until the pipeline has ended; remove them from `waiting`."""
-    has_ended = False
-    is_remote = files.folder.store.is_remote
-    while waiting and not has_ended:
-        has_ended = running.has_ended  # before the last listing
-        for place in (files.folder / _OUTCOMES).list():
-            number, _, suffix = place.name.partition(".")
-            if suffix != "task":  # it is being written
-                continue
-            if int(number) in waiting:
-                yield files.read(place)
-                waiting.remove(int(number))
-            place.delete()  # so that lists stay short
-        if not has_ended:
-            time.sleep(_REMOTE_PAUSE_SECONDS if is_remote else _PAUSE_SECONDS)
 
 
 def _remove(folder: Location, _scratch: ScratchFolder | None) -> None:

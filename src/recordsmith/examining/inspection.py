@@ -8,10 +8,10 @@ from pathlib import PurePath
 from typing import Any
 
 from recordsmith.dataset import (
-    AnyShard,
     ClassNames,
     Dataset,
     LocatedBlock,
+    ShardPart,
     dataset_of,
     records_of,
     tells_split,
@@ -161,7 +161,7 @@ def inspect(
     )
 
 
-def _survey(shards: Sequence[AnyShard], progress: Progress | None) -> tuple[Schema, list[int]]:
+def _survey(shards: Sequence[ShardPart], progress: Progress | None) -> tuple[Schema, list[int]]:
     """Read all records once; return their schema and the number of records of each shard."""
     survey = SchemaSurvey()
     counts = []

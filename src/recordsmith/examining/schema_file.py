@@ -179,8 +179,8 @@ def schema(
         CorruptDataError, FileAccessError: as in `inspect`.
 
     Example:
-        rs.schema("train").save("schema.json")
-        rs.verify("other", schema="schema.json")
+        rs.schema("out").save("schema.json")
+        assert rs.verify("copy", schema="schema.json").is_good
     """
     return SchemaFile.of(inspect(paths_or_dataset, split, progress=progress).schema)
 

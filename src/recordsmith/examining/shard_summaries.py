@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset import AnyShard
+from recordsmith.dataset import ShardPart
 from recordsmith.reports import ReportTable
 from recordsmith.serialization import to_json
 from recordsmith.words import size as format_size
@@ -47,7 +47,7 @@ class ShardSummary:
     compression: str
 
 
-def output_compression(shards: Iterable[AnyShard | ShardSummary]) -> str:
+def output_compression(shards: Iterable[ShardPart | ShardSummary]) -> str:
     """Return none, gzip or zlib; "mixed" if shards differ. Empty shards are ignored."""
     found = {shard.compression for shard in shards if shard.size_bytes}
     return "mixed" if len(found) > 1 else next(iter(found), "none")
@@ -74,6 +74,17 @@ class ShardTotals:
             splits.setdefault(shard.split, []).append(shard)
         return splits
 
+    def split_totals(self) -> dict[str, dict[str, int]]:
+        """Return records, shards and size_bytes of each split."""
+        return {
+            split: {
+                "records": sum(shard.record_count for shard in shards),
+                "shards": len(shards),
+                "size_bytes": sum(shard.size_bytes for shard in shards),
+            }
+            for split, shards in self.splits.items()
+        }
+
     def splits_table(self, title: str = "split") -> ReportTable:
         """Return the table of the splits."""
         rows = []
@@ -88,13 +99,6 @@ class ShardTotals:
     def shards_to_json(self) -> dict[str, Any]:
         """Return splits and shards."""
         return {
-            "splits": {
-                split: {
-                    "records": sum(shard.record_count for shard in shards),
-                    "shards": len(shards),
-                    "size_bytes": sum(shard.size_bytes for shard in shards),
-                }
-                for split, shards in self.splits.items()
-            },
+            "splits": self.split_totals(),
             "shards": to_json(self.shards),
         }

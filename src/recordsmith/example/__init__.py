@@ -8,9 +8,11 @@ from recordsmith.example.canonical import canonical
 from recordsmith.example.codec import (
     Features,
     FeatureValue,
+    RankingList,
     SequenceExample,
     decode_example,
     decode_payload,
+    decode_ranking_list,
     decode_sequence_example,
     encode_example,
     encode_sequence_example,
@@ -25,7 +27,6 @@ from recordsmith.example.columns import (
     valid_rows,
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
-from recordsmith.example.ranking_list import RankingList, decode_ranking_list
 from recordsmith.example.rewriting import KeyAction, Rewriter
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.spans import InnerSpans, context_as_example, delimited, field_spans

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike
+from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import NotAnExampleError, OptionError
 from recordsmith.example.kernel import decoding
 from recordsmith.example.kernel.encoding import Encoder
@@ -25,6 +25,7 @@ from recordsmith.example.payload import (
     kind_remedy,
     unparsable_error,
 )
+from recordsmith.example.spans import field_spans, payload_views, whole
 
 FeatureValue: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float32] | list[bytes]
 Features: TypeAlias = dict[str, FeatureValue]
@@ -47,6 +48,11 @@ class SequenceExample(NamedTuple):
 
     context: features of the whole sequence.
     feature_lists: the steps by name, each with the values of one feature.
+
+    Example:
+        payload = rs.encode_sequence_example({"id": [1]}, {"action": [[0.5], [1.0]]})
+        example = rs.decode_sequence_example(payload)
+        print(example.context["id"], len(example.feature_lists["action"]))
     """
 
     context: Features
@@ -86,6 +92,10 @@ def decode_sequence_example(payload: BytesLike) -> SequenceExample:
     Raises:
         NotAnExampleError: it does not begin as one.
         CorruptDataError: malformed-example.
+
+    Example:
+        payload = rs.encode_sequence_example({"id": [1]}, {"action": [[0.5], [1.0]]})
+        print(rs.decode_sequence_example(payload).feature_lists["action"])
     """
     code, result = decoding.decode_sequence_example(payload)
     if code == _GOOD:
@@ -118,6 +128,9 @@ def encode_example(features: Mapping[str, Any], kinds: Mapping[str, Kind] | None
     Raises:
         OptionError: a value has an unsupported type, mixes kinds, or does not fit its kind; an
             array has two or more axes, which a feature, a flat list, cannot store.
+
+    Example:
+        payload = rs.encode_example({"id": [1], "score": [0.5], "name": [b"rose"]})
     """
     encoder = Encoder()
     _put_features(encoder, features, kinds or {})
@@ -140,6 +153,9 @@ def encode_sequence_example(
 
     Raises:
         OptionError: as in `encode_example`.
+
+    Example:
+        payload = rs.encode_sequence_example({"id": [1]}, {"action": [[0.5], [1.0]]})
     """
     kinds = kinds or {}
     encoder = Encoder()
@@ -297,3 +313,19 @@ def _put_array(encoder: Encoder, array: npt.NDArray[Any], declared: str | None) 
         return _INT64
     encoder.put_floats(values)
     return _FLOAT
+
+
+class RankingList(NamedTuple):
+    """ExampleListWithContext of TensorFlow Ranking: Examples in field 1, their context in 2."""
+
+    context: Features
+    examples: list[Features]
+
+
+def decode_ranking_list(payload: BytesLike) -> RankingList:
+    """Decode a payload that `classify` detects as ELWC."""
+    data = as_view(payload)
+    spans = (field_spans(data, *whole(data), field) for field in (2, 1))
+    context, examples = (list(payload_views(data, part.starts, part.lengths)) for part in spans)
+    # protobuf also merges the pieces of a repeated message
+    return RankingList(decode_example(b"".join(context)), list(map(decode_example, examples)))

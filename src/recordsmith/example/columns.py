@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,8 +18,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, DataError, Defect, NotAnExampleError, OptionError
-from recordsmith.example.codec import as_values, too_many_axes
-from recordsmith.example.conversion import as_column
+from recordsmith.example.codec import as_array, as_values, too_many_axes
 from recordsmith.example.kernel import encoding
 from recordsmith.example.kernel.columns import ColumnBuilder
 from recordsmith.example.kernel.memory import Memory
@@ -50,6 +50,10 @@ class FeatureSpec:
 
     Raises:
         OptionError: the kind or the shape is invalid.
+
+    Example:
+        spec = rs.FeatureSpec(kind="int64", shape=(), default=0)
+        columns = dataset.read_columns({"age": spec})  # 0 where it is missing
     """
 
     kind: Kind | None = None
@@ -401,7 +405,7 @@ def encode_columns(
 
 def _encodable(given: Any) -> Column:
     """Convert a column so that each of its slices can be encoded."""
-    column = as_column(given)
+    column = _as_column(given)
     if not isinstance(column, RaggedArray) and len(column.shape) > 2:
         raise ValueError(too_many_axes(column.shape, "column.reshape(len(column), -1)"))
     if isinstance(column, RaggedArray):
@@ -410,7 +414,7 @@ def _encodable(given: Any) -> Column:
 
 
 def _encodable_values(given: Any) -> npt.NDArray[Any] | BytesArray:
-    values: Any = as_column(given)
+    values: Any = _as_column(given)
     # small types take more memory after conversion, so each slice is converted separately
     if isinstance(values, BytesArray) or (values.itemsize < 8 and values.dtype.kind in "iufb"):
         return values  # type: ignore[no-any-return]
@@ -440,7 +444,7 @@ def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, byte
         default = spec.default
         if isinstance(default, (str, bytes, int, float, np.generic)):
             default = [default] * (math.prod(shape) if shape is not None else 1)
-        column: Any = as_column(default)
+        column: Any = _as_column(default)
         if isinstance(column, RaggedArray):
             raise ValueError("the lists differ in length")  # noqa: TRY004 - the type is right
         count = math.prod(column.shape)
@@ -485,3 +489,105 @@ def valid_rows(
 
 def _array(memory: Memory, dtype: Any) -> npt.NDArray[Any]:
     return np.frombuffer(memory, dtype) if len(memory) else np.empty(0, dtype)  # type: ignore[call-overload]
+
+
+# -- columns of users ------------------------------------------------------------------------------
+
+_BYTES = (str, bytes, bytearray, memoryview)
+_INTEGERS = (int, np.integer, np.bool_)
+_NUMBERS = (*_INTEGERS, float, np.floating)
+_ROWS = (list, tuple, np.ndarray, BytesArray)
+_LIMIT = 2**63
+
+
+def _as_column(column: Any) -> Column:
+    """Convert an array of any library, or a sequence with a value or a list for each row.
+
+    Lists of unequal length become a RaggedArray. Lists are checked value by value and passed to
+    NumPy only if all values are numbers: NumPy would pad bytes, cut their trailing zeros, and
+    convert numbers to text.
+    """
+    if isinstance(column, (BytesArray, RaggedArray)):
+        return column
+    if hasattr(column, "__array__"):
+        array = as_array(column)
+        if array.ndim == 0:
+            raise TypeError("the column is a single value; expected one for each row")
+        return _from_objects(array) if array.dtype.kind in "OSU" else array
+    if isinstance(column, _BYTES) or not isinstance(column, Sequence):
+        raise TypeError(
+            f"the column is a {type(column).__name__}; expected an array, or a list with a value "
+            "for each row"
+        )
+    return _from_sequence(column, np.arange(len(column)))
+
+
+def _from_objects(array: npt.NDArray[Any]) -> Column:
+    """Convert an array of str, bytes or lists."""
+    values = array.ravel().tolist()
+    types = set(map(type, values))
+    if all(issubclass(kind, _BYTES) for kind in types):
+        return BytesArray.from_values(values).reshape(*array.shape)
+    rows = np.arange(array.size) // max(1, array.size // len(array))
+    if array.ndim == 1 and all(issubclass(kind, _ROWS) for kind in types):
+        return _from_rows(values, rows)
+    raise _mismatch_error(values, rows, _BYTES)
+
+
+def _from_sequence(values: Sequence[Any], rows: Int64Array) -> Column:
+    """Convert values; `rows` is the row of the column for each of them."""
+    types = set(map(type, values))
+    if not types:
+        return np.empty(0, np.float32)
+    if all(issubclass(kind, _ROWS) for kind in types):
+        return _from_rows(values, rows)
+    if all(issubclass(kind, _BYTES) for kind in types):
+        return BytesArray.from_values(values)
+    if all(issubclass(kind, _INTEGERS) for kind in types):
+        try:
+            return np.fromiter(values, np.int64, len(values))
+        except OverflowError:
+            place = next(i for i, value in enumerate(values) if not -_LIMIT <= int(value) < _LIMIT)
+            raise OverflowError(
+                f"{values[place]} in row {rows[place]} does not fit int64"
+            ) from None
+    if all(issubclass(kind, _NUMBERS) for kind in types):
+        return np.fromiter(values, np.float64, len(values))
+    known = (kinds for kinds in (_ROWS, _BYTES, _NUMBERS) if isinstance(values[0], kinds))
+    raise _mismatch_error(values, rows, next(known, ()))
+
+
+def _from_rows(lists: Sequence[Any], rows: Int64Array) -> Column:
+    """Convert a list or an array for each row: to more axes, or a RaggedArray."""
+    flat: Any
+    if all(isinstance(values, np.ndarray) and values.dtype.kind in "iufb" for values in lists):
+        shapes = [values.shape for values in lists]
+        flat = np.concatenate([as_values(values, None) for values in lists])
+    else:
+        lists = [values if isinstance(values, list) else _as_list(values) for values in lists]
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        flat = _from_sequence(list(chain.from_iterable(lists)), np.repeat(rows, lengths))
+        inner = () if isinstance(flat, RaggedArray) else flat.shape[1:]
+        shapes = [(length, *inner) for length in lengths.tolist()]
+    if len(set(shapes)) == 1 and not isinstance(flat, RaggedArray):
+        return flat.reshape(len(lists), *shapes[0])  # type: ignore[no-any-return]
+    if isinstance(flat, RaggedArray) or any(len(shape) != 1 for shape in shapes):
+        raise ValueError("nested lists differ in length; only the outer lists, the rows, can")
+    return RaggedArray(flat, np.cumsum([0, *(length for (length,) in shapes)]))
+
+
+def _as_list(values: Any) -> list[Any]:
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        return [values.item()]
+    return list(values) if isinstance(values, tuple) else values.tolist()
+
+
+def _mismatch_error(values: Sequence[Any], rows: Int64Array, kinds: tuple[type, ...]) -> TypeError:
+    """Return the error for the first value that is not one of `kinds`."""
+    place = next(i for i, value in enumerate(values) if not isinstance(value, kinds))
+    value, first = values[place], values[0]
+    others = f", others are {type(first).__name__}" if place else ""
+    return TypeError(
+        f"row {rows[place]} contains {value!r:.60} ({type(value).__name__}){others}; expected only "
+        "ints and floats, or only str and bytes, or lists of these"
+    )

@@ -1,6 +1,6 @@
 """Detect the type of a payload by strict rules: a lenient parser accepts most bytes as an Example.
 
-docs/format.md states the rules; classify.h implements them.
+docs/reference/format.md states the rules; classify.h implements them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,12 @@ def kind_remedy(kind: object) -> str:
 
 
 def classify(payload: BytesLike) -> PayloadKind:
-    """Detect the type of a payload. An empty payload is an Example without features."""
+    """Detect the type of a payload. An empty payload is an Example without features.
+
+    Example:
+        payload = rs.encode_example({"id": [1]})
+        print(rs.classify(payload))  # Example
+    """
     return PAYLOAD_KINDS[payloads.classify(payload)]
 
 

@@ -10,11 +10,21 @@ order of the records or on the shards.
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import (
+    Callable,
+    Collection,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,7 +34,6 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.kernel.payloads import submessages
 from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.packed_section import CompressedSection
 from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
 
 Content: TypeAlias = Literal["image", "text", "raw"]
@@ -75,6 +84,9 @@ class FeatureSchema:
     content: of bytes: image, text (UTF-8 without control characters) or raw; else None.
     value_bytes: the encoded size of its values.
     min_steps, max_steps: the number of steps of a feature list; else None.
+
+    Example:
+        print(dataset.schema.features["image/class/label"].kind)  # int64
     """
 
     kind: Literal["bytes", "float", "int64", "mixed", "none"]
@@ -148,6 +160,10 @@ class Schema:
     A SequenceExample without lists has the same bytes as an Example. Among SequenceExamples, such a
     record counts as one if their context has all of its features with the same kinds; otherwise the
     payload is "mixed".
+
+    Example:
+        for key, feature in dataset.schema.features.items():
+            print(key, feature.kind, feature.shape)
     """
 
     payload: DatasetPayload
@@ -196,7 +212,7 @@ class Schema:
     def packed(self) -> Schema:
         """Return the schema in less memory, to be merged or written later."""
         sections = {
-            name: CompressedSection(section, FeatureSchema.from_json)
+            name: _CompressedSection(section, FeatureSchema.from_json)
             if len(section) >= PACKED_FROM
             else section
             for name, section in self.sections.items()
@@ -588,3 +604,36 @@ def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, 
             value_bytes=value_bytes,
         )
     return dict(sorted(features.items()))
+
+
+_T = TypeVar("_T")
+
+
+class _CompressedSection(Mapping[str, _T], Generic[_T]):
+    """Features by name, compressed in memory. Use `items()` to get more than one of them.
+
+    A job keeps the schema of each shard until it writes the manifest. With tens of thousands of
+    features per shard, schemas would take most of its memory.
+    """
+
+    def __init__(self, section: Mapping[str, _T], read: Callable[[Any], _T]) -> None:
+        """`read` converts the result of a feature's `to_json()` back."""
+        features: Any = section
+        document = [[key, feature.to_json()] for key, feature in features.items()]
+        self._data = zlib.compress(json.dumps(document).encode(), 1)
+        self._length = len(section)
+        self._read = read
+
+    def items(self) -> ItemsView[str, _T]:
+        """Return names and features, decompressed on each call."""
+        document = json.loads(zlib.decompress(self._data))
+        return {key: self._read(feature) for key, feature in document}.items()
+
+    def __getitem__(self, key: str) -> _T:
+        return dict(self.items())[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict(self.items()))
+
+    def __len__(self) -> int:
+        return self._length

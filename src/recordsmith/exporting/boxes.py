@@ -81,8 +81,10 @@ class BoxFolder(FolderExporter):
         out = self._out
         image = read_image(example, out.warn)
         mask = read_mask(example, image, out.warn)
-        self._is_empty &= mask is None and not has_objects(example)
-        self.write(example, split, image, mask)
+        has_objects = any(key in example for key in BOX)  # features for boxes, even if empty
+        objects = read_objects(example, self._classes, out.warn) if has_objects else None
+        self._is_empty &= mask is None and objects is None
+        self.write(example, split, image, mask, objects)
         out.count_dropped(example, IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | self.also_kept)
 
     def finish(self) -> None:
@@ -91,14 +93,14 @@ class BoxFolder(FolderExporter):
 
     @abstractmethod
     def write(
-        self, example: Features, split: str, image: ExportedImage, mask: ExportedImage | None
+        self,
+        example: Features,
+        split: str,
+        image: ExportedImage,
+        mask: ExportedImage | None,
+        objects: Sequence[Object] | None,
     ) -> None:
-        """Write an example; raises as `add`."""
-
-
-def has_objects(example: Features) -> bool:
-    """Whether the example has features for boxes, even if they are empty."""
-    return any(key in example for key in BOX)
+        """Write an example; raises as `add`. `objects` is None without features for boxes."""
 
 
 def read_objects(example: Features, classes: LabelNames, warn: Warn) -> list[Object]:

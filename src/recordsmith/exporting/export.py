@@ -14,7 +14,7 @@ from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.exporting import formats as _formats  # noqa: F401 - registers them
-from recordsmith.exporting.export_job import ExportTasks, export_locally
+from recordsmith.exporting.export_job import export_locally, export_on_engine
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
 from recordsmith.exporting.exporter import EXPORTERS, FileExporter
 from recordsmith.serialization import fields_to_json
@@ -111,7 +111,7 @@ def export(
         FileAccessError: a folder cannot be read or written, or the disk is full.
 
     Example:
-        report = rs.export("records", "images", "coco", split="train")
+        report = rs.export("out", "images", "folder", split="train")
     """
     folder = as_folder(out)
     if format not in (known := sorted(EXPORTERS)):
@@ -154,8 +154,9 @@ def export(
                 finish = export_locally(dataset, exporter, writer, shard_size_bytes, advance)
             else:
                 assert isinstance(exporter, FileExporter)
-                tasks = ExportTasks(dataset, exporter, shard_size_bytes, writer, files)
-                finish = tasks.run(engine, advance)
+                finish = export_on_engine(
+                    engine, dataset, exporter, writer, files, shard_size_bytes, advance
+                )
             _check_tally(writer.tally, format, skip_errors=skip_errors)
             finish()
         finally:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cache, partial
-from itertools import accumulate, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,7 +29,6 @@ from recordsmith.errors import DataError, OptionError, SourceError, located
 from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
-    EXPORTERS,
     Exporter,
     FileExporter,
     FolderExporter,
@@ -53,11 +53,9 @@ def export_locally(
     size_bytes: int | None,
     advance: Advance,
 ) -> Callable[[], None]:
-    """Pass all records to an exporter; return what writes the files that describe them.
-
-    Args:
-        size_bytes: as of `export`.
-    """
+    """Pass all records to an exporter; return what writes the files that describe them."""
+    if isinstance(exporter, FileExporter):
+        exporter.inspect(dataset)
     _begin(dataset, exporter, writer)
     if isinstance(exporter, FolderExporter):
         for number, (split, example) in enumerate(_examples(records_of(dataset))):
@@ -73,75 +71,57 @@ def export_locally(
     return lambda: exporter.describe(files, [exporter.result()])
 
 
-class ExportTasks:
-    """An export as tasks, which are made while they are iterated."""
+def export_on_engine(
+    engine: Engine,
+    dataset: Dataset,
+    exporter: FileExporter,
+    writer: ExportWriter,
+    files: FolderWriter,
+    part_bytes: int | None,
+    advance: Advance,
+) -> Callable[[], None]:
+    """As `export_locally`, in tasks whose input has at most `part_bytes`; None: 512 MB."""
+    exporter.inspect(dataset)
+    description, for_tasks = _described(dataset, exporter), copy(exporter)
+    _begin(description, exporter, writer)
+    records = records_of(dataset)
+    len(records)  # counts the shards in parallel
+    try:
+        parts = [*shard_parts(records, part_bytes or _PART_BYTES)]
+    except OptionError as error:
+        error.advise("Or export it without an engine.")
+        raise
+    parts = [part for part in parts if part.record_count]
+    of_split = {
+        split: iter(exporter.file_names(writer.split_name(split), count))
+        for split, count in Counter(part.split for part in parts).items()
+    }
+    names = [next(of_split[part.split]) for part in parts]
+    folder = files.share(names)
+    common = {"exporter": for_tasks, "dataset": description, "folder": folder}
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        exporter: FileExporter,
-        part_bytes: int | None,
-        writer: ExportWriter,
-        files: FolderWriter,
-    ) -> None:
-        """
-        Args:
-            part_bytes: the most bytes of the input of a task; None: 512 MB.
-            writer, files: of this process.
-        """
-        description = _described(dataset, exporter)
-        _begin(description, exporter, writer)
-        records = records_of(dataset)
-        len(records)  # counts the shards in parallel
-        try:
-            parts = [*shard_parts(records, part_bytes or _PART_BYTES)]
-        except OptionError as error:
-            error.advise("Or export it without an engine.")
-            raise
-        self._parts = [part for part in parts if part.record_count]
-        counts = Counter(part.split for part in self._parts)
-        names = {
-            split: iter(exporter.file_names(writer.split_name(split), count))
-            for split, count in counts.items()
-        }
-        self._names = [next(names[part.split]) for part in self._parts]
-        self._exporter = exporter
-        self._writer = writer
-        self._files = files
-        self._common = {
-            "format": exporter.format,
-            "dataset": description,
-            "folder": files.share(self._names),
-        }
+    def tasks() -> Iterator[Task]:
+        first = 0
+        for number, (part, name) in enumerate(zip(parts, names, strict=True)):
+            content = {**common, "file": name, "part": part_for_task(part), "first": first}
+            yield Task(_write_part, number, name, part.record_count, content)
+            first += part.record_count
 
-    def run(self, engine: Engine, advance: Advance) -> Callable[[], None]:
-        """Run the tasks; return what writes the files that describe theirs."""
-        results = run_on(engine, self, advance) if self._parts else {}
-        files, described = [], []
-        for number, (part, name) in enumerate(zip(self._parts, self._names, strict=True)):
-            attempt, record_count, tally, result = results[number]
-            self._files.take(name, attempt)
-            self._writer.tally.merge(tally)
-            files.append(WrittenFile(name, part.split, record_count))
-            described.append(result)
-        return lambda: self._exporter.describe(files, described)
-
-    def __iter__(self) -> Iterator[Task]:
-        counts = [part.record_count for part in self._parts]
-        firsts = accumulate(counts, initial=0)
-        for number, (part, name, first) in enumerate(
-            zip(self._parts, self._names, firsts, strict=False)
-        ):
-            content = {**self._common, "file": name, "part": part_for_task(part), "first": first}
-            yield Task(_run_task, number, name, counts[number], content)
+    results = run_on(engine, tasks(), advance) if parts else {}
+    written, described = [], []
+    for number, (part, name) in enumerate(zip(parts, names, strict=True)):
+        record_count, tally, result = results[number]
+        writer.tally.merge(tally)
+        written.append(WrittenFile(name, part.split, record_count))
+        described.append(result)
+    return lambda: exporter.describe(written, described)
 
 
-def _run_task(content: dict[str, Any]) -> tuple[str, int, ExportTally, Any]:
-    """Write the file of a task; return the attempt, the number of records, and what was found."""
+def _write_part(content: dict[str, Any]) -> tuple[int, ExportTally, Any]:
+    """Write the file of a task; return the number of records, and what was found."""
     part, first = part_from_task(content["part"]), content["first"]
-    exporter = EXPORTERS[content["format"]]()
-    assert isinstance(exporter, FileExporter)
-    with shared_folder(content["folder"]) as (files, attempt):
+    exporter: FileExporter = copy(content["exporter"])
+    with shared_folder(content["folder"]) as files:
         writer = ExportWriter(files, [part.split])
         try:
             _begin(content["dataset"], exporter, writer)
@@ -156,7 +136,7 @@ def _run_task(content: dict[str, Any]) -> tuple[str, int, ExportTally, Any]:
             )
         finally:
             exporter.abandon()
-    return attempt, file.record_count, writer.tally, exporter.result()
+    return file.record_count, writer.tally, exporter.result()
 
 
 def _begin(dataset: Dataset, exporter: Exporter, writer: ExportWriter) -> None:
@@ -185,12 +165,13 @@ def _write_files(
         items = enumerate(example for _, example in _examples(records))
     files: list[WrittenFile] = []
     for name, record_count in names:
-        exporter.open(name, split)
+        exporter.open(writer.open(name), split)
         written = 0
         for number, item in islice(items, record_count):
             written += _add(partial(exporter.add, item), writer, split, position(number, 0))
             advance(1)
         exporter.close()
+        writer.close(name)
         files.append(WrittenFile(name, split, written))
     return files
 
@@ -208,7 +189,7 @@ def _write_table(
     done = written = 0
     for block in records.blocks():
         if not done:
-            exporter.open(name, split)
+            exporter.open(writer.open(name), split)
         block.append_to(exporter.decoder)
         row_count = len(block.block)
         with block.located():
@@ -220,6 +201,7 @@ def _write_table(
     if not done:
         return []
     exporter.close()
+    writer.close(name)
     return [WrittenFile(name, split, written)]
 
 
@@ -322,6 +304,5 @@ def _described(dataset: Dataset, exporter: FileExporter) -> Dataset:
         schema,
         dataset.class_names,
         arrow_schema=dataset.view.arrow_schema,
-        formats=exporter.formats_of(dataset),
     )
     return Dataset(view)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO, NamedTuple
 
@@ -170,14 +169,7 @@ class ExportWriter:
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file; `name` is its path in the folder of the export."""
-        with self.opened(name) as file:
-            file.write(data)
-
-    @contextmanager
-    def opened(self, name: str) -> Iterator[BinaryIO]:
-        """Open a new file for writing for the duration of the block."""
-        file = self.open(name)
-        yield file
+        self.open(name).write(data)
         self.close(name)
 
     def open(self, name: str) -> BinaryIO:

@@ -6,8 +6,8 @@ class CocoFiles(FolderExporter, format="coco", what="images and JSON files with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.selected_records import Decoder
@@ -78,21 +78,19 @@ class FileExporter(Exporter):
     suffix: ClassVar[str]
     overhead_bytes: ClassVar[int] = 0
 
-    def formats_of(self, dataset: Dataset) -> Mapping[str, Any]:
-        """Return how other formats describe the features, as in `Manifest`, for tasks."""
-        return dataset.view.formats
+    def inspect(self, dataset: Dataset) -> None:
+        """Read what lies next to the records, once, before `begin`; tasks get a copy."""
 
     def file_names(self, split: str, count: int) -> Sequence[str]:
         """Return the names of several files of a split, given its name in paths."""
         return [f"{split}-{number:05d}-of-{count:05d}{self.suffix}" for number in range(count)]
 
     @abstractmethod
-    def open(self, name: str, split: str) -> None:
-        """Begin a file."""
+    def open(self, file: BinaryIO, split: str) -> None:
+        """Begin a file, which the job closes."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Complete the file that was begun last; it may have no records."""
+        """Write the end of the file that was begun last; it may have no records."""
 
     def result(self) -> Any:
         """Return what `describe` needs to know of the records; it is pickled."""
@@ -108,7 +106,7 @@ class RecordFiles(FileExporter):
     """
 
     options = (*FileExporter.options, "shard_size_bytes")
-    has_payloads: ClassVar[bool] = False
+    has_payloads: bool = False
 
     @abstractmethod
     def add(self, record: Any) -> None:

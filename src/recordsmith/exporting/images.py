@@ -161,11 +161,6 @@ def _as_png(data: bytes, shape: tuple[int, int, int], kind: str, noun: str) -> E
     return ExportedImage(encode_png(pixels), "png", shape[0], shape[1])
 
 
-def as_text(value: bytes) -> str:
-    """Decode UTF-8; invalid bytes become surrogates, as in file names."""
-    return value.decode("utf-8", "surrogateescape")
-
-
 def has_values(example: Features, key: str) -> bool:
     """Whether the feature exists and has a value."""
     value = example.get(key)
@@ -181,7 +176,7 @@ def get_bytes(example: Features, key: str) -> bytes | None:
 def get_text(example: Features, key: str) -> str | None:
     """The first value of a bytes feature as text."""
     value = get_bytes(example, key)
-    return None if value is None else as_text(value)
+    return None if value is None else _as_text(value)
 
 
 def get_int(example: Features, key: str) -> int | None:
@@ -192,21 +187,26 @@ def get_int(example: Features, key: str) -> int | None:
 
 def get_ints(example: Features, key: str) -> npt.NDArray[np.int64]:
     """All values of an int64 feature; empty if it is absent or of another kind."""
-    value: Any = example.get(key)
-    if isinstance(value, np.ndarray) and value.dtype == np.int64:
-        return value
-    return np.empty(0, np.int64)
+    return _get_numbers(example, key, np.int64)
 
 
 def get_floats(example: Features, key: str) -> npt.NDArray[np.float32]:
     """All values of a float feature; empty if it is absent or of another kind."""
+    return _get_numbers(example, key, np.float32)
+
+
+def _get_numbers(example: Features, key: str, dtype: Any) -> npt.NDArray[Any]:
     value: Any = example.get(key)
-    if isinstance(value, np.ndarray) and value.dtype == np.float32:
-        return value
-    return np.empty(0, np.float32)
+    is_kind = isinstance(value, np.ndarray) and value.dtype == dtype
+    return value if is_kind else np.empty(0, dtype)
 
 
 def get_texts(example: Features, key: str) -> list[str]:
     """All values of a bytes feature as text."""
     value = example.get(key)
-    return [as_text(item) for item in value] if isinstance(value, list) else []
+    return list(map(_as_text, value)) if isinstance(value, list) else []
+
+
+def _as_text(value: bytes) -> str:
+    """Decode UTF-8; invalid bytes become surrogates, as in file names."""
+    return value.decode("utf-8", "surrogateescape")

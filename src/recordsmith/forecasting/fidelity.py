@@ -1,9 +1,8 @@
-"""How close decoded pixels are to the pixels before encoding: PSNR and SSIM."""
+"""How close decoded pixels are to the pixels before encoding."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,43 +13,28 @@ _STRIP_PIXELS = 1 << 20  # images are compared in strips, to use little memory
 _LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
 
 
-class Fidelity(NamedTuple):
-    """How close an image is to its original.
-
-    psnr: 10 log10(255² / mean squared error) over all channels, in decibels; None if all pixels
-        are equal.
-    ssim: from 0 to 1 for equal images; None for images of less than 11 pixels a side.
-    """
-
-    psnr: float | None
-    ssim: float | None
-
-
-def compare_pixels(original: Any, stored: Any) -> Fidelity:
+def structural_similarity(original: Any, stored: Any) -> float | None:
     """Compare two images of one shape: uint8, (height, width, 1 or 3).
 
     SSIM is that of the brightness (Wang et al. 2004), with their parameters: a Gaussian window of
     11 x 11 pixels with sigma 1.5, K1 = 0.01 and K2 = 0.03, where the window is inside the image.
+    It is 1 for equal images, and None for images of less than 11 pixels a side.
     """
     height, width = map(int, original.shape[:2])
     margin = _WINDOW - 1  # of rows that the windows of two strips share
-    squares, total = 0, 0.0
-    for start in range(0, height, max(1, _STRIP_PIXELS // width)):
-        stop = start + max(1, _STRIP_PIXELS // width)
-        first, second = original[start:stop].astype(np.int32), stored[start:stop]
-        squares += int(np.square(first - second).sum(dtype=np.int64))
-        if min(height, width) >= _WINDOW and start < height - margin:
-            strip = slice(start, stop + margin)
-            total += _similarity(_luma(original[strip]), _luma(stored[strip]))
-    psnr = 10 * math.log10(_PEAK**2 * original.size / squares) if squares else None
     if min(height, width) < _WINDOW:
-        return Fidelity(psnr, None)
-    return Fidelity(psnr, total / ((height - margin) * (width - margin)))
+        return None
+    rows = max(1, _STRIP_PIXELS // width)
+    total = 0.0
+    for start in range(0, height - margin, rows):
+        strip = slice(start, start + rows + margin)
+        total += _similarity(_luma(original[strip]), _luma(stored[strip]))
+    return total / ((height - margin) * (width - margin))
 
 
 def _similarity(x: Any, y: Any) -> float:
     """The sum of the structural similarity of all windows that are inside two strips."""
-    import cv2
+    from recordsmith.libraries import cv2
 
     window = cv2.getGaussianKernel(_WINDOW, _SIGMA, cv2.CV_32F)
     margin = _WINDOW // 2
@@ -71,8 +55,4 @@ def _similarity(x: Any, y: Any) -> float:
 
 def _luma(pixels: Any) -> Any:
     """The brightness of grey or RGB pixels: float32, (height, width), 0-255."""
-    if pixels.shape[2] == 1:
-        return pixels[:, :, 0].astype(np.float32)
-    import cv2
-
-    return cv2.transform(pixels.astype(np.float32), np.array([_LUMA], np.float32))
+    return pixels.astype(np.float32) @ np.array(_LUMA if pixels.shape[2] == 3 else [1], np.float32)

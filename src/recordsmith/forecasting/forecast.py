@@ -188,9 +188,7 @@ def _quantile(freedom: int) -> float:
 def _figures(
     variant: Variant, records: Sequence[StoredRecord], total: Estimate, original_bytes: float
 ) -> VariantForecast:
-    lossy = [record.fidelity for record in records if record.fidelity is not None]
-    psnrs = [fidelity.psnr for fidelity in lossy if fidelity.psnr is not None]
-    ssims = [fidelity.ssim for fidelity in lossy if fidelity.ssim is not None]
+    similarities = [record.ssim for record in records if record.ssim is not None]
     refusals = [record.refusal for record in records if record.refusal]
     options = variant.options.to_json()
     if not any(record.drops_alpha for record in records):
@@ -201,11 +199,9 @@ def _figures(
         options=options,
         size_bytes=total,
         ratio=total.value / original_bytes if original_bytes else 1.0,
-        lossy_count=len(lossy),
-        psnr=fmean(psnrs) if psnrs else None,
-        lowest_psnr=min(psnrs, default=None),
-        ssim=fmean(ssims) if ssims else None,
-        lowest_ssim=min(ssims, default=None),
+        lossy_count=len(similarities),
+        ssim=fmean(similarities) if similarities else None,
+        lowest_ssim=min(similarities, default=None),
         refused_count=len(refusals),
         refusal=refusals[0] if refusals else "",
     )

@@ -34,11 +34,9 @@ class VariantForecast:
         options: `ImageOptions` as keyword arguments.
         size_bytes: of all shards: value, and the low and high end of the interval.
         ratio: to the size of the dataset with the original images.
-        lossy_count: sampled images that were encoded with loss. The next four figures are of these;
-            of images that are also resized, they measure the loss after resizing.
-        psnr, lowest_psnr: mean and lowest peak signal-to-noise ratio in decibels; None if no pixel
-            changed.
-        ssim, lowest_ssim: mean and lowest structural similarity; 1 for equal images.
+        lossy_count: sampled images, of 11 pixels a side or more, that were encoded with loss.
+        ssim, lowest_ssim: their mean and lowest structural similarity; 1 for equal images. Of
+            images that are also resized, it measures the loss after resizing.
         refused_count, refusal: sampled images that cannot be stored so, and the first reason. They
             count as left out, as with `skip_errors`.
     """
@@ -49,8 +47,6 @@ class VariantForecast:
     size_bytes: Estimate
     ratio: float
     lossy_count: int = 0
-    psnr: float | None = None
-    lowest_psnr: float | None = None
     ssim: float | None = None
     lowest_ssim: float | None = None
     refused_count: int = 0
@@ -157,7 +153,7 @@ class ForecastReport(Report):
             verdict += f"`recordsmith pack SOURCE OUT {best.pack_options}`"
         elif self.image_count:
             verdict = "no variant is much smaller without visible loss; keep the images as they are"
-        heads = ("stored as", "size", "", "error", "of original", "PSNR", "SSIM", "lowest SSIM")
+        heads = ("stored as", "size", "", "error", "of original", "SSIM", "lowest SSIM")
         rows = [
             (
                 each.label,
@@ -165,9 +161,8 @@ class ForecastReport(Report):
                 Bar(each.size_bytes.value / max(1.0, largest)),
                 _error(each.error),
                 _percent(each.ratio),
-                _number(each.psnr, 1),
-                _number(each.ssim, 3),
-                _number(each.lowest_ssim, 3),
+                _number(each.ssim),
+                _number(each.lowest_ssim),
                 each.pack_options or "none",
             )
             for each in self.variants
@@ -191,7 +186,7 @@ class ForecastReport(Report):
                     (*heads, "pack options"),
                     rows,
                     (heads[1], *heads[3:]),
-                    (heads[7], "pack options", heads[4], heads[3]),
+                    (heads[6], "pack options", heads[4], heads[3]),
                     wide=("",),
                 )
             ],
@@ -209,7 +204,7 @@ class ForecastReport(Report):
             yield f"No sample has an encoded image in `{IMAGE}`, so only the size is forecast."
             return
         if any("shorter_side" in variant.options for variant in self.variants):
-            yield "PSNR and SSIM of smaller images measure the loss after resizing."
+            yield "SSIM of smaller images measures the loss after resizing."
         for variant in self.variants:
             if variant.refused_count:
                 refused = format_count(variant.refused_count, "sampled image")
@@ -228,5 +223,5 @@ def _percent(share: float) -> str:
     return f"{100 * share:,.{digits}f} %"
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:,.{digits}f}"
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -17,8 +17,8 @@ from recordsmith.errors import (
 )
 from recordsmith.example import decode_payload
 from recordsmith.example.keys import FORMAT, IMAGE
-from recordsmith.forecasting.fidelity import Fidelity, compare_pixels
-from recordsmith.image import ImageOptions, probe_image, read_image_header, store_image
+from recordsmith.forecasting.fidelity import structural_similarity
+from recordsmith.image import ImageOptions, find_image_header, probe_image, store_image
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.storing.image_options import MAX_PIXELS, check_number
@@ -31,13 +31,8 @@ from recordsmith.wire import FRAME_BYTES
 ORIGINAL = "original"
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A way to store images.
-
-    name, label: unique in a forecast, for programs and people.
-    options: what `pack` is called with.
-    """
+class Variant(NamedTuple):
+    """A way to store images; name and label are unique in a forecast."""
 
     name: str
     label: str
@@ -81,23 +76,21 @@ class StoredRecord(NamedTuple):
     """A sample as a variant stores it.
 
     size_bytes: of its record with framing; 0 if it cannot be stored so.
-    fidelity: of an image that was encoded with loss; otherwise None.
+    ssim: of an image that was encoded with loss; otherwise None.
     drops_alpha: whether a transparent image lost its alpha.
     refusal: why it cannot be stored so; empty if it can.
     """
 
     size_bytes: int
-    fidelity: Fidelity | None = None
+    ssim: float | None = None
     drops_alpha: bool = False
     refusal: str = ""
 
 
 @dataclass
 class StoredSample:
-    """A sample as all variants store it.
+    """A sample as all variants store it; only as the original, if it has no encoded image.
 
-    name: of the sample.
-    has_image: whether it has an encoded image; without one, only the original is stored.
     failure: why it cannot be read or decoded; empty if it can.
     """
 
@@ -133,7 +126,7 @@ class SampleStorage:
         data = _image_of(features)
         if data is None:
             return sample
-        header = read_image_header(data)
+        header = find_image_header(data)
         sample.has_image = header is not None
         references: dict[int | None, Any] = {}
         for variant in self._variants[1:]:
@@ -158,8 +151,7 @@ class SampleStorage:
     ) -> StoredRecord:
         """Store a sample, and compare its pixels if an image was encoded as JPEG.
 
-        Args:
-            references: pixels before encoding, by the shorter side; kept for the next variant.
+        `references` keeps the pixels before encoding for the next variant, by the shorter side.
         """
         notes: set[str] = set()
         stored = apply_image_options(features, options, lambda what, _: notes.add(what))
@@ -174,9 +166,9 @@ class SampleStorage:
             assert raw.depth is not None
             pixels = np.frombuffer(raw.data, raw.dtype)
             references[side] = pixels.reshape(raw.height, raw.width, raw.depth)
-        with reserve_for_decoding(image, *probe_image(image), max_pixels=MAX_PIXELS):
-            decoded = decode_exact(image, max_pixels=MAX_PIXELS).pixels
-        return record._replace(fidelity=compare_pixels(references[side], decoded))
+        with reserve_for_decoding(image, header := probe_image(image), max_pixels=MAX_PIXELS):
+            decoded = decode_exact(image, header).pixels
+        return record._replace(ssim=structural_similarity(references[side], decoded))
 
     def _encoded(self, content: Any) -> StoredRecord:
         return StoredRecord(len(self._encoder.payload(content, ignore_note)) + FRAME_BYTES)

@@ -1,14 +1,14 @@
 """Read image headers, and decode, resize, encode and draw images. Independent of datasets."""
 
 from recordsmith.image.decoding.pixels import Pixels, decode_image, resize_image
+from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.jpeg import is_progressive
 from recordsmith.image.formats.orientation import UPRIGHT, read_jpeg_info
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import check_chunks, palette_colours
 from recordsmith.image.formats.probe import (
-    ImageInfo,
-    channel_count,
     exif_orientation,
+    find_image_header,
     is_image,
     probe_image,
     read_image_header,
@@ -51,7 +51,7 @@ __all__ = [
     "Box",
     "Colour",
     "ImageFormat",
-    "ImageInfo",
+    "ImageHeader",
     "ImageOptions",
     "MaskInfo",
     "MaskValues",
@@ -59,7 +59,6 @@ __all__ = [
     "StoredImage",
     "StoredMask",
     "apply_orientation",
-    "channel_count",
     "check_chunks",
     "decode_image",
     "decode_mask",
@@ -67,6 +66,7 @@ __all__ = [
     "encode_png",
     "exif_orientation",
     "find_format",
+    "find_image_header",
     "inverse_orientation",
     "is_image",
     "is_progressive",

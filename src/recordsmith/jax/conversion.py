@@ -30,7 +30,7 @@ def convert(batch: Mapping[str, Any], sharding: Shardings = None) -> dict[str, A
     the memory of the batch, which must not be changed then.
 
     Args:
-        sharding: as of `batches`.
+        sharding: as in `batches`.
 
     Raises:
         OptionError: a number needs more than 32 bits; the rows cannot be divided among the devices;

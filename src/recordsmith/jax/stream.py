@@ -15,7 +15,7 @@ from recordsmith.errors import OptionError
 from recordsmith.jax.conversion import convert
 from recordsmith.jax.shardings import RowSplit, Shardings, splits_of, this_rank
 from recordsmith.loading import Loader
-from recordsmith.loading.adapters import check_loader, check_rank
+from recordsmith.loading.adapters import check_loader
 from recordsmith.loading.number_options import whole_number
 
 Batch: TypeAlias = dict[str, Any]
@@ -40,12 +40,11 @@ def batches(
         OptionError: the loader has the rank of another process, or batches cannot be divided
             among the devices.
     """
-    check_loader(loader)
     ahead_count = whole_number("prefetch", prefetch, 0)
     splits = splits_of(sharding)
-    if not any_rank:
-        how = "Loader(..., **this_rank(sharding))" if splits else "Loader(..., **this_rank())"
-        check_rank(loader, this_rank(sharding), f"{how}, after jax.distributed.initialize()")
+    how = "Loader(..., **this_rank(sharding))" if splits else "Loader(..., **this_rank())"
+    rank = None if any_rank else this_rank(sharding)
+    check_loader(loader, rank, f"{how}, after jax.distributed.initialize()")
     made = JaxBatches(loader, sharding, splits, ahead_count)
     made.check_rows()
     return made

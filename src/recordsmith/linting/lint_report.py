@@ -14,9 +14,8 @@ from recordsmith.reports import Bar, Cell, Example, Level, ReportContent, Report
 from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import FlawBox, LintCheck, Severity
-from recordsmith.summaries import Report, Summary
+from recordsmith.summaries import Report
 from recordsmith.words import count as counted
-from recordsmith.words import first_of
 
 MAX_EXAMPLES = 100
 """How many places of a finding are listed; all are counted."""
@@ -161,6 +160,7 @@ class LintReport(Report):
     classes: dict[str, dict[str, int]] = field(default_factory=dict)
     findings: list[LintFinding] = field(default_factory=list)
     is_deep: bool = True
+    _shown = ("is_clean", "error_count", "warning_count", "note_count")
 
     def __post_init__(self) -> None:
         self._samples: Mapping[str, Sample] = {}
@@ -259,14 +259,3 @@ class LintReport(Report):
 
     def _count(self, severity: Severity) -> int:
         return sum(finding.count for finding in self.of_severity(severity))
-
-    def _summary(self) -> Summary:
-        counts = zip(Severity, (self.error_count, self.warning_count, self.note_count), strict=True)
-        found = ", ".join(counted(count, str(severity)) for severity, count in counts)
-        rows = [
-            (str(severity), first_of([f"{f.check} ({f.count:,})" for f in of_it], 6))
-            for severity in Severity
-            if (of_it := list(self.of_severity(severity)))
-        ]
-        samples = counted(self.sample_count, "sample")
-        return Summary("", (("samples", samples), ("found", found), *rows))

@@ -30,10 +30,17 @@ from recordsmith.example.keys import (
     OBJECT_LABEL,
     WIDTH,
 )
-from recordsmith.image import MAX_PIXELS, UPRIGHT, decode_mask, exif_orientation, usual_name
+from recordsmith.image import (
+    MAX_PIXELS,
+    UPRIGHT,
+    decode_mask,
+    exif_orientation,
+    read_image_header,
+    usual_name,
+)
 from recordsmith.image.decoding.decoders import Decoded
-from recordsmith.image.decoding.memory import reserve_for_decoding
-from recordsmith.image.decoding.pixels import decode_exact, read_image_head
+from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
+from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.linting.sample_images import (
     RAW,
@@ -217,13 +224,12 @@ class SampleCheck:
             checked.findings.add(check, LintExample(name, found, row), severity=severity)
 
         try:
-            head = read_image_head(data)
+            head = read_image_header(data)
+            check_size(head.height, head.width, MAX_PIXELS)
             if self._decode:
-                with reserve_for_decoding(data, *head[:3], max_pixels=MAX_PIXELS):
+                with reserve_for_decoding(data, head, max_pixels=MAX_PIXELS):
                     decoded = decode_exact(
-                        data,
-                        max_pixels=MAX_PIXELS,
-                        on_damage=lambda detail: add(ImageCheck.DAMAGED_IMAGE, detail),
+                        data, head, lambda detail: add(ImageCheck.DAMAGED_IMAGE, detail)
                     )
                     content, shape = _pixel_hash(decoded.pixels), shape_of(decoded.pixels)
                     for check, found in _surprises(decoded):

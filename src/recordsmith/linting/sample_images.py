@@ -10,7 +10,7 @@ import numpy as np
 from recordsmith.errors import DataError, RecordsmithError
 from recordsmith.example import decode_payload
 from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK
-from recordsmith.image import Box, read_image_header
+from recordsmith.image import Box, find_image_header
 from recordsmith.sources import Content, Sample
 from recordsmith.sources.files.images import has_image_name, image_features
 from recordsmith.sources.tables.table_reader import TableReader
@@ -62,7 +62,7 @@ def image_in(features: Mapping[str, Any]) -> bytes | None:
         return usual
     for key, value in features.items():
         data = first_of(value)
-        if key != MASK and isinstance(data, bytes) and read_image_header(data) is not None:
+        if key != MASK and isinstance(data, bytes) and find_image_header(data) is not None:
             return data
     return None
 

@@ -46,8 +46,10 @@ def convert_entry(entry: Any, to_tensor: Callable[[Any], Any]) -> Any:
     return to_tensor(entry) if isinstance(entry, np.ndarray) else entry
 
 
-def check_loader(loader: object) -> None:
-    """Raise OptionError unless the argument is a loader."""
+def check_loader(
+    loader: Any, rank: Rank | None = None, how: str = "Loader(..., **this_rank())"
+) -> None:
+    """Raise OptionError unless it is a loader, with the rank of this process if passed."""
     if not isinstance(loader, Loader):
         raise OptionError(
             option="loader",
@@ -55,14 +57,10 @@ def check_loader(loader: object) -> None:
             expected="a recordsmith.Loader",
             remedy="Create a Loader from it first." if isinstance(loader, Dataset) else "",
         )
-
-
-def check_rank(loader: Loader, here: Rank, how: str = "Loader(..., **this_rank())") -> None:
-    """Raise OptionError unless the loader has the rank of this process."""
-    if (loader.rank, loader.world_size) != (here["rank"], here["world_size"]):
+    if rank is not None and (loader.rank, loader.world_size) != tuple(rank.values()):
         raise OptionError(
             f"the loader reads for rank {loader.rank} of {loader.world_size}, but this process is "
-            f"rank {here['rank']} of {here['world_size']}",
+            f"rank {rank['rank']} of {rank['world_size']}",
             option="rank",
             value=loader.rank,
             remedy=f"Create the loader with {how}, or pass {option('any_rank', True)} if several "

@@ -6,23 +6,23 @@ import operator
 from typing import Any, SupportsIndex
 
 from recordsmith.dataset import Dataset, Positions, integer_positions
-from recordsmith.errors import OptionError, option
 from recordsmith.loading.batches.batch_maker import make_batch_maker
 from recordsmith.loading.batches.user_functions import Map, UserFunctions
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.schedule import EpochProgress, Step
-from recordsmith.loading.reading import check_random_access
+from recordsmith.loading.planning import check_random_access
 
 
 class Examples:
     """A sequence of decoded examples: dicts with one row of each entry of a batch.
 
-        examples = Examples(dataset, {"image": Image(size=224), "label": "image/class/label"})
-        examples[17]["image"]  # uint8, (224, 224, 3)
-
     Reads only the examples requested. Safe to use from several threads; can be pickled if its map
     can.
+
+    Example:
+        examples = rs.Examples(dataset, {"image": rs.Image(size=64), "label": "image/class/label"})
+        print(examples[17]["image"].shape)  # (64, 64, 3)
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Examples:
         """Create the sequence. Reads only the schema, or the first records where it is unknown.
 
         Args:
-            dataset, features, map_examples: as of a Loader.
+            dataset, features, map_examples: as in `Loader`.
             seed: for flips, crops and the map's generator. They depend on the position and the
                 epoch, so an example is the same each time it is read.
 
@@ -71,7 +71,7 @@ class Examples:
         """Return the examples at many positions as one batch, in that order.
 
         Args:
-            positions: integers, or a boolean mask, as of `Dataset.read_records`.
+            positions: integers, or a boolean mask, as in `Dataset.read_records`.
 
         Raises:
             IndexError: a position is out of range.
@@ -80,23 +80,3 @@ class Examples:
         """
         chosen = integer_positions(positions, len(self))
         return self._maker.make(Step(self._epoch, chosen, chosen, EpochProgress())).batch
-
-
-def decoded_or_plain(
-    dataset: Dataset,
-    features: Features | None,
-    *,
-    seed: int,
-    map_examples: Map | None,
-) -> Examples | Dataset:
-    """Return Examples for an adapter, or without features the dataset itself."""
-    if features is not None:
-        return Examples(dataset, features, seed=seed, map_examples=map_examples)
-    if map_examples is not None:
-        raise OptionError(
-            f"{option('map_examples')} needs {option('features')}",
-            option="map_examples",
-            remedy=f"Pass {option('features')}.",
-        )
-    check_random_access(dataset)
-    return dataset

@@ -1,8 +1,5 @@
 """Loads the batches of a dataset for training.
 
-    loader = Loader(dataset, {"label": Scalar("image/class/label")}, batch_size=32, shuffle=True)
-    for batch in loader: ...
-
 `order` computes which records each batch has, `batches` makes it in threads. The state of a loader
 is where its last batch ended.
 """
@@ -31,14 +28,14 @@ from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.buckets import BucketBySize
 from recordsmith.loading.order.mix import Mix
 from recordsmith.loading.order.rank_share import LastBatch
-from recordsmith.loading.order.schedule import EpochProgress, Step
+from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
-from recordsmith.loading.reading import plan_reading
+from recordsmith.loading.planning import plan_reading
 from recordsmith.work import processor_count
 
 _NAMES_SHOWN = 8
 
-HeldSteps: TypeAlias = Iterable[tuple[Step, FetchedRecords | None]]
+FetchedSteps: TypeAlias = Iterable[tuple[Step, FetchedRecords | None]]
 
 
 class Loader:
@@ -51,6 +48,11 @@ class Loader:
     Each iteration reads `epochs` epochs, each in its own order, and continues counting where the
     last one ended. After an interrupted iteration, the next one begins the next epoch. A loader can
     be pickled if its functions can.
+
+    Example:
+        loader = rs.Loader(dataset, {"label": "image/class/label"}, batch_size=8, shuffle=True)
+        for batch in loader:
+            print(batch["label"])  # int64, (8,)
     """
 
     def __init__(
@@ -136,9 +138,8 @@ class Loader:
             may_skip=self._skip_errors > 0,
         )
         self._skipped: dict[int, DataError] = {}  # by position in the dataset
-        self._origin = self._progress = EpochProgress()
-        self._is_resumed = False
-        self._steps_skipped_count = 0
+        self._origin = EpochProgress()
+        self._place = LoaderPlace()
         self._tally = Tally()
         self._begun_count = 0
         self._load_count = 0
@@ -174,7 +175,9 @@ class Loader:
 
     def __len__(self) -> int:
         """Return the number of batches of the next iteration."""
-        return self._schedule.length(self._progress if self._is_resumed else EpochProgress())
+        return self._schedule.length(
+            self._place.progress if self._place.is_resumed else EpochProgress()
+        )
 
     def __getitem__(self, index: object) -> NoReturn:
         """Raise OptionError: a loader has no items, which torch's DataLoader would ask for."""
@@ -213,7 +216,7 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch of the next batch, counted from 0."""
-        return self._progress.epoch
+        return self._place.progress.epoch
 
     @property
     def skipped(self) -> list[DataError]:
@@ -240,7 +243,7 @@ class Loader:
             OptionError: worker processes of a DataLoader read the loader; use `state_after`.
         """
         self._check_read_here()
-        return self._schedule.state(self._progress)
+        return self._schedule.state(self._place.progress)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from a state: the next iteration returns the batches that would have come next.
@@ -251,8 +254,8 @@ class Loader:
         Raises:
             OptionError: the state is invalid, or of another dataset or order.
         """
-        self._origin = self._progress = self._schedule.progress(state)
-        self._is_resumed = True
+        self._origin = self._schedule.progress(state)
+        self._place = LoaderPlace(self._origin, is_resumed=True)
         self._begun_count += 1  # running iterations no longer change the state
         self._load_count += 1
         if self._other_processes is not None:
@@ -326,14 +329,12 @@ class Loader:
             )
         if self._has_default_threads:
             thread_count = max(1, thread_count // worker_count)
-        begin = self._schedule.later(self._next_progress(), iteration)
+        begin = self._schedule.later(self._place.next_progress, iteration)
         return self._copy(
             _schedule=self._schedule.for_worker(worker, worker_count),
             _thread_count=thread_count,
             _origin=begin,
-            _progress=begin,
-            _is_resumed=True,
-            _steps_skipped_count=skipped_count,
+            _place=LoaderPlace(begin, is_resumed=True, skipped_count=skipped_count),
         )
 
     # -- for adapters ------------------------------------------------------------------------------
@@ -349,7 +350,7 @@ class Loader:
             return "filter removes rows; select records before packing, or with a slice"
         if self._skip_errors:
             return "skip_errors removes rows; leave it out"
-        read = self._progress.read if self._is_resumed else 0
+        read = self._place.progress.read if self._place.is_resumed else 0
         is_even = share.count % share.step_size == 0 == (share.count - read) % share.step_size
         if share.last_batch == "keep" and not is_even:
             return (
@@ -361,10 +362,9 @@ class Loader:
     @property
     def _is_resuming(self) -> bool:
         """Whether the next iteration is the rest of one that a loaded state interrupted."""
-        is_at_begin = self._progress == EpochProgress(
-            self._progress.begun, begun=self._progress.begun
-        )
-        return self._is_resumed and not is_at_begin
+        progress = self._place.progress
+        is_at_begin = progress == EpochProgress(progress.begun, begun=progress.begun)
+        return self._place.is_resumed and not is_at_begin
 
     # -- for its iterations ------------------------------------------------------------------------
 
@@ -376,13 +376,13 @@ class Loader:
                 remedy="Create another loader for that.",
             )
         self._check_read_here()
-        iteration.before = self._progress, self._is_resumed, self._steps_skipped_count
-        progress, skipped_count = self._next_progress(), self._steps_skipped_count
-        self._is_resumed, self._steps_skipped_count = False, 0
+        iteration.before = self._place
+        progress = self._place.next_progress
+        self._place = LoaderPlace(self._place.progress)
         self._begun_count += 1
         iteration.number = self._begun_count
         iteration.after = self._schedule.end(progress)
-        steps = self._schedule.steps(progress, skipped_count)
+        steps = self._schedule.steps(progress, iteration.before.skipped_count)
         ahead = None if self._begin_reading_ahead is None else self._begin_reading_ahead(steps)
         iteration.tally = self._tally = Tally()
         return JobRunner(
@@ -399,19 +399,12 @@ class Loader:
     def _undo(self, iteration: Iteration) -> None:
         """Restore the state from before an iteration, if it is the latest."""
         if iteration.number == self._begun_count:
-            self._progress, self._is_resumed, self._steps_skipped_count = iteration.before
-
-    def _next_progress(self) -> EpochProgress:
-        """Return where the next iteration begins."""
-        if self._is_resumed:
-            return self._progress
-        epoch = self._progress.epoch + self._progress.is_inside
-        return EpochProgress(epoch, begun=epoch)
+            self._place = iteration.before
 
     def _end(self, iteration: Iteration) -> None:
         """Set the progress after an iteration: a worker may not have had its last batch."""
         if iteration.after is not None and iteration.number == self._begun_count:
-            self._progress = iteration.after
+            self._place = LoaderPlace(iteration.after)
 
     def _deliver(self, iteration: Iteration, result: BatchResult) -> dict[str, Any]:
         """Return the batch, unless too many records are skipped."""
@@ -420,12 +413,12 @@ class Loader:
                 raise fault
             self._skipped.setdefault(position, fault)
         if iteration.number == self._begun_count:
-            self._progress = result.after
+            self._place = LoaderPlace(result.after)
         return result.batch
 
-    def _jobs(self, held: HeldSteps) -> Iterator[BatchJob]:
+    def _jobs(self, fetched: FetchedSteps) -> Iterator[BatchJob]:
         memory = RecycledMemory(self._prefetch + 2)  # as many batches as a loop has at once
-        for step, records in held:
+        for step, records in fetched:
             yield self._maker.job(step, memory.empty, records)
 
 
@@ -445,12 +438,12 @@ class Iteration:
     The loader sets the attributes when its first batch is requested.
 
     number: among the iterations of the loader.
-    before, after: the state of the loader before it, and its progress at the end.
+    before, after: the place of the loader before it, and its progress at the end.
     tally: counts and times.
     """
 
     number: int
-    before: tuple[EpochProgress, bool, int]
+    before: LoaderPlace
     after: EpochProgress | None
     tally: Tally
 

@@ -43,7 +43,7 @@ def whole_number(name: str, value: object, lowest: int, highest: int | None = No
 
 
 def count_number(name: str, value: object, most: int = _LARGEST_COUNT) -> int:
-    """Check a count that is multiplied with others; errors as of `whole_number`."""
+    """Check a count that is multiplied with others; errors as in `whole_number`."""
     count = whole_number(name, value, 1)
     if count > most:
         raise OptionError(option=name, value=count, expected=f"at most {most}")
@@ -56,5 +56,5 @@ def record_count_number(name: str, value: object) -> int:
 
 
 def seed_number(value: object) -> int:
-    """Check a seed; errors as of `whole_number`."""
+    """Check a seed; errors as in `whole_number`."""
     return whole_number("seed", value, -(2**63), 2**64 - 1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 
-from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
+from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Schema
@@ -22,7 +22,6 @@ _PREVIEW_COUNT = 64
 _FIRST_BATCHES = 3
 _WARM_UP_SHARE = 0.5  # maximum share of the time, if batches are slow
 _UPDATE_SECONDS = 0.25
-_PAGES_PROBED = 64
 _NOT_COUNTED = ("thread_count", "processor_count")
 
 OnUpdate = Callable[[BenchReport], None]
@@ -68,7 +67,7 @@ def bench(
         FileAccessError: as for `open`.
 
     Example:
-        report = rs.bench("records", size=224, seconds=30)
+        report = rs.bench("out", size=64, seconds=0.5)
     """
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not is_number or not 0 < seconds < math.inf:
@@ -95,12 +94,9 @@ def bench(
             batch_size=batch_size,
             image_key=key,
             image="" if image is None else _describe_image(image),
-            processor_count=loader.stats().processor_count,
-            cached_share=cached_share(shards),
-            thread_count=loader.stats().thread_count,
             order="shuffled" if shuffle else "in order",
-            is_remote=any(shard.is_remote for shard in shards),
             total_seconds=float(seconds),
+            measured=loader.stats(),
         )
         return _measure(loader, report, on_update or (lambda _: None))
 
@@ -180,25 +176,3 @@ def _columns(schema: Schema) -> dict[str, Feature | str] | None:
     """All features with a single kind."""
     kinds = {key: known.kind for key, known in schema.features.items()}
     return {key: key for key, kind in kinds.items() if kind not in ("mixed", "none")} or None
-
-
-def cached_share(shards: Sequence[Shard]) -> float | None:
-    """Estimate which share of files is in the page cache, without reading; None if unknown."""
-    if any(shard.is_remote for shard in shards):
-        return None
-    sizes = [shard.size_bytes for shard in shards]
-    step = max(1, sum(sizes) // _PAGES_PROBED)
-    cached_count, probed_count, first = 0, 0, 0
-    for shard, size in zip(shards, sizes, strict=True):
-        if first >= size:
-            first -= size
-            continue
-        with shard.location.open_read() as file:
-            for offset in range(first, size, step):
-                is_cached = file.is_cached(offset)
-                if is_cached is None:
-                    return None
-                cached_count += is_cached
-                probed_count += 1
-            first = (first - size) % step
-    return cached_count / probed_count if probed_count else None

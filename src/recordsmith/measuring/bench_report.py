@@ -15,8 +15,6 @@ from recordsmith.words import count as format_count
 from recordsmith.words import percent
 from recordsmith.words import size as format_size
 
-_MOSTLY_CACHED = 0.9
-
 
 @dataclass(frozen=True, repr=False)
 class BenchReport(Report):
@@ -27,16 +25,11 @@ class BenchReport(Report):
     image_key: the feature whose images are decoded; None where there are none: then all
         features are read as columns.
     image: how images are decoded, as text.
-    processor_count: the number of available processors.
-    cached_share: the estimated share of the files in memory before the measurement; None if
-        unknown.
-    thread_count: the number of threads.
     order: `in order` or `shuffled`.
     total_seconds, elapsed_seconds: the time limit, and the time since the start.
     is_complete: whether the measurement is done.
     measured: the statistics of the loader after the warm-up; its `elapsed_seconds` are this time.
     cpu_seconds: CPU time of the process in this time.
-    is_remote: whether the dataset is read over a network.
     skipped: the errors of skipped records.
     """
 
@@ -45,16 +38,12 @@ class BenchReport(Report):
     batch_size: int
     image_key: str | None
     image: str
-    processor_count: int
-    cached_share: float | None
-    thread_count: int
     order: str
     total_seconds: float
     elapsed_seconds: float = 0.0
     is_complete: bool = False
     measured: LoaderStats = field(default_factory=LoaderStats)
     cpu_seconds: float = 0.0
-    is_remote: bool = False
     skipped: tuple[DataError, ...] = ()
 
     @property
@@ -92,10 +81,10 @@ class BenchReport(Report):
         measurement = ("order", "elapsed_seconds", "is_complete", "measured", "cpu_seconds")
         return {
             **fields_to_json(self, dataset),
-            "processors": self.processor_count,
-            "cached_share": self.cached_share,
-            "threads": self.thread_count,
-            **fields_to_json(self, (*measurement, "is_remote")),
+            "processors": self.measured.processor_count,
+            "threads": self.measured.thread_count,
+            **fields_to_json(self, measurement),
+            "is_remote": self.measured.is_remote,
             "skipped": list(map(str, self.skipped)),
             "advice": list(self.advice),
         }
@@ -104,7 +93,7 @@ class BenchReport(Report):
         """Return what a terminal shows."""
         measured = self.measured
         what = "all columns" if self.image_key is None else f"{self.image_key} to {self.image}"
-        threads = format_count(self.thread_count, "thread")
+        threads = format_count(self.measured.thread_count, "thread")
         speed = f"{format_size(measured.bytes_per_second)}/s"
         per_record = 1e6 / max(1, measured.record_count)
         rows = [
@@ -157,17 +146,11 @@ def _on_stages(report: BenchReport) -> Iterator[str]:
 
 
 def _on_dataset(report: BenchReport) -> Iterator[str]:
-    share = report.cached_share
-    if not report.is_remote:
-        if share is None:
-            yield "Whether the files were in the page cache is unknown."
-        elif share >= _MOSTLY_CACHED:
-            yield (
-                f"{'All' if share == 1 else 'Nearly all'} files were in the page cache, so the "
-                "disk was not measured."
-            )
-        else:
-            yield f"{percent(share)} of the files were in the page cache at the beginning."
+    if not report.measured.is_remote:
+        yield (
+            "Files in the page cache are read from memory: to measure the disk, use more data than "
+            "fits there."
+        )
     if report.record_count < report.batch_size:
         yield (
             f"The dataset has less than a batch of records: each batch was an epoch of "

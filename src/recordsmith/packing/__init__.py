@@ -4,9 +4,8 @@ from recordsmith.packing.images import apply_image_options, find_image_note
 from recordsmith.packing.pack import finish, pack, plan, run
 from recordsmith.packing.pack_plan import PackPlan
 from recordsmith.packing.pack_report import PackReport
-from recordsmith.packing.planning import ShardAssignment, assign_shards
-from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.sample_encoder import SampleEncoder
+from recordsmith.packing.recipe import Recipe, SampleEncoder
+from recordsmith.packing.shard_assignment import ShardAssignment, assign_shards
 
 __all__ = [
     "PackPlan",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.shares import share_counts
+from recordsmith.dataset.selection import share_counts
 from recordsmith.errors import OptionError, option
 from recordsmith.sources.problems import join_names
 

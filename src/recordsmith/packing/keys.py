@@ -23,7 +23,7 @@ from recordsmith.example.keys import (
     MASK,
     WIDTH,
 )
-from recordsmith.image import channel_count
+from recordsmith.image import read_image_header
 from recordsmith.words import did_you_mean
 
 _Value = TypeVar("_Value")
@@ -136,7 +136,7 @@ def _only(value: Any) -> Any:
 
 def _depth(encoded: bytes) -> int:
     try:
-        return channel_count(encoded)
+        return read_image_header(encoded).channels
     except DataError:
         raise SourceError("cannot read the number of channels: unsupported image format") from None
 

@@ -62,12 +62,6 @@ class _RenumberedSource:
         listing = self._source.list_samples()
         if listing.class_names is None:
             return listing
-        if listing.tfds is not None:
-            raise SourceError(
-                "classes of TensorFlow Datasets cannot get the numbers of another dataset",
-                remedy=f"Pack it without {option('like')}, and give the classes their numbers with "
-                "`recordsmith edit --recode`.",
-            )
         if self._names is None:
             raise SourceError(
                 f"the source has classes, but {self._dataset} has no class names, so their numbers "
@@ -93,9 +87,10 @@ class _RenumberedSource:
         table = {label: new for label, (_, new) in known.items() if new is not None}
         reader = listing.reader
         if any(label != new for label, new in table.items()):
-            if hasattr(reader, "frames") and reader.frames() is not None:
+            has_rows = hasattr(reader, "frames") and reader.frames() is not None
+            if has_rows or getattr(reader, "may_have_other_classes", False):
                 raise SourceError(
-                    f"the rows have other class numbers than {self._dataset}",
+                    f"the records have other class numbers than {self._dataset}",
                     remedy="Pack them, and give them its numbers with `recordsmith edit --recode`.",
                 )
             reader = _RenumberedReader(reader, table)

@@ -15,15 +15,15 @@ from recordsmith.building import (
     ShardCounts,
     ShardResult,
     check_folder,
+    check_task_folder,
     check_written,
+    claimed_folder,
     clean_up,
     clean_up_after_kill,
     existing_dataset,
-    files_to_replace,
     locked_folder,
     make_manifest,
     publish_dataset,
-    writing,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
@@ -33,10 +33,10 @@ from recordsmith.errors import OptionError, RecordsmithError, option, with_optio
 from recordsmith.image import ImageOptions
 from recordsmith.packing.like import apply_like
 from recordsmith.packing.pack_plan import PackJob, PackPlan, parse_result
-from recordsmith.packing.pack_report import PackReport, collect, report_existing
-from recordsmith.packing.pack_task import PackTask, make_tasks, portable_reader, run_task
-from recordsmith.packing.planning import assign_shards
+from recordsmith.packing.pack_report import PackReport, add_results, report_existing
+from recordsmith.packing.pack_task import PackTask, make_tasks, pack_shard, portable_reader
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.shard_assignment import assign_shards
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Source, check_source
 from recordsmith.stores import Location, PlaceLike, as_folder
@@ -60,6 +60,8 @@ def pack(
     shard_names: str = DEFAULT_TEMPLATE,
     compression: str | None = None,
     check_images: bool = False,
+    license: str | None = None,
+    citation: str | None = None,
     like: PlaceLike | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
@@ -95,6 +97,8 @@ def pack(
         check_images: decode every image completely, with the decoders used in training. By default,
             only headers and the checksums inside PNGs are checked, and neither in rows and records
             that are packed unchanged.
+        license: under which the data may be used, such as cc-by-4.0; the manifest keeps it.
+        citation: how to cite the data, such as a BibTeX entry; the manifest keeps it.
         like: use names of features, image options, compression and class numbers of this dataset,
             so that `recordsmith append` can add the records to it. Classes are matched by name.
         skip_errors: skip samples that cannot be read and report them. By default, the job tries all
@@ -133,6 +137,8 @@ def pack(
         shard_names=shard_names,
         compression=compression,
         check_images=check_images,
+        license=license,
+        citation=citation,
     )
     if like is not None:
         recipe, source = apply_like(recipe, check_source(source), like)
@@ -153,13 +159,18 @@ def pack(
         tasks = make_tasks(folder, recipe, listing, assignment, reader, trusting=not overwrite)
         done = run_on(
             engine,
-            (Task(run_task, task.number, task.name, task.size, task) for task in tasks),
+            (Task(pack_shard, task.number, task.name, task.size, task) for task in tasks),
             workers.advance,
         )
         return job.ordered(done.values())
 
     return _complete(
-        job, folder, write, skip_errors=skip_errors, overwrite=overwrite, is_local=reader is None
+        job,
+        folder,
+        write,
+        skip_errors=skip_errors,
+        overwrite=overwrite,
+        in_this_process=reader is None,
     )
 
 
@@ -220,11 +231,16 @@ def run(task: PackTask | Mapping[str, Any]) -> ShardResult:
         OptionError: the task is invalid or of another version of recordsmith, or another job writes
             there.
         FileAccessError: this machine does not see the source, or cannot write to the folder.
+
+    Example:
+        plan = rs.plan("flowers", "out", shards=2)
+        results = [rs.run(task) for task in plan.tasks()]  # on any machine
     """
     task = task if isinstance(task, PackTask) else PackTask.from_json(task)
     try:
         with (as_folder(task.out) / INTERNAL_FOLDER).locked(is_shared=True):
-            return run_task(task)
+            check_task_folder(as_folder(task.out))
+            return pack_shard(task)
     except RecordsmithError:
         raise
     except (*NOT_AS_EXPECTED, LookupError) as error:
@@ -252,6 +268,11 @@ def finish(
         SourceError: samples are unreadable.
         FileAccessError: a shard is not in the folder, or was replaced by another job; or a folder
             cannot be written.
+
+    Example:
+        plan = rs.plan("flowers", "out", shards=2)
+        results = [rs.run(task) for task in plan.tasks()]
+        rs.finish(plan, results)
     """
     parsed = [  # before the folder is locked: a generator may run the tasks
         result if isinstance(result, ShardResult) else parse_result(result) for result in results
@@ -262,7 +283,7 @@ def finish(
         lambda _: plan.job.ordered(parsed),
         skip_errors=skip_errors,
         overwrite=overwrite,
-        is_local=False,
+        in_this_process=False,
     )
 
 
@@ -273,7 +294,7 @@ def _complete(
     *,
     skip_errors: bool,
     overwrite: bool,
-    is_local: bool,
+    in_this_process: bool,
 ) -> PackReport:
     """Run the tasks of a job and publish the dataset, unless that has been done before."""
     if not isinstance(skip_errors, bool):
@@ -297,20 +318,19 @@ def _complete(
             report_existing(report, earlier, job.sample_count, skip_errors)
             clean_up_after_kill(folder)
             return report
-        with writing(
+        with claimed_folder(
             folder,
             job.fingerprint,
             files,
             overwrite=overwrite,
             earlier=earlier,
-            keeps_shards=not is_local,
+            keeps_shards=not in_this_process,
         ) as claimed:
             clean_up(claimed, keeping=files)
             results = write(claimed)
-            if not is_local:
+            if not in_this_process:
                 check_written(claimed, results, earlier)
-            collect(report, job, results, skip_errors)
-            is_unchanged = recipe.keys is None
+            add_results(report, job, results, skip_errors)
             manifest = make_manifest(
                 job.splits,
                 zip([shard.split for shard in job.shards], results, strict=True),
@@ -324,8 +344,7 @@ def _complete(
                     "skipped": report.skipped,
                     "skipped_count": report.skipped_count,
                 },
-                arrow_schema=job.arrow_schema if is_unchanged else None,
-                formats={"tfds": job.tfds} if is_unchanged and job.tfds is not None else None,
+                arrow_schema=job.arrow_schema if recipe.keys is None else None,
             )
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)
@@ -334,7 +353,7 @@ def _complete(
                 job.fingerprint,
                 manifest,
                 has_label_map=job.has_label_map,
-                replaced=files_to_replace(claimed, job.splits, earlier),
+                earlier=earlier,
             )
     report.fill(manifest)
     return report

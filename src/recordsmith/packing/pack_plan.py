@@ -21,8 +21,8 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
 from recordsmith.packing.pack_task import Count, PackTask, check_shard_file
-from recordsmith.packing.planning import ShardAssignment
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.shard_assignment import ShardAssignment
 from recordsmith.sources import Listing
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
@@ -54,7 +54,6 @@ class PackJob(msgspec.Struct, frozen=True):
     class_names: list[str | None] | None
     has_label_map: bool
     arrow_schema: str | None
-    tfds: dict[str, Any] | None
     notices: list[str]
     format: str = FORMAT
     version: int = VERSION
@@ -82,7 +81,6 @@ class PackJob(msgspec.Struct, frozen=True):
             None if listing.class_names is None else list(listing.class_names),
             listing.has_label_map,
             listing.arrow_schema,
-            None if listing.tfds is None else dict(listing.tfds),
             [*map(str, listing.notices), *_divided_notice(recipe, assignment, listing)],
         )
 
@@ -163,7 +161,8 @@ class PackPlan(Report):
         plan.save("plan.jsonl")
         # on each machine
         plan = rs.PackPlan.load("plan.jsonl")
-        results = [rs.run(task) for task in plan.tasks(range(3, 6))]
+        results = [rs.run(task) for task in plan.tasks(range(0, 4))]
+        results += [rs.run(task) for task in plan.tasks(range(4, 8))]
         # at the end, on one machine, with the results of all tasks
         rs.finish(plan, results)
     """

@@ -70,7 +70,7 @@ def report_existing(
     report.fill(earlier)
 
 
-def collect(
+def add_results(
     report: PackReport, job: PackJob, results: Sequence[ShardResult], skip_errors: bool
 ) -> None:
     """Add what was skipped and changed in all shards to the report."""

@@ -21,8 +21,8 @@ from recordsmith.dataset import is_shard_name
 from recordsmith.dataset.documents import line_in_json
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.packing.planning import AssignedShard, ShardAssignment
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.shard_assignment import AssignedShard, ShardAssignment
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Sample, SampleReader, open_reader
 from recordsmith.sources.numbered import collect
@@ -116,7 +116,7 @@ def make_tasks(
     *,
     trusting: bool = True,
 ) -> Iterator[PackTask]:
-    """Yield the tasks of a job, one for each shard; args as of `PackTask`.
+    """Yield the tasks of a job, one for each shard; args as in `PackTask`.
 
     Args:
         numbers: of the shards; None for all.
@@ -149,7 +149,7 @@ def make_tasks(
         )
 
 
-def run_task(task: PackTask) -> ShardResult:
+def pack_shard(task: PackTask) -> ShardResult:
     """Write the shard of a task."""
     shard = AssignedShard(
         check_shard_file(task.name), line_in_json(task.split), array("q", range(task.size))

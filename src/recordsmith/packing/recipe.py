@@ -1,6 +1,5 @@
-"""The options that determine the bytes of the shards, as a JSON-able recipe.
-
-The manifest stores the recipe of a dataset.
+"""The options that determine the bytes of the shards, as a JSON-able recipe, and the encoder that
+converts samples by them. The manifest stores the recipe of a dataset.
 """
 
 from __future__ import annotations
@@ -11,12 +10,19 @@ from typing import Any
 
 from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
+from recordsmith.example import (
+    Kind,
+    SequenceExample,
+    decode_payload,
+    encode_example,
+    encode_sequence_example,
+)
 from recordsmith.image import ImageOptions
-from recordsmith.packing.keys import resolve_keys
-from recordsmith.packing.sample_encoder import SampleEncoder
+from recordsmith.packing.images import IMAGES, apply_image_options, check_images, check_png_chunks
+from recordsmith.packing.keys import KeyScheme, resolve_keys
 from recordsmith.serialization import fields_to_json
-from recordsmith.sources import Listing
+from recordsmith.sources import Content, Listing, Note
 from recordsmith.wire import Compression, check_compression
 
 
@@ -36,6 +42,8 @@ class Recipe:
     shard_names: str = DEFAULT_TEMPLATE
     compression: str | None = None
     check_images: bool = False
+    license: str | None = None
+    citation: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.image_options, ImageOptions | None):
@@ -50,7 +58,7 @@ class Recipe:
             )
 
     def options_of_records(self) -> dict[str, Any]:
-        """Return the options that change records, for the fingerprint; without defaults."""
+        """Return what counts in the fingerprint: options of records, terms of use; no defaults."""
         options: dict[str, Any] = {}
         scheme = resolve_keys(self.keys)
         if scheme is not None:
@@ -59,7 +67,8 @@ class Recipe:
             options["image_options"] = self.image_options.to_json()
         if self.check_images:
             options["check_images"] = True
-        return options
+        terms = {"license": self.license, "citation": self.citation}
+        return options | {name: text for name, text in terms.items() if text is not None}
 
     def encoder(self, listing: Listing) -> SampleEncoder:
         """Return the encoder for the samples of a listing."""
@@ -91,3 +100,58 @@ class Recipe:
     def shard_compression(self) -> Compression:
         """The compression of the shards."""
         return check_compression(self.compression)
+
+
+class SampleEncoder:
+    """Converts the content of samples to payloads. Thread-safe.
+
+    kinds: the kinds of features that cannot be inferred from values, by canonical key.
+    keys: names of features in the records; None for the canonical keys.
+    image_options: how to store images; None keeps their bytes.
+    checks_images: whether to decode every stored image completely.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        keys: KeyScheme | None = None,
+        image_options: ImageOptions | None = None,
+        *,
+        checks_images: bool = False,
+    ) -> None:
+        self.keys = keys
+        self._kinds = kinds if keys is None else keys.renamed(kinds)
+        self._images = ImageOptions() if image_options is None else image_options
+        self._checks_images = checks_images
+        self.is_heavy = checks_images or not self._images.is_default
+        """Whether preparing a sample costs more than handing it to another thread."""
+        self.keeps_records = not self.is_heavy and keys is None
+        """Whether the payloads of records are stored unchanged and unchecked."""
+        named = IMAGES if keys is None else map(keys.new_key, IMAGES)
+        self._image_keys = frozenset(key for key in named if key is not None)
+
+    def payload(self, content: Content, note: Note) -> bytes:
+        """Convert the content of a sample to the payload of a record."""
+        payload = self._payload(content, note)
+        if self._checks_images:
+            check_images(payload, self._image_keys)
+        return payload
+
+    def _payload(self, content: Content, note: Note) -> bytes:
+        changes = self.keys is not None or not self._images.is_default
+        if isinstance(content, bytes):
+            if not changes:
+                return content
+            content = decode_payload(content)
+        if isinstance(content, SequenceExample):
+            if changes:
+                raise OptionError(
+                    f"{option('keys')} and image options do not support SequenceExamples",
+                    option="keys" if self.keys is not None else "image_options",
+                )
+            return encode_sequence_example(*content, self._kinds)
+        check_png_chunks(content)
+        content = apply_image_options(content, self._images, note)
+        if self.keys is not None:
+            content = self.keys.apply(content)
+        return encode_example(content, self._kinds)

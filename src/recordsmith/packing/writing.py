@@ -27,8 +27,8 @@ from recordsmith.building import (
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.example import SchemaSurvey
-from recordsmith.packing.planning import AssignedShard, ShardAssignment
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.shard_assignment import AssignedShard, ShardAssignment
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead

@@ -5,12 +5,13 @@
     data = recordsmith.ray.read("s3://my-bucket/flowers", columns=["image/class/label"])
     recordsmith.ray.write(data, "s3://my-bucket/labels")
 
-`reading` and `writing` are for Ray Data, `training` for Ray Train.
+`reading` and `writing` are for Ray Data, `this_rank` for Ray Train.
 """
+
+from recordsmith.loading.adapters import Rank
 
 try:
     from recordsmith.ray.reading import RecordsmithDatasource, read
-    from recordsmith.ray.training import this_rank, to_loader
     from recordsmith.ray.writing import RecordsmithDatasink, write
 except ModuleNotFoundError as error:
     from recordsmith.errors import MissingExtraError
@@ -24,6 +25,19 @@ __all__ = [
     "RecordsmithDatasource",
     "read",
     "this_rank",
-    "to_loader",
     "write",
 ]
+
+
+def this_rank() -> Rank:
+    """Return rank and world_size of this worker of Ray Train: `Loader(..., **this_rank())`.
+
+    Outside of a training function, rank 0 of 1.
+    """
+    from ray import train  # takes a second, and only training needs it
+
+    try:
+        context = train.get_context()
+        return Rank(rank=context.get_world_rank(), world_size=context.get_world_size())
+    except RuntimeError:  # not in a training function
+        return Rank(rank=0, world_size=1)

@@ -17,12 +17,12 @@ from recordsmith.building.table_writing import (
     abandon,
     begin,
     finish,
+    job_folder,
     write_part,
 )
 from recordsmith.dataset import Dataset, open  # noqa: A004
 from recordsmith.errors import OptionError
-from recordsmith.stores import Location, PlaceLike, is_url
-from recordsmith.stores.location import remote
+from recordsmith.stores import PlaceLike
 
 _OBJECTS = "ray.data.arrow_pickled_object"
 _TENSORS = ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2")
@@ -107,13 +107,7 @@ class RecordsmithDatasink(Datasink[PartResult]):  # type: ignore[misc]
         store_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Arguments as in `write`."""
-        if store_options is not None:
-            if not isinstance(out, str) or not is_url(out):
-                raise OptionError(
-                    option="store_options", expected="None, unless the folder is a URL"
-                )
-            out = remote(out, store_options=store_options)
-        self.out = out
+        self.out = job_folder(out, store_options)
         self._options: dict[str, Any] = {
             "split": split,
             "compression": compression,
@@ -136,25 +130,19 @@ class RecordsmithDatasink(Datasink[PartResult]):  # type: ignore[misc]
     def write(self, blocks: Iterable[Any], ctx: Any) -> PartResult:
         """Write the blocks of a task; return what `on_write_complete` needs."""
         assert self._job is not None, "Ray calls on_write_start first"
-        return write_part(self._job, ctx.task_idx, _tables(blocks), out=self._location)
+        return write_part(self._job, ctx.task_idx, _tables(blocks))
 
     def on_write_complete(self, write_result: Any) -> None:
         """Publish the dataset."""
         self.on_write_start()
         assert self._job is not None
         results = [result for result in write_result.write_returns if result is not None]
-        finish(self._job, results, out=self._location)
+        finish(self._job, results)
 
     def on_write_failed(self, error: BaseException) -> None:  # noqa: ARG002 - as Ray passes it
         """Remove what was written."""
         if self._job is not None:
-            abandon(self._job, out=self._location)
-
-    @property
-    def _location(self) -> Location | None:
-        """The folder, where the job does not have it."""
-        assert self._job is not None
-        return self.out if self._job.out is None and isinstance(self.out, Location) else None
+            abandon(self._job)
 
 
 def _tables(blocks: Iterable[Any]) -> Iterator[pa.Table]:

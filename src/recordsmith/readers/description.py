@@ -1,177 +1,169 @@
-"""Describes the files and features that a generated program reads.
-
-The features come from an inspection; the first records show how images can be decoded.
-"""
+"""Describes the files and features that a generated program reads."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
 from itertools import islice
+from typing import NamedTuple
 
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.splits import is_split_slice
+from recordsmith.dataset.names import is_split_slice
 from recordsmith.errors import OptionError
 from recordsmith.examining import Inspection, inspect
+from recordsmith.examining.shard_summaries import PAYLOADS
 from recordsmith.example import FeatureSchema
 from recordsmith.example.keys import BOX, is_class_key, is_mask_key
-from recordsmith.image import read_image_header
+from recordsmith.image import ImageHeader, find_image_header
 from recordsmith.words import count as format_count
+from recordsmith.words import printable
 from recordsmith.work import Progress
 
 _SAMPLE_COUNT = 64
 _NAMES_SHOWN = 10
+_MAX_COMMENT = 200
 
 
-@dataclass
-class ImageSamples:
-    """The formats and sizes (height, width) of the first images; `is_deep`: some have 16 bits."""
-
-    formats: set[str] = field(default_factory=set)
-    sizes: set[tuple[int, int]] = field(default_factory=set)
-    is_deep: bool = False
-
-    def add(self, data: bytes) -> None:
-        """Add an image; other data is ignored."""
-        header = read_image_header(data)
-        if header is not None:
-            self.formats.add(header.format)
-            self.sizes.add((header.height, header.width))
-            self.is_deep |= header.variant == "16-bit"
-
-
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """A feature to read.
 
     kind: bytes, float or int64.
     content: image, mask (an image of class numbers), text, bytes or number.
-    length: the number of values per record; None if it varies.
-    missing_count: the number of records without the feature.
+    shape: of the values of a record: () for one, (n,) for more; None if it varies.
+    may_lack: whether some records are without it.
     note: a comment for the generated program.
+    headers: of the first images.
     """
 
     key: str
     kind: str
     content: str
-    length: int | None
-    missing_count: int
+    shape: tuple[int, ...] | None
+    may_lack: bool
     note: str
-    samples: ImageSamples
+    headers: list[ImageHeader]
 
     @property
-    def shape(self) -> tuple[int, ...] | None:
-        """The shape of the values of a record: () for one, (n,) for more; None if it varies."""
-        return None if not self.length else () if self.length == 1 else (self.length,)
+    def formats(self) -> set[str]:
+        return {header.format for header in self.headers}
+
+    @property
+    def sizes(self) -> set[tuple[int, int]]:
+        """The heights and widths of the images."""
+        return {(header.height, header.width) for header in self.headers}
 
     def is_single(self, content: str) -> bool:
         """Whether each record has one value of this content."""
-        return self.content == content and self.length == 1 and not self.missing_count
+        return self.content == content and self.shape == () and not self.may_lack
 
 
-@dataclass(frozen=True)
-class Description:
+class Description(NamedTuple):
     """The dataset to read.
 
     paths, split: as the caller passed them.
-    files: the shards, in order.
-    sections: fields by section: "features" for Examples; "context" and "feature_lists" for
-        SequenceExamples.
-    left_out: features that cannot be read, with the reason.
+    left_out: comments on features that cannot be read.
     """
 
     paths: str | list[str]
     split: str | None
-    files: tuple[str, ...]
-    payload: str
+    files: list[str]
     compression: str
-    record_note: str
-    sections: Mapping[str, tuple[Field, ...]]
-    left_out: tuple[tuple[str, str], ...]
-
-    @property
-    def name(self) -> str:
-        """The paths as text."""
-        return self.paths if isinstance(self.paths, str) else ", ".join(self.paths)
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The fields of Examples."""
-        return self.sections.get("features", ())
+    note: str
+    fields: list[Field]
+    left_out: str
 
 
 def describe(paths: Paths, split: str | None, progress: Progress | None) -> Description:
-    """Describe a dataset."""
+    """Describe a dataset of Examples."""
     if is_split_slice(split):  # the program reads whole files
         locate(paths, split)
     inspection = inspect(paths, split, progress=progress)
+    schema = inspection.schema
+    name = os.fspath(paths) if isinstance(paths, (str, os.PathLike)) else [*map(str, paths)]
     if inspection.compression == "mixed":
         raise OptionError(
             "the shards have different compressions", remedy="Pass only shards with the same one."
         )
-    inspection.schema.check_complete("a program names all features that it reads")
-    samples: dict[str, ImageSamples] = {}
-    if inspection.schema.payload == "Example":
-        for example in islice(open_dataset(paths, split), _SAMPLE_COUNT):
-            for key, values in example.items():
-                if isinstance(values, list) and values:
-                    samples.setdefault(key, ImageSamples()).add(values[0])
-    sections: dict[str, tuple[Field, ...]] = {}
-    left_out = []
-    for section, features in inspection.schema.sections.items():
-        fields = []
-        for key, known in features.items():
-            if known.kind in ("mixed", "none"):
-                why = "its kind varies" if known.kind == "mixed" else "it has no values"
-                left_out.append((key, why))
-            else:
-                fields.append(_field(key, known, samples.get(key, ImageSamples()), inspection))
-        sections[section] = tuple(fields)
-    records = format_count(inspection.record_count, "record")
+    if schema.payload not in ("Example", "none"):
+        raise OptionError(
+            f"the records of {name} are {PAYLOADS[schema.payload][1]}",
+            expected="Examples",
+            remedy="Read them with recordsmith.open.",
+        )
+    schema.check_complete("a program names all features that it reads")
+    if not schema.features:
+        raise OptionError(f"the records of {name} have no features")
+    headers: dict[str, list[ImageHeader]] = {}
+    for example in islice(open_dataset(paths, split), _SAMPLE_COUNT):
+        for key, values in example.items():
+            header = find_image_header(values[0]) if isinstance(values, list) and values else None
+            if header is not None:
+                headers.setdefault(key, []).append(header)
+    fields, left_out = [], ""
+    for key, feature in schema.features.items():
+        if feature.kind in ("mixed", "none"):
+            left_out += why_left_out(
+                key, "its kind varies" if feature.kind == "mixed" else "it has no values"
+            )
+        else:
+            fields.append(_field(key, feature, headers.get(key, []), inspection))
+    note = format_count(inspection.record_count, "record")
     if split is None and len(inspection.splits) > 1:
-        records += f" of the splits {', '.join(inspection.splits)}; use --split to select one"
-    return Description(
-        str(paths) if isinstance(paths, (str, os.PathLike)) else [*map(str, paths)],
-        split,
-        tuple(shard.path for shard in inspection.shards),
-        inspection.schema.payload,
-        inspection.compression,
-        records,
-        sections,
-        tuple(left_out),
-    )
+        note += f" of the splits {', '.join(inspection.splits)}; use --split to select one"
+    files = [shard.path for shard in inspection.shards]
+    return Description(name, split, files, inspection.compression, note, fields, left_out)
 
 
-def _field(key: str, known: FeatureSchema, samples: ImageSamples, inspection: Inspection) -> Field:
-    length = known.max_length if known.min_length == known.max_length else None
-    missing_count = inspection.record_count - known.present
+def _field(
+    key: str, feature: FeatureSchema, headers: list[ImageHeader], inspection: Inspection
+) -> Field:
+    missing_count = inspection.record_count - feature.present
+    shape = feature.shape_if_present if feature.max_length else None
+    content: str = feature.content if feature.content in ("image", "text") else "bytes"
+    content = content if feature.kind == "bytes" else "number"
     notes = []
-    content: str = known.content if known.content in ("image", "text") else "bytes"
-    if known.kind != "bytes":
-        content = "number"
-    elif content == "image":
-        content = "mask" if is_mask_key(key) and samples.formats == {"png"} else "image"
-        notes.append(", ".join(sorted(samples.formats)))
-        if len(samples.sizes) == 1:
-            ((height, width),) = samples.sizes
-            notes[0] += f", {width}x{height}"
-    if length is None:
-        notes.append(f"{known.min_length:,} to {known.max_length:,} values")
-    elif not length:
-        notes.append("no values in any record")
-    if known.min_steps is not None:
-        low, high = known.min_steps, known.max_steps or 0
-        notes.append(f"{low:,} steps" if low == high else f"{low:,} to {high:,} steps")
+    if content == "image":
+        formats = sorted({header.format for header in headers})
+        content = "mask" if is_mask_key(key) and formats == ["png"] else "image"
+        sizes = {f", {header.width}x{header.height}" for header in headers}
+        notes.append(", ".join(formats) + (sizes.pop() if len(sizes) == 1 else ""))
+    if shape is None:
+        notes.append(f"{feature.min_length:,} to {feature.max_length:,} values")
     if missing_count:
         notes.append(f"missing in {missing_count:,} of {inspection.record_count:,} records")
-    if known.kind == "int64" and is_class_key(key):
-        names = [(n, name) for n, name in enumerate(inspection.class_names or ()) if name]
-        shown = ", ".join(f"{label} {name}" for label, name in names[:_NAMES_SHOWN])
+    if feature.kind == "int64" and is_class_key(key):
+        names = [f"{n} {name}" for n, name in enumerate(inspection.class_names or ()) if name]
         more = f", … {len(names):,} classes" if len(names) > _NAMES_SHOWN else ""
-        notes.append(shown + more)
+        notes.append(", ".join(names[:_NAMES_SHOWN]) + more)
     if key == BOX[0]:
         notes.append("rs.Boxes() reads these features as boxes, if they are fractions of the image")
     note = "; ".join(filter(None, notes))
-    return Field(key, known.kind, content, length, missing_count, note, samples)
+    return Field(key, feature.kind, content, shape, missing_count > 0, note, headers)
+
+
+# -- source text ---------------------------------------------------------------------------------
+
+
+def literal(value: str) -> str:
+    """The `repr` of a text, in double quotes if it contains none."""
+    text = repr(value)
+    return text if '"' in text else f'"{text[1:-1]}"'
+
+
+def comment(*parts: str) -> str:
+    """A comment in one line, `  # this; and that`, or empty; parts may hold any characters."""
+    text = printable("; ".join(filter(None, parts)))
+    if len(text) > _MAX_COMMENT:
+        text = text[: _MAX_COMMENT - 2] + " …"
+    return f"  # {text}" if text else ""
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be encoded as UTF-8, without surrogates."""
+    return re.search("[\ud800-\udfff]", text) is None
+
+
+def why_left_out(key: str, why: str) -> str:
+    """A line with a comment on a feature that a program does not read."""
+    return f"{comment(f'{key!r} is left out: {why}')[2:]}\n"

@@ -1,21 +1,28 @@
-"""`recordsmith.reader_code`: a template for each framework, and how it reads each feature."""
+"""`recordsmith.reader_code`: a template for each framework, and how it reads each feature.
+
+Texts from files are untrusted: they become literals and comments only.
+"""
 
 from __future__ import annotations
 
 import glob
-import os
-import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from string import Template
 from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
-from recordsmith.examining.shard_summaries import PAYLOADS
-from recordsmith.readers.description import Description, Field, describe
-from recordsmith.readers.source_text import comment, dict_lines, is_utf8, literal
-from recordsmith.stores import as_place, is_url
+from recordsmith.readers.description import (
+    Description,
+    Field,
+    comment,
+    describe,
+    is_utf8,
+    literal,
+    why_left_out,
+)
+from recordsmith.stores import is_url
 from recordsmith.words import count as format_count
 from recordsmith.words import did_you_mean
 from recordsmith.work import Progress
@@ -42,26 +49,6 @@ dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
 
 for example in dataset.take(1):
     for key, value in example.items():
-        print(f"{key!r}: {value.dtype.name} {value.shape}")
-""")
-_SEQUENCES = Template("""\
-${imports}import tensorflow as tf
-
-$files
-
-$left_out$context
-$lists
-
-
-def decode(record):
-    return tf.io.parse_single_sequence_example(record, context_features, sequence_features)
-
-
-dataset = tf.data.TFRecordDataset(files$compression)
-dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
-
-for context, sequences in dataset.take(1):
-    for key, value in [*context.items(), *sequences.items()]:
         print(f"{key!r}: {value.dtype.name} {value.shape}")
 """)
 _DALI = Template("""\
@@ -143,8 +130,12 @@ def reader_code(
         Python source. Text from the files is always quoted, so it cannot become code.
 
     Raises:
-        OptionError: the reader is unknown, or cannot read these records or this compression.
+        OptionError: the reader is unknown, or cannot read this compression; or the records are not
+            Examples.
         CorruptDataError, FileAccessError: as for `inspect`.
+
+    Example:
+        print(rs.reader_code("out", "torch"))
     """
     if reader not in READERS:
         raise OptionError(
@@ -154,56 +145,37 @@ def reader_code(
             remedy=did_you_mean(str(reader), READERS),
         )
     description = describe(paths, split, progress)
-    payload = description.payload
-    if payload not in ("Example", "SequenceExample", "none"):
-        raise OptionError(
-            f"the records of {description.name} are {PAYLOADS[payload][1]}",
-            expected="Examples, or SequenceExamples with the reader tf",
-        )
-    if payload == "SequenceExample" and reader != "tf":
-        raise OptionError(
-            f"the records of {description.name} are SequenceExamples, which the reader {reader} "
-            "does not support",
-            option="reader",
-            value=reader,
-            remedy="Use the reader tf, or recordsmith.open.",
-        )
-    if not any(description.sections.values()):
-        raise OptionError(f"the records of {description.name} have no features")
     if reader in _NEED_RANDOM_ACCESS and description.compression != "none":
         raise OptionError(
-            f"{description.name} is compressed with {description.compression}, but {reader} needs "
-            "random access",
+            f"the shards are compressed with {description.compression}, but {reader} needs random "
+            "access",
             remedy="Write others with `recordsmith reshard PATH OUT --compression none`.",
         )
     return _PROGRAMS[reader](description)
 
 
 def _tensorflow(description: Description) -> str:
-    """A program in plain TensorFlow, for Examples or SequenceExamples."""
-    sections = {
-        name: [field for field in fields if is_utf8(field.key)]
-        for name, fields in description.sections.items()
-    }
-    odd = [f for fields in description.sections.values() for f in fields if not is_utf8(f.key)]
+    """A program in plain TensorFlow; images that each record has are decoded, masks stay bytes."""
+    fields = [field for field in description.fields if is_utf8(field.key)]
+    left_out = "".join(
+        why_left_out(field.key, "TensorFlow needs names in UTF-8")
+        for field in description.fields
+        if field not in fields
+    )
+    decoding = "".join(
+        f"    {value} = tf.io.decode_image(\n        {value}, channels=3, "
+        "expand_animations=False\n    )\n"
+        for field in fields
+        if field.is_single("image") and field.formats <= _DECODED_BY_TENSORFLOW
+        for value in (f"example[{literal(field.key)}]",)
+    )
     compression = description.compression
-    options = "" if compression == "none" else f', compression_type="{compression.upper()}"'
-    common = _file_lines(description) | {
-        "left_out": _left_out(description, odd, lambda _: "TensorFlow needs names in UTF-8"),
-        "compression": options,
-    }
-    if description.payload == "SequenceExample":
-        return _SEQUENCES.substitute(
-            common,
-            context=_specs("context_features", sections.get("context", []), _tensorflow_feature),
-            lists=_specs("sequence_features", sections.get("feature_lists", []), _tensorflow_steps),
-        )
-    fields = sections.get("features", [])
-    decoding = [line for field in fields for line in _tensorflow_decoding(field)]
     return _TENSORFLOW.substitute(
-        common,
-        features=_specs("features", fields, _tensorflow_feature),
-        decoding="".join(decoding),
+        _file_lines(description),
+        left_out=description.left_out + left_out,
+        features=_features((f, _tensorflow_feature(f), comment(f.note)) for f in fields),
+        decoding=decoding,
+        compression="" if compression == "none" else f', compression_type="{compression.upper()}"',
         records="record" if decoding else "records",
         parser="parse_single_example" if decoding else "parse_example",
         # images of several sizes do not make a batch
@@ -212,25 +184,30 @@ def _tensorflow(description: Description) -> str:
 
 
 def _dali(description: Description) -> str:
-    """A program in plain DALI, which reads one byte string of a feature, and no missing ones."""
-    if not all(map(is_utf8, description.files)):
-        raise OptionError(
-            f"{description.name} has names that are not UTF-8, which DALI cannot open"
-        )
-    fields = [field for field in description.fields if not _no_dali(field)]
+    """A program in plain DALI."""
+    left_out = "".join(
+        why_left_out(field.key, why)
+        for field in description.fields
+        if (why := _why_not_dali(field))
+    )
+    fields = [field for field in description.fields if not _why_not_dali(field)]
     if not fields:
-        raise OptionError(f"{description.name} has no feature that DALI can read")
-    left_out = [field for field in description.fields if _no_dali(field)]
-    decoding = [line for field in fields for line in _dali_decoding(field)]
+        raise OptionError("the records have no feature that DALI can read")
+    decoding = "".join(
+        f'    {value} = fn.decoders.image({value}, device="cpu")\n'
+        for field in fields
+        if field.content == "image" and field.formats <= _DECODED_BY_DALI
+        for value in (f"example[{literal(field.key)}]",)
+    )
     paths = [description.paths] if isinstance(description.paths, str) else description.paths
     split = [] if description.split is None else ["--split", description.split]
     command = shlex.join(["recordsmith", "index", *paths, *split, "--format", "dali"])
     return _DALI.substitute(
         _file_lines(description),
         command=comment(command)[4:],
-        left_out=_left_out(description, left_out, _no_dali),
-        features=_specs("features", fields, _dali_feature),
-        decoding="".join(decoding),
+        left_out=description.left_out + left_out,
+        features=_features((f, _dali_feature(f), comment(f.note)) for f in fields),
+        decoding=decoding,
     )
 
 
@@ -244,22 +221,16 @@ def _grain(description: Description) -> str:
     stacks = all(
         f.is_single("image")
         or f.is_single("mask")
-        or (f.content in ("number", "text") and f.length)
+        or (f.content in ("number", "text") and f.shape is not None)
         for f in description.fields
     )
     return _GRAIN.substitute(_loader_lines(description), batched=".batch(32)" if stacks else "")
 
 
-def _specs(name: str, fields: Iterable[Field], spec: Callable[[Field], str]) -> str:
-    return dict_lines(name, [(f.key, spec(f), comment(f.note)) for f in fields])
-
-
-def _left_out(
-    description: Description, fields: Iterable[Field] = (), why: Callable[[Field], str] = str
-) -> str:
-    """Comments on features that a program does not read."""
-    reasons = [*description.left_out, *((field.key, why(field)) for field in fields)]
-    return "".join(f"{comment(f'{key!r} is left out: {why}')[2:]}\n" for key, why in reasons)
+def _features(entries: Iterable[tuple[Field, str, str]]) -> str:
+    """The lines that define `features`, from each feature, its expression and its comment."""
+    lines = [f"    {literal(field.key)}: {value},{note}" for field, value, note in entries]
+    return "\n".join(["features = {", *lines, "}"]) if lines else "features = {}"
 
 
 def _tensorflow_feature(field: Field) -> str:
@@ -267,35 +238,19 @@ def _tensorflow_feature(field: Field) -> str:
     if shape is None:
         return f"tf.io.RaggedFeature({dtype})"
     default = ""
-    if field.missing_count:
+    if field.may_lack:
         value = _DEFAULTS[field.kind]
         default = f", default_value={value if shape == () else f'[{value}] * {shape[0]}'}"
     return f"tf.io.FixedLenFeature({list(shape)}, {dtype}{default})"
 
 
-def _tensorflow_steps(field: Field) -> str:
-    dtype, shape = _TF_TYPES[field.kind], field.shape
-    if shape is None:
-        return f"tf.io.RaggedFeature({dtype})"
-    may_lack = ", allow_missing=True" if field.missing_count else ""
-    return f"tf.io.FixedLenSequenceFeature({list(shape)}, {dtype}{may_lack})"
-
-
-def _tensorflow_decoding(field: Field) -> Iterable[str]:
-    """Decode an image that each record has; others, and masks, stay bytes."""
-    if field.is_single("image") and field.samples.formats <= _DECODED_BY_TENSORFLOW:
-        value = f"example[{literal(field.key)}]"
-        yield f"    {value} = tf.io.decode_image(\n"
-        yield f"        {value}, channels=3, expand_animations=False\n    )\n"
-
-
-def _no_dali(field: Field) -> str:
+def _why_not_dali(field: Field) -> str:
     """Why DALI cannot read a feature; empty if it can."""
     if not is_utf8(field.key):
         return "its name is not UTF-8"
-    if field.missing_count:
+    if field.may_lack:
         return f"{field.note}, for which DALI returns arbitrary numbers"
-    if field.kind == "bytes" and field.length != 1:
+    if field.kind == "bytes" and field.shape != ():
         return "DALI reads one byte string of a feature, not several"
     return ""
 
@@ -307,95 +262,68 @@ def _dali_feature(field: Field) -> str:
     return f"tfrec.FixedLenFeature({list(field.shape)}, {dtype}, {default})"
 
 
-def _dali_decoding(field: Field) -> Iterable[str]:
-    if field.content == "image" and field.samples.formats <= _DECODED_BY_DALI:
-        value = f"example[{literal(field.key)}]"
-        yield f'    {value} = fn.decoders.image({value}, device="cpu")\n'
-
-
 def _loader_lines(description: Description) -> dict[str, str]:
     split = "" if description.split is None else f", split={literal(description.split)}"
     given = description.paths
     paths = literal(given) if isinstance(given, str) else f"[{', '.join(map(literal, given))}]"
     entries = [
-        (
-            f.key,
-            _loader_feature(f, description),
-            comment(f.kind if f.content == "number" else "", f.note),
-        )
+        (f, _loader_feature(f, description), comment(f.kind * (f.content == "number"), f.note))
         for f in description.fields
     ]
     return {
-        "dataset": f"dataset = rs.open({paths}{split}){comment(description.record_note)}",
-        "left_out": _left_out(description),
-        "features": dict_lines("features", entries),
+        "dataset": f"dataset = rs.open({paths}{split}){comment(description.note)}",
+        "left_out": description.left_out,
+        "features": _features(entries),
     }
 
 
 def _loader_feature(field: Field, description: Description) -> str:
-    key, shape = literal(field.key), field.shape
-    sizes = field.samples.sizes
+    key, shape, sizes = literal(field.key), field.shape, field.sizes
     size = f"size={next(iter(sizes)) if len(sizes) == 1 else _USUAL_SIZE}"
     if field.is_single("image"):
         return f"rs.Image({key}, {size})"
     if field.is_single("mask"):
         images = [other for other in description.fields if other.is_single("image")]
-        has_image = len(images) == 1 and images[0].samples.sizes == sizes
-        dtype = ', dtype="uint16"' if field.samples.is_deep else ""
+        has_image = len(images) == 1 and images[0].sizes == sizes
+        is_deep = any(header.variant == "16-bit" for header in field.headers)
+        dtype = ', dtype="uint16"' if is_deep else ""
         return f"rs.Mask({key}{'' if has_image else f', {size}'}{dtype})"
     default = ""
-    if field.missing_count and shape is not None:
+    if field.may_lack and shape is not None:
         default = ", default=0" if field.content == "number" else ', default=b""'
-    if field.content == "number":
-        if shape is None:
-            return f"rs.Ragged({key})"
-        name, argument = ("Tensor", f", {shape}") if shape else ("Scalar", "")
+    length = f", {shape}" if shape else ""
+    if field.content != "number":
+        name = "Text" if field.content == "text" else "Bytes"
+        argument = ', "ragged"' if shape is None else length
         return f"rs.{name}({key}{argument}{default})"
-    name = "Text" if field.content == "text" else "Bytes"
-    argument = ', "ragged"' if shape is None else f", {shape}" if shape else ""
-    return f"rs.{name}({key}{argument}{default})"
+    if shape is None:
+        return f"rs.Ragged({key})"
+    return f"rs.{'Tensor' if shape else 'Scalar'}({key}{length}{default})"
 
 
 def _file_lines(description: Description) -> dict[str, str]:
     """The lines that define `files`, and the import that they need."""
     for file in description.files:
-        if is_url(file):
+        if is_url(file) or not is_utf8(file):
             raise OptionError(
-                f"the program reads local files, but {file} is not on a local disk",
+                f"the program reads local files with names in UTF-8, but not {file}",
                 option="reader",
                 value=file,
-                expected="torch or grain, which read URLs",
+                expected="torch or grain, which read others",
                 remedy="Or copy the dataset to a local disk with `recordsmith reshard`.",
             )
-    note = comment(format_count(len(description.files), "shard"), description.record_note)[2:]
-    pattern = _pattern(description)
-    if pattern is not None:
-        recursive = ", recursive=True" if "**" in pattern else ""
-        line = f"files = sorted(glob.glob({literal(pattern)}{recursive}))"
+    note = comment(format_count(len(description.files), "shard"), description.note)[2:]
+    given = description.paths
+    matches = sorted(glob.glob(given, recursive=True)) if isinstance(given, str) else []
+    if isinstance(given, str) and matches == description.files != [given]:  # a pattern
+        recursive = ", recursive=True" if "**" in given else ""
+        line = f"files = sorted(glob.glob({literal(given)}{recursive}))"
         return {"imports": "import glob\n\n", "files": f"{note}\n{line}"}
-    names = [literal(f if is_utf8(f) else os.fsencode(f)) for f in description.files]
+    names = list(map(literal, description.files))
     listed = ", ".join(names)
     if len(names) > _MAX_LISTED_FILES:
         listed = "".join(f"\n    {name}," for name in names) + "\n"
     return {"imports": "", "files": f"{note}\nfiles = [{listed}]"}
-
-
-def _pattern(description: Description) -> str | None:
-    """A glob that matches exactly these files: the one that was passed, or of many shards."""
-    given, files = description.paths, list(description.files)
-    if not isinstance(given, str):
-        return None
-    place = as_place(given)
-    if not (place.is_folder() or place.exists()):
-        pattern = given
-    elif len(files) > _MAX_LISTED_FILES:
-        prefix = re.sub(r"\d+$", "", os.path.commonprefix(files))  # noqa: RUF071 - of strings
-        _, dot, suffix = os.path.basename(files[0]).partition(".")
-        pattern = f"{glob.escape(prefix)}*{glob.escape(dot + suffix)}"
-    else:
-        return None
-    matches = is_utf8(pattern) and sorted(glob.glob(pattern, recursive=True)) == files
-    return pattern if matches else None
 
 
 _PROGRAMS = {"tf": _tensorflow, "torch": _torch, "dali": _dali, "grain": _grain}

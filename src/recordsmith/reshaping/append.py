@@ -18,26 +18,26 @@ from recordsmith.building import (
     WRITING_THREADS,
     ShardResult,
     check_folder,
+    claimed_folder,
     clean_up_after_kill,
     finish_publishing,
+    is_publishing,
     is_valid_file_name,
     locked_folder,
     names_in,
     note_files,
     publish_dataset,
     shard_files_by_split,
-    writing,
 )
 from recordsmith.dataset import (
-    BEGUN_NAME,
     LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     ClassNames,
     Manifest,
-    publish_note_location,
+    begun_location,
+    read_begun_note,
     read_manifest,
-    read_publish_note,
 )
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
@@ -146,6 +146,10 @@ def append(
         CorruptDataError: an input is damaged, a shard is missing, or a file of class names
             contradicts the manifest. The dataset is unchanged.
         FileAccessError: a file cannot be read or written, or the disk is full.
+
+    Example:
+        report = rs.append("copy", "out")
+        print(report.appended_count)
     """
     folder = as_folder(out)
     check_folder(folder)
@@ -180,18 +184,20 @@ class _Job:
     def run(self, *, again: bool) -> AppendReport:
         folder = self.folder
         manifest = read_manifest(folder)
-        note = read_publish_note(folder)
+        note = read_begun_note(folder)
         if note is not None and note.base:
-            if note.fingerprint == self._fingerprint(note.base):
+            is_complete = manifest is not None and manifest.last_fingerprint == note.fingerprint
+            is_own = note.fingerprint == self._fingerprint(note.base)
+            if is_own and (is_complete or manifest is None or is_publishing(folder, note)):
                 # it was interrupted while it published its shards
-                with writing(
+                with claimed_folder(
                     folder, note.fingerprint, (), earlier=manifest, base=note.base
                 ) as claimed:
-                    finished = finish_publishing(claimed, note)
+                    finished = finish_publishing(claimed)
                 return AppendReport.from_manifest(folder, finished, _append_history(finished)[-1])
             # another append, which has not renamed anything or is complete
             if manifest is not None and folder.store.can_rename:
-                publish_note_location(folder).delete()
+                begun_location(folder).delete()
         manifest = self._checked(manifest)
         for step in _append_history(manifest):
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
@@ -202,7 +208,7 @@ class _Job:
         files: list[str] = []
         base = fingerprint_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
         job = self._fingerprint(base)
-        with writing(folder, job, files, earlier=manifest, base=base) as claimed:
+        with claimed_folder(folder, job, files, earlier=manifest, base=base) as claimed:
             new = self._build(claimed, manifest, base, files)
         return AppendReport.from_manifest(folder, new, _append_history(new)[-1])
 
@@ -268,7 +274,6 @@ class _Job:
             job,
             new,
             has_label_map=(folder / LABEL_MAP_NAME).exists(),
-            replaced=set(),
             renamed=renamed,
             base=base,
         )
@@ -291,7 +296,7 @@ class _Job:
         return replace(plan, shards=shards), renamed
 
     def _check_unused(self, names: set[str]) -> None:
-        note = read_publish_note(self.folder, BEGUN_NAME)  # of this job, before it was interrupted
+        note = read_begun_note(self.folder)  # of this job, before it was interrupted
         there = set(names_in(self.folder)) - set(note.removed if note is not None else ())
         for name in sorted(there & names):
             raise OptionError(
@@ -390,14 +395,7 @@ def _merge_manifest(
     class_names: ClassNames | None,
     step: Mapping[str, Any],
 ) -> Manifest:
-    """Return the manifest of old and new shards.
-
-    Args:
-        added: the new shards, each with its split.
-        renamed: new names of existing shards, by old ones.
-        class_names: of the result.
-        step: the entry for the history.
-    """
+    """Return the manifest of old and new shards; `step` is the entry for the history."""
     splits = {
         split: [replace(shard, file=renamed.get(shard.file, shard.file)) for shard in shards]
         for split, shards in manifest.splits.items()
@@ -423,7 +421,6 @@ def _merge_manifest(
             "fingerprint": step["fingerprint"],
             "appended": [*_append_history(manifest), step],
         },
-        formats=manifest.formats,
     )
 
 

@@ -26,7 +26,7 @@ from recordsmith.dataset import Manifest, ShardWriter
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.edits import Edits, RecordOptionError
-from recordsmith.reshaping.inputs import InputRecords
+from recordsmith.reshaping.inputs import InputRecords, check_unchanged
 from recordsmith.reshaping.plan import ReshardedShard
 from recordsmith.stores import Location, as_folder
 from recordsmith.tasks import Engine, Task, run_on
@@ -60,37 +60,31 @@ class CopyJob:
         records: InputRecords,
         folder: Location,
         workers: WorkerPool,
+        engine: Engine | None = None,
+        earlier: Manifest | None = None,
     ) -> list[ShardResult]:
-        """Write shards under temporary names; return a result per shard, in order."""
-        results = workers.each(
-            lambda shard: self.write_shard(shard, spans(shard), records, folder, workers), shards
-        )
-        records.check_unchanged()
-        return results
+        """Write shards under temporary names; return a result per shard, in order.
 
-    def run_on(
-        self,
-        engine: Engine,
-        shards: Sequence[ReshardedShard],
-        spans: Callable[[ReshardedShard], Spans],
-        records: InputRecords,
-        folder: Location,
-        workers: WorkerPool,
-        earlier: Manifest | None,
-    ) -> list[ShardResult]:
-        """Write shards on an engine; return a result per shard, in order."""
+        On an engine, `earlier` is the manifest of the dataset that is replaced.
+        """
 
         def tasks() -> Iterator[Task]:
             for number, shard in enumerate(shards):
                 inputs, size = _inputs_for_task(records, list(spans(shard)))
                 content = {"job": self, "out": str(folder.absolute()), "shard": shard, **inputs}
-                yield Task(_run_task, number, shard.file, size, content)
+                yield Task(_write_task, number, shard.file, size, content)
 
-        results = run_on(engine, tasks(), workers.advance)
-        in_order = [results[number] for number in range(len(shards))]
-        check_written(folder, in_order, earlier)
-        records.check_unchanged()
-        return in_order
+        if engine is None:
+            results = workers.each(
+                lambda shard: self.write_shard(shard, spans(shard), records, folder, workers),
+                shards,
+            )
+        else:
+            by_number = run_on(engine, tasks(), workers.advance)
+            results = [by_number[number] for number in range(len(shards))]
+            check_written(folder, results, earlier)
+        check_unchanged(records.given, records.infos)
+        return results
 
     def write_shard(
         self,
@@ -108,7 +102,7 @@ class CopyJob:
             is_surveyed = shard.split in self.surveyed
             result = self._write(spans, records, writer, workers, is_surveyed=is_surveyed)
             if checks_inputs:
-                records.check_unchanged()
+                check_unchanged(records.given, records.infos)
             return result
 
         result, is_new = complete_shard(
@@ -149,10 +143,10 @@ class CopyJob:
                 if is_surveyed and is_as_checked:
                     survey.update(block.buffer, block.starts, block.lengths)
             except DataError as error:
-                error.path, error.record, error.offset = records.place(located, error.record or 0)
+                error.path, error.record, error.offset = records.locate(located, error.record or 0)
                 raise
             except RecordOptionError as refused:
-                where, unfit = records.place(located, refused.number), copy(refused.error)
+                where, unfit = records.locate(located, refused.number), copy(refused.error)
                 unfit.problem = f"{where.path}, record {where.number}: {unfit.problem}"
                 raise unfit from None
             bytes_in += len(frames)
@@ -191,8 +185,7 @@ def _inputs_for_task(
     return {"inputs": inputs, "spans": moved}, int((record_bytes * counts).sum())
 
 
-def _run_task(content: dict[str, Any]) -> ShardResult:
-    """Write the shard of a task."""
+def _write_task(content: dict[str, Any]) -> ShardResult:
     job: CopyJob = content["job"]
     shard: ReshardedShard = content["shard"]
     if not is_valid_file_name(shard.file):

@@ -47,7 +47,12 @@ class RecordOptionError(Exception):
 
 
 class Edits:
-    """Features to drop, rename, add and recode. Thread-safe."""
+    """Features to drop, rename, add and recode. Thread-safe.
+
+    Example:
+        edits = rs.Edits(drop=["image/filename"], rename={"image/class/label": "label"})
+        rs.reshard("out", "edited", edits=edits)
+    """
 
     def __init__(
         self,
@@ -152,12 +157,10 @@ class Edits:
         return self._numbers.get(key, _UNCHANGED)
 
     def _matches(self, name: str, key: str) -> bool:
-        """Whether a dropped name or pattern matches this feature."""
         pattern = self._patterns.get(name)
         return name == key or (pattern is not None and pattern.match(key) is not None)
 
     def _dropped_by(self, key: str) -> str | None:
-        """Return the name or pattern that drops a feature, or None."""
         return next((name for name in self.drop if self._matches(name, key)), None)
 
     def _check_record(self, keys: Iterable[tuple[int, bytes]]) -> None:
@@ -212,7 +215,6 @@ class Edits:
         check_class_names(self.recode, schema, staying, class_names)
 
     def _check_names(self) -> None:
-        """Check for conflicts between the options."""
         news = list(self.rename.values())
         for old, new in self.rename.items():
             encode_key(new)

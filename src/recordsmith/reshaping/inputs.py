@@ -26,11 +26,11 @@ from recordsmith.dataset import (
     RecordLocation,
     Shard,
     ShardEntry,
+    ShardPart,
     carried_class_names,
     dataset_of,
     records_of,
 )
-from recordsmith.dataset.decompressing import decompress
 from recordsmith.dataset.locate import (
     Located,
     Paths,
@@ -39,10 +39,9 @@ from recordsmith.dataset.locate import (
     locate_each,
     split_names,
 )
-from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX
+from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX, is_split_slice
 from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
-from recordsmith.dataset.splits import is_split_slice
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Schema
 from recordsmith.sources.splits import joined_notice, shard_splits
@@ -79,7 +78,7 @@ class Inputs:
     has_label_map: whether the class names come with a label map.
     names: of the given paths.
     provenance: the history of the inputs from their manifests, the newest step last.
-    arrow_schema, formats: those of all manifests, if they are the same.
+    arrow_schema: that of all manifests, if it is the same.
     """
 
     shards: tuple[Shard, ...]
@@ -93,7 +92,6 @@ class Inputs:
     provenance: tuple[Any, ...]
     notices: tuple[str, ...]
     arrow_schema: str | None
-    formats: Mapping[str, Any] | None
 
     @property
     def size_bytes(self) -> int:
@@ -162,7 +160,7 @@ class InputSelection:
         dataset = dataset_of(paths_or_dataset, split)
         places, splits = dataset.view.origin
         records = records_of(dataset)
-        if records.is_everything_known:
+        if records.has_all:
             return cls(places, splits)
         if not records.is_in_file_order or records.repeats:
             raise OptionError(
@@ -175,8 +173,11 @@ class InputSelection:
             )
         if not len(records):
             raise OptionError("the dataset has no records", option="dataset", value=dataset)
-        numbers = {part.location: part.numbers() for part in records.parts()}
-        return cls(places, splits, records.positions.describe(), numbers)
+        numbers = {
+            part.location: range(part.record_count) if part.numbers is None else part.numbers
+            for part in records.parts()
+        }
+        return cls(places, splits, records.describe(), numbers)
 
     @property
     def split(self) -> str | None:
@@ -235,7 +236,6 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
         tuple(_history(manifest for manifest in manifests if manifest is not None)),
         tuple(notices),
         _common(None if manifest is None else manifest.arrow_schema for manifest in manifests),
-        _common(None if manifest is None else manifest.formats for manifest in manifests),
     )
 
 
@@ -360,15 +360,9 @@ def open_records(
     unpacked = {number: internal / f"unpacked-{number}{PARTIAL_SUFFIX}" for number in packed}
 
     def unpack(number: int) -> list[str]:
-        shard, entry = inputs.shards[number], inputs.shards[number].entry
-        count = None if entry is None else entry.record_count
         with unpacked[number].open_write(is_durable=False) as plain:
-            return decompress(
-                shard.location,
-                inputs.compressions[number],
-                count,
-                lambda block: plain.write(block.frames()),
-                workers.advance,
+            return inputs.shards[number].decompress(
+                lambda block: plain.write(block.frames()), workers.advance
             )
 
     notices = [*inputs.notices]
@@ -380,6 +374,7 @@ def open_records(
 class InputRecords:
     """The records of all inputs, one after the other. Thread-safe.
 
+    given, infos: the input files, for messages and checks.
     shards: the files to read them from, decompressed.
     counts: number of records of each input.
     sizes: their size in bytes with framing, before compression.
@@ -395,8 +390,8 @@ class InputRecords:
         *,
         scratch: object = None,
     ) -> None:
-        self._given = given
-        self._infos = infos
+        self.given = given
+        self.infos = infos
         self._unpacked = unpacked
         self._scratch = scratch
         self.shards = [
@@ -412,12 +407,12 @@ class InputRecords:
         self._records = ShardSequence(self.shards)
 
     def __len__(self) -> int:
-        return len(self._given)
+        return len(self.given)
 
     def to_task(self, number: int) -> dict[str, Any]:
         """Return an input for a worker, without credentials."""
-        shard, unpacked = self._given[number], self._unpacked.get(number)
-        size_bytes = self._infos[number].size_bytes
+        shard, unpacked = self.given[number], self._unpacked.get(number)
+        size_bytes = self.infos[number].size_bytes
         return {
             **shard_for_task(shard),
             "entry": ShardEntry(shard.location.name, self.counts[number], size_bytes, 0),
@@ -436,10 +431,6 @@ class InputRecords:
         infos = [shard.info() for shard in shards]
         return cls(shards, infos, unpacked, workers)
 
-    def location(self, number: int) -> Location:
-        """Return the given file, for messages."""
-        return self._given[number].location
-
     def numbers_of(self, positions: Int64Array) -> Int64Array:
         """Return the numbers of the inputs of some positions."""
         return np.searchsorted(self.starts, positions, side="right") - 1
@@ -454,17 +445,18 @@ class InputRecords:
             return
         number = int(self.numbers_of(np.array(positions[:1]))[0])
         shard, first = self.shards[number], int(self.starts[number])
+        part = ShardPart(shard)
         seen, stop = positions.start - first, positions.stop - first
         for block in shard.blocks(seen, None if stop == self.counts[number] else stop):
             seen = block.position + len(block)
-            yield LocatedBlock(block, shard)
+            yield LocatedBlock(block, part)
         if seen != stop:
             raise self._count_error(number, seen)
 
-    def place(self, located: LocatedBlock, row: int) -> RecordLocation:
+    def locate(self, located: LocatedBlock, row: int) -> RecordLocation:
         """Return where a record of a block is in the given file."""
-        shard, number = located.place(row)
-        path = str(self._given[self.shards.index(shard)].location)
+        shard, number = located.find(row)
+        path = str(self.given[self.shards.index(shard)].location)
         return RecordLocation(path, number, int(shard.index.offsets[number]))
 
     @cached_property
@@ -474,10 +466,6 @@ class InputRecords:
                 raise self._count_error(number, shard.index.record_count)
         return True
 
-    def check_unchanged(self) -> None:
-        """Raise CorruptDataError if an input was modified since the job began."""
-        check_unchanged(self._given, self._infos)
-
     def _count_error(self, number: int, record_count: int) -> CorruptDataError:
         return CorruptDataError(
             Defect.RECORD_COUNT,
@@ -485,14 +473,14 @@ class InputRecords:
             found=f"{record_count} records",
             expected=f"{self.counts[number]} records",
             remedy="Fetch it again.",
-            path=self.location(number),
+            path=self.given[number].location,
         )
 
     def _measure(self, number: int) -> tuple[int, int]:
         """Return the number of records and their size; reads the index only if necessary."""
-        if not self._infos[number].size_bytes:
+        if not self.infos[number].size_bytes:
             return 0, 0
-        shard, entry = self.shards[number], self._given[number].entry
+        shard, entry = self.shards[number], self.given[number].entry
         count = shard.record_count if entry is None else entry.record_count
         size = shard.size_bytes
         if size < FRAME_BYTES * count:
@@ -502,6 +490,6 @@ class InputRecords:
                 found=f"{size} bytes",
                 expected=f"{count} records",
                 remedy="Fetch it again.",
-                path=self.location(number),
+                path=self.given[number].location,
             )
         return count, size

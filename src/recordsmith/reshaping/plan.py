@@ -25,7 +25,7 @@ from recordsmith.building import (
     shard_files_by_split,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
-from recordsmith.dataset.shares import (
+from recordsmith.dataset.selection import (
     Draw,
     check_shares,
     draws_of_splits,
@@ -148,7 +148,7 @@ def choose_records(
     pieces = [np.empty(0, np.bool_)]
     size_bytes = 0
     if records.counts[number]:
-        with located(records.location(number)):
+        with located(records.given[number].location):
             for block in records.shards[number].blocks():
                 flags = np.asarray(where.matches(block), np.bool_)
                 if selected is not None:

@@ -10,7 +10,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -183,27 +183,6 @@ def _invalid(problem: str, value: object, expected: str = "") -> OptionError:
 # -- values ----------------------------------------------------------------------------------------
 
 
-def change_values(value: bytes, field: int, change: Callable[[Any], Any]) -> bytes:
-    """Change the values of a serialized feature, or of each step of a feature list.
-
-    Returns:
-        The new value field; `value` itself if nothing changes.
-    """
-    payload = delimited(field, delimited(1, value))  # of one feature with an empty key
-    if field == 1:
-        steps = [decode_example(payload)[""]]
-    else:
-        steps = decode_sequence_example(payload).feature_lists[""]
-    news = [change(step) for step in steps]
-    if all(new is step for new, step in zip(news, steps, strict=True)):
-        return value
-    if field == 1:
-        payload = encode_example({"": news[0]})
-    else:
-        payload = encode_sequence_example({}, {"": news})
-    return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
-
-
 class Recoder:
     """Replaces the values of one feature, in the value field of a map entry. Thread-safe."""
 
@@ -213,8 +192,23 @@ class Recoder:
         self._of_kind: dict[str, Recoding] = {}
 
     def __call__(self, value: bytes, field: int) -> bytes:
-        """Raises CorruptDataError if a value is missing in the table (feature-value-mismatch)."""
-        return change_values(value, field, self._new)
+        """Change a serialized feature, or each step of a feature list; the same if nothing changes.
+
+        Raises CorruptDataError if a value is missing in the table (feature-value-mismatch).
+        """
+        payload = delimited(field, delimited(1, value))  # of one feature with an empty key
+        if field == 1:
+            steps = [decode_example(payload)[""]]
+        else:
+            steps = decode_sequence_example(payload).feature_lists[""]
+        news = [self._new(step) for step in steps]
+        if all(new is step for new, step in zip(news, steps, strict=True)):
+            return value
+        if field == 1:
+            payload = encode_example({"": news[0]})
+        else:
+            payload = encode_sequence_example({}, {"": news})
+        return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
 
     def _new(self, values: Any) -> Any:
         if not len(values):

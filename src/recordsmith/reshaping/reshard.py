@@ -16,15 +16,14 @@ from recordsmith.building import (
     ShardCounts,
     ShardResult,
     check_folder,
+    claimed_folder,
     clean_up_after_kill,
     completed_files,
     existing_dataset,
-    files_to_replace,
     locked_folder,
     make_manifest,
     note_files,
     publish_dataset,
-    writing,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
@@ -170,7 +169,7 @@ def reshard(
         FileAccessError: a file cannot be read or written, or the disk is full.
 
     Example:
-        >>> recordsmith.reshard("out", "shuffled", shuffle=True, shards=16)  # doctest: +SKIP
+        rs.reshard("out", "shuffled", shuffle=True, shards=16)
     """
     options = ReshardOptions(
         split=split,
@@ -247,7 +246,7 @@ def edit(
         SourceError, FileAccessError: as in `reshard`.
 
     Example:
-        >>> recordsmith.edit("out", "smaller", drop=["image/object/*"])  # doctest: +SKIP
+        rs.edit("out", "smaller", drop=["image/class/text"])
     """
     edits = Edits(drop=drop, rename=rename, add=add, recode=recode)
     if edits.is_empty:
@@ -295,8 +294,6 @@ def _run(
 
 @dataclass
 class _Job:
-    """One call of `reshard` or `edit`."""
-
     options: ReshardOptions
     inputs: Inputs
     selection: InputSelection
@@ -327,7 +324,7 @@ class _Job:
             return ReshardReport.from_manifest(self.folder, earlier, is_new=False)
         files = completed_files(self.folder)  # perhaps of this job; its files are not known yet
         try:
-            with writing(
+            with claimed_folder(
                 self.folder,
                 self.fingerprint,
                 files,
@@ -387,39 +384,33 @@ class _Job:
             options.edits,
             trusting=not self.overwrite,
         )
-        arguments = (plan.shards, plan.spans(), records, folder, workers)
-        if self.engine is None:
-            results = job.run(*arguments)
-        else:
-            results = job.run_on(self.engine, *arguments, earlier)
+        results = job.run(plan.shards, plan.spans(), records, folder, workers, self.engine, earlier)
         manifest = self._manifest(plan, results, known, records, notices)
         publish_dataset(
             folder,
             self.fingerprint,
             manifest,
             has_label_map=inputs.has_label_map,
-            replaced=files_to_replace(folder, plan.pools, earlier),
+            earlier=earlier,
         )
         return manifest, sum(result.was_reused for result in results)
 
     def _survey(self, records: InputRecords, number: int) -> Schema:
-        """Read the schema of an input."""
         survey = SchemaSurvey()
         if records.counts[number]:
             for block in records.shards[number].blocks():
-                with located(records.location(number), block.position):
+                with located(records.given[number].location, block.position):
                     survey.update(block.buffer, block.starts, block.lengths)
                 self.workers.advance(len(block.frames()))
         return survey.finish().packed()
 
     def _choose(self, records: InputRecords) -> dict[int, MatchedRecords] | None:
-        """Return the selected records of each input that match the condition."""
         where, selection = self.options.where, self.selection
         if where is None and selection.numbers is None:
             return None
 
         def choose(number: int) -> MatchedRecords:
-            flags = selection.flags(records.location(number), records.counts[number])
+            flags = selection.flags(records.given[number].location, records.counts[number])
             return choose_records(records, number, where, flags, self.workers.advance)
 
         chosen = self.workers.each(choose, range(len(records)))
@@ -469,7 +460,6 @@ class _Job:
             provenance,
             schemas=schemas,
             arrow_schema=None if edits else inputs.arrow_schema,
-            formats=None if edits else inputs.formats,
         )
         notices += [  # `provenance` has the same list
             f"feature {key!r} has several kinds"

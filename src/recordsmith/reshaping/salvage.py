@@ -19,16 +19,14 @@ from recordsmith.building import (
     WRITING_THREADS,
     ShardResult,
     check_folder,
+    claimed_folder,
     clean_up,
     existing_dataset,
-    files_to_replace,
     locked_folder,
     make_manifest,
-    note_files,
     open_partial_shard,
     publish_dataset,
     survey_written,
-    writing,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, ShardWriter
 from recordsmith.dataset.locate import Located, Paths, as_places, locate
@@ -214,7 +212,8 @@ def salvage(
         FileAccessError: a path does not exist, or `out` cannot be written.
 
     Example:
-        >>> recordsmith.salvage("damaged", "recovered")  # doctest: +SKIP
+        report = rs.salvage("damaged.tfrecord", "recovered")
+        print(report.lost_bytes)
     """
     folder = as_folder(out)
     check_folder(folder)
@@ -232,16 +231,17 @@ def salvage(
             has_label_map=job.has_label_map,
             overwrite=overwrite,
         )
-        with writing(folder, job.fingerprint, (), overwrite=overwrite, earlier=earlier) as claimed:
+        with claimed_folder(
+            folder, job.fingerprint, job.names, overwrite=overwrite, earlier=earlier
+        ) as claimed:
             clean_up(claimed)
-            note_files(claimed, job.names)
             manifest = job.manifest(job.run(claimed))
             publish_dataset(
                 claimed,
                 job.fingerprint,
                 manifest,
                 has_label_map=job.has_label_map,
-                replaced=files_to_replace(claimed, list(manifest.splits), earlier),
+                earlier=earlier,
             )
     return job.report
 
@@ -319,11 +319,9 @@ class _Salvage:
                 "previous": None if old is None else dict(old.provenance),
             },
             arrow_schema=None if old is None else old.arrow_schema,
-            formats=None if old is None else old.formats,
         )
 
     def _failure(self) -> DataError | SourceError:
-        """Return the error for shards without intact records."""
         shards = self.report.shards
         if not shards:
             for missing in self.located.missing:
@@ -387,12 +385,7 @@ def _recover_shard(
 ) -> tuple[SalvagedShard, ShardResult | None]:
     """Write the intact records of a shard under a temporary name.
 
-    Args:
-        folder, name, compression: of the new shard.
-        advance: called with the number of bytes processed since the last call.
-
-    Returns:
-        The report, and the written shard; None if a damaged shard has no intact records.
+    Returns the report, and the written shard; None if a damaged shard has no intact records.
     """
     expected = None if shard.entry is None else shard.entry.record_count
     salvaged = SalvagedShard(str(shard.location), shard.split, expected_count=expected)
@@ -407,7 +400,8 @@ def _recover_shard(
         if salvaged.compression == "none":
             stream, advance_copy = file, advance
         else:
-            stream, advance_copy = _inflate(file, salvaged, folder, advance), _ignore
+            # decompressing the file reports all progress
+            stream, advance_copy = _inflate(file, salvaged, folder, advance), lambda _: None
         writer = stack.enter_context(open_partial_shard(folder, name, compression))
         _copy(stream, writer, salvaged, advance_copy)
         salvaged.record_count = writer.record_count
@@ -424,7 +418,6 @@ def _recover_shard(
 def _copy(
     stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, advance: Callable[[int], None]
 ) -> None:
-    """Copy all intact frames."""
     reported = 0
     for finding in recover(stream):
         if isinstance(finding, IntactFrames):
@@ -458,10 +451,6 @@ def _inflate(
         advance(max(0, reached - reported))
         reported = max(reported, reached)
     return cast(BinaryIO, spool)
-
-
-def _ignore(_: int) -> None:
-    """Report no progress: decompressing the file has reported all of it."""
 
 
 def _failure_reason(head: bytes) -> str:

@@ -6,8 +6,11 @@ Names are case-sensitive.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
 from recordsmith.errors import OptionError, SourceError, option
@@ -108,32 +111,31 @@ def compile_class_pattern(pattern: str | None) -> re.Pattern[str] | None:
         ) from None
 
 
-def class_in_name(pattern: re.Pattern[str], name: str) -> str:
-    """The class in a name: the first group of the match, or the whole match; empty without one."""
-    match = pattern.search(name)
-    if match is None:
-        return ""
-    return (match[1] or "") if pattern.groups else match[0]
-
-
 def classes_in_names(
-    pattern: re.Pattern[str], names: Iterable[str], root: Location | None
-) -> tuple[str, ...]:
-    """The classes in the names of images, sorted; every name must have one."""
-    classes = set()
-    unmatched = []
-    name_count = 0
-    for name_count, name in enumerate(names, 1):  # noqa: B007 - used after the loop
-        text = class_in_name(pattern, name)
-        classes.add(text)
-        if not text:
-            unmatched.append(name)
-    if unmatched:
+    pattern: re.Pattern[str], names: Sequence[str], root: Location | None
+) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """The label of each name, and the classes, sorted; every name must have one.
+
+    The class is the first group of the match, or the whole match.
+    """
+    numbers: dict[str, int] = {}
+
+    def number(name: str) -> int:
+        match = pattern.search(name)
+        text = "" if match is None else (match[1] or "") if pattern.groups else match[0]
+        return numbers.setdefault(text, len(numbers))
+
+    labels = np.fromiter(map(number, names), np.int32)
+    if "" in numbers:
+        places = np.flatnonzero(labels == numbers[""]).tolist()
+        unmatched = [names[place] for place in places]
         raise SourceError(
-            f"{len(unmatched):,} of {name_count:,} images have no class: "
+            f"{len(unmatched):,} of {len(names):,} images have no class: "
             f"{pattern.pattern!r} does not match {join_names(unmatched)}",
             unmatched,
             path=root,
         )
-    check_class_names(classes)
-    return tuple(sorted(classes))
+    check_class_names(numbers)
+    classes = tuple(sorted(numbers))
+    sorted_labels = {name: label for label, name in enumerate(classes)}
+    return np.array([sorted_labels[name] for name in numbers], np.int32)[labels], classes

@@ -17,8 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypedDict
 
 from recordsmith.arrow import ArrowStream
-from recordsmith.dataset.names import RECORD_SUFFIXES
-from recordsmith.dataset.splits import has_split_word
+from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
 from recordsmith.errors import OptionError, SourceError, option, with_options
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
@@ -48,9 +47,7 @@ _MAX_NOTICES = 100
 _MAX_DATASETS = 20
 _WITHOUT_IMAGES = ("shards", "tfds", "webdataset", "arrays")
 _DATA_SUFFIXES = (".json", ".xml", ".yaml", ".yml", ".data", ".names", *TABLE_SUFFIXES)
-_OVERRIDING = frozenset(
-    ("label_column", "split_column", "group_column", "colours", "labels", "encoding")
-)
+_OVERRIDING = frozenset(("label_column", "split_column", "group_column", "colours", "encoding"))
 """Options that replace those of a reading; others select the readings that have the same."""
 
 
@@ -70,8 +67,6 @@ class SourceOptions(TypedDict, total=False):
         colours: colours of masks: voc, grey (brightness is the class number), or a file with red,
             green, blue and name of each class; None for pixels that are class numbers.
         class_pattern: regular expression that finds the class in each path.
-        labels: list with the class of each image of a split without class folders; None to detect
-            it.
         annotations: file of the annotations; None to detect it.
         object_masks: draw masks from the polygons: instance or class; None for no masks.
         label_map: label_map.pbtxt with the class numbers; None for numbers made from the data.
@@ -84,9 +79,6 @@ class SourceOptions(TypedDict, total=False):
         group_column: column of groups, which stay in one split.
         label_column: column of classes.
         encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
-        window: cut episodes into samples of this number of consecutive steps; None for whole
-            episodes.
-        stride: steps between the starts of windows; None for 1.
     """
 
     images: PlaceLike
@@ -96,7 +88,6 @@ class SourceOptions(TypedDict, total=False):
     split_lists: PlaceLike
     colours: PlaceLike
     class_pattern: str
-    labels: PlaceLike
     annotations: PlaceLike
     object_masks: str
     label_map: PlaceLike
@@ -107,8 +98,6 @@ class SourceOptions(TypedDict, total=False):
     group_column: str
     label_column: str
     encoding: str
-    window: int
-    stride: int
 
 
 _OTHERS = {
@@ -157,6 +146,10 @@ class Detection:
         options.
     given_format, given: the format and the options of the caller.
     tree: the folder as it was scanned, for the first listing of the source.
+
+    Example:
+        detection = rs.detect("flowers")
+        rs.pack(detection.source, "packed")
     """
 
     path: Location
@@ -266,12 +259,13 @@ class Detection:
         """The only candidate of the highest confidence, unless the folder has several datasets."""
         highest = self.readings[0].confidence
         strongest = [reading for reading in self.readings if reading.confidence == highest]
-        datasets = {} if self.tree is None else _find_datasets(self.tree, strongest)
-        places = join_names((str(self.path / name) for name in datasets), "and")
         is_one_format = len(strongest) > 1 and len({way.format for way in strongest}) == 1
-        if not datasets or is_one_format:
-            or_else = f", or point at one of {places}" if datasets else ""
-            return choose_candidate(self.path, strongest, {}, or_else)
+        datasets = {}
+        if self.tree is not None and not is_one_format:
+            datasets = _find_datasets(self.tree, strongest)
+        if not datasets:
+            return choose_candidate(self.path, strongest, {})
+        places = join_names(str(self.path / name) for name in datasets)
         raise SourceError(
             f"the folder contains {len(datasets)} datasets",
             [f"{self.path / name}: {what}" for name, what in datasets.items()],
@@ -377,8 +371,7 @@ def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
     candidates.sort(key=lambda candidate: -candidate.confidence)
     if candidates:
         return candidates
-    names = tree.files(*archives.REFUSED_SUFFIXES)
-    if (refused := archives.refusal(tree.root, names)) is not None:
+    if (refused := archives.refusal(tree.root, tree.files(""))) is not None:
         raise refused
     # its error has what was found and expected; images may be without suffixes
     return [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)]

@@ -149,11 +149,6 @@ class Check(LintCheck):
     )
 
 
-def named_check(name: str) -> Check:
-    """The check of sources with a name."""
-    return next(check for check in Check if check == name)
-
-
 class Flaw(str):
     """A problem, note or notice, and the check that it belongs to.
 

@@ -51,15 +51,11 @@ class LayoutCandidate:
 
 
 def choose_candidate(
-    root: Location,
-    candidates: Sequence[LayoutCandidate],
-    given: Mapping[str, Any],
-    or_else: str = "",
+    root: Location, candidates: Sequence[LayoutCandidate], given: Mapping[str, Any]
 ) -> LayoutCandidate:
     """Choose the only candidate of the highest confidence.
 
-    `given` has the options that are chosen already, which solve the problem of a candidate;
-    `or_else` is what else a user can do if there are several.
+    `given` has the options that are chosen already, which solve the problem of a candidate.
     """
     highest = max(candidate.confidence for candidate in candidates)
     best = [candidate for candidate in candidates if candidate.confidence == highest]
@@ -69,7 +65,7 @@ def choose_candidate(
             f"the folder can be read in {len(ways)} ways",
             ways,
             path=root,
-            remedy=f"Choose one with its options{or_else}.",
+            remedy="Choose one with its options.",
             lists_problems=True,
         )
     (chosen,) = best

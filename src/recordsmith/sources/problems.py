@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.errors import Problems, SourceError
-from recordsmith.sources.flaws import Check, Flaw, named_check
+from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.source import Sample, unlisted_error
 from recordsmith.words import count, first_of
 
@@ -43,8 +43,9 @@ class Fault(NamedTuple):
 
     def error(self) -> SourceError:
         """The error to raise when the sample is read."""
+        flaw = Flaw(self.problem, Check(self.check)) if self.check else ""  # type: ignore[call-arg]
         return SourceError(
-            self.problem if self.check is None else Flaw(self.problem, named_check(self.check)),
+            flaw or self.problem,
             self.problems or (),
             path=self.path,
             line=self.line,

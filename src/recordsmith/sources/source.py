@@ -43,8 +43,8 @@ class Sample:
         None for a source without version information. An interrupted job resumes only with
         samples that have not changed.
     reference: where its content is, in plain JSON values that the reader of the source understands:
-        keys relative to the reader's root, ranges of bytes, numbers of rows; annotations by value
-        up to 64 KiB, larger ones by range. None if the name says it all.
+        keys relative to the reader's root, ranges of bytes, numbers of rows, or the annotation
+        itself. None if the name says it all.
     """
 
     name: str
@@ -104,8 +104,11 @@ class StoredReader:
     """A reader whose fields are plain JSON values, tuples and Locations: `to_json`, `from_json`.
 
     Subclasses register themselves, so that `open_reader` finds them by their names.
+
+    may_have_other_classes: whether some labels have other class names than those of the listing.
     """
 
+    may_have_other_classes: ClassVar[bool] = False
     _by_name: ClassVar[dict[str, type[StoredReader]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -166,7 +169,7 @@ class Listing:
     only_split: the split of all samples if `splits` is empty, such as that of a test set; None for
         the split of the caller, or train.
     has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
-    arrow_schema, tfds: of a table, and of a TFDS dataset; see `Manifest`.
+    arrow_schema: of a table; see `Manifest`.
     """
 
     samples: Sequence[Sample]
@@ -177,7 +180,6 @@ class Listing:
     only_split: str | None = None
     has_label_map: bool = False
     arrow_schema: str | None = None
-    tfds: Mapping[str, Any] | None = None
 
 
 def unlisted_error(sample: Sample) -> OptionError:

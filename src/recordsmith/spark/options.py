@@ -12,15 +12,14 @@ from urllib.parse import unquote
 from recordsmith.dataset import DEFAULT_PART_BYTES, Dataset
 from recordsmith.dataset import open as open_dataset
 from recordsmith.errors import OptionError, RecordsmithError
-from recordsmith.stores import Location, is_url
-from recordsmith.stores.location import remote
+from recordsmith.stores import is_url
 from recordsmith.stores.remote.store_options import parse_store_options
 from recordsmith.words import parse_size, similar_name
 
 _READING = (
-    "path", "paths", "split", "columns", "where", "partition_size", "restore_types",
-    "push_filters", "store_options",
-)  # fmt: skip
+    *("path", "paths", "split", "columns", "where", "partition_size", "restore_types"),
+    "store_options",
+)
 _WRITING = ("path", "split", "compression", "shard_size", "store_options")
 
 
@@ -39,7 +38,6 @@ class ReadOptions:
         self.columns = _texts(found, "columns")
         self.partition_bytes = _size(found, "partition_size") or DEFAULT_PART_BYTES
         self.restore_types = _switch(found, "restore_types")
-        self.push_filters = _switch(found, "push_filters")
 
     def open(self) -> Dataset:
         """Open the dataset."""
@@ -48,23 +46,17 @@ class ReadOptions:
 
 
 class WriteOptions:
-    """The options of a write, which travel to workers as the user passed them."""
+    """The options of a write."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         found = _checked(given, _WRITING)
         if not found.get("path"):
             raise OptionError(option="path", value="", expected="a path or URL, as in save(path)")
-        self._path = local_path(found["path"])
-        self._store_options = _store_options(found)
+        self.path = local_path(found["path"])
+        self.store_options = _store_options(found) if is_url(self.path) else None
         self.split = found.get("split", "train")
         self.compression = found.get("compression")
         self.shard_size_bytes = _size(found, "shard_size")
-
-    def out(self) -> str | Location:
-        """Return the folder."""
-        if is_url(self._path) and self._store_options is not None:
-            return remote(self._path, store_options=self._store_options)
-        return self._path
 
 
 def _checked(given: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset, parts_of, records_of
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.example import Schema
-from recordsmith.spark.filters import where_of
 from recordsmith.spark.options import ReadOptions, without_traceback
-from recordsmith.spark.types import batch_schema, compared_types, in_stored_unit
+from recordsmith.spark.types import batch_schema, in_stored_unit
 from recordsmith.where import parse_where
-from recordsmith.where.parser import LONGEST
 
 
 @dataclass
@@ -37,9 +35,8 @@ class RecordsmithReader(DataSourceReader):
         self._schema = schema
         self._stored = stored
         self._types = types
-        self._conditions = [options.where] if options.where else []
-        for condition in self._conditions:
-            parse_where(condition).check(stored)
+        if options.where:
+            parse_where(options.where).check(stored)
 
     @without_traceback()
     def partitions(self) -> list[InputPartition]:
@@ -59,7 +56,7 @@ class RecordsmithReader(DataSourceReader):
             else field.with_type(in_stored_unit(field.type, self._types.field(field.name).type))
             for field in wanted
         ]  # fmt: skip
-        conditions = _joined(self._conditions)
+        where = self._options.where
         batches = open_stream(
             records_of(partition.dataset),
             self._stored,
@@ -68,7 +65,7 @@ class RecordsmithReader(DataSourceReader):
             None,
             1,
             pa.schema([field for field in decoded if not pa.types.is_null(field.type)]),
-            parse_where(conditions) if conditions else None,
+            parse_where(where) if where else None,
         )
         with without_traceback():
             for batch in batches:
@@ -79,27 +76,8 @@ class RecordsmithReader(DataSourceReader):
                 yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
-class FilteringReader(RecordsmithReader):
-    """Reads only records that match the filters of the query.
-
-    Spark refuses readers with this method while `spark.sql.python.filterPushdown.enabled` is false,
-    as it is by default. So this reader is used on request.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
-        """Skip records that do not match; return all filters, as Spark evaluates them as well."""
-        where = where_of(filters, compared_types(self._schema, self._stored))
-        if where is not None and len(_joined([*self._conditions, where])) <= LONGEST:
-            self._conditions.append(where)
-        return filters
-
-
 def _converted(column: Any, wanted: Any) -> Any:
     """Cast a column; digits of times that Spark does not have are cut off."""
     from pyarrow import compute
 
     return column.cast(options=compute.CastOptions(wanted, allow_time_truncate=True))
-
-
-def _joined(conditions: Iterable[str]) -> str:
-    return " and ".join(f"({condition})" for condition in conditions)

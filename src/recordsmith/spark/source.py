@@ -18,9 +18,8 @@ from recordsmith.spark.types import check_types, declared_schema, spark_schema
 class RecordsmithSource(DataSource):
     """Reads and writes datasets as DataFrames. Spark calls its methods.
 
-    Options of reads: `split`, `columns`, `where`, `partition_size`, `restore_types`,
-    `push_filters` and `store_options`; of writes: `split`, `compression`, `shard_size` and
-    `store_options`.
+    Options of reads: `split`, `columns`, `where`, `partition_size`, `restore_types` and
+    `store_options`; of writes: `split`, `compression`, `shard_size` and `store_options`.
 
     Example:
         frame = spark.read.format("recordsmith").option("split", "train").load("out")
@@ -58,14 +57,13 @@ class RecordsmithSource(DataSource):
         Raises:
             OptionError: a column does not exist, or cannot have the type in the schema.
         """
-        from recordsmith.spark.reading import FilteringReader, RecordsmithReader
+        from recordsmith.spark.reading import RecordsmithReader
 
         options = ReadOptions(self.options)
         stored = self._stored
         if stored is None:
             stored = _stored_schema(options, schema)
-        kind = FilteringReader if options.push_filters else RecordsmithReader
-        return kind(options, schema, stored, self._types)
+        return RecordsmithReader(options, schema, stored, self._types)
 
     @without_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql.types import BinaryType, LongType, StringType, StructType
+from pyspark.sql.types import StructType
 
 from recordsmith.arrow import feature_kinds
 from recordsmith.arrow.library import import_pyarrow
@@ -13,7 +13,6 @@ from recordsmith.errors import OptionError, Problems
 from recordsmith.example import FeatureSchema, Kind, Schema
 
 _MAX_DIGITS = 38  # of decimals of Spark
-_COMPARED = {LongType(): int, StringType(): str, BinaryType(): bytes}
 
 
 def spark_schema(arrow_schema: Any) -> StructType:
@@ -108,13 +107,3 @@ def declared_schema(kinds: Mapping[str, Kind]) -> Schema:
         0,
         {"features": {name: FeatureSchema(kind, 0, 0, 0) for name, kind in kinds.items()}},
     )
-
-
-def compared_types(schema: StructType, stored: Schema) -> dict[str, type]:
-    """Return the type of the values of columns with one value, which are compared as stored."""
-    features = stored.sections.get("context", stored.features)
-    return {
-        field.name: _COMPARED[field.dataType]
-        for field in schema
-        if field.dataType in _COMPARED and field.name in features
-    }

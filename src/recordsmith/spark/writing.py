@@ -16,7 +16,7 @@ from recordsmith.spark.options import WriteOptions, without_traceback
 
 @dataclass
 class WrittenPart(WriterCommitMessage):
-    """What a task has written; `result` as of `write_part`."""
+    """What a task has written; `result` as in `write_part`."""
 
     result: Any
 
@@ -25,15 +25,15 @@ class RecordsmithWriter(DataSourceArrowWriter):
     """Writes each partition as shards of its own. The dataset appears when Spark commits."""
 
     def __init__(self, options: WriteOptions, *, overwrite: bool) -> None:
-        self._options = options
         try:
             self._job = begin(
-                options.out(),
+                options.path,
                 overwrite,
                 split=options.split,
                 compression=options.compression,
                 shard_size_bytes=options.shard_size_bytes,
                 source="Spark DataFrame",
+                store_options=options.store_options,
             )
         except OptionError as error:
             if error.option == "out":
@@ -45,15 +45,14 @@ class RecordsmithWriter(DataSourceArrowWriter):
         """Write the batches of one partition, in an attempt that other attempts do not disturb."""
         context = TaskContext.get()
         assert context is not None
-        number = context.partitionId()
-        return WrittenPart(write_part(self._job, number, iterator, out=self._options.out()))
+        return WrittenPart(write_part(self._job, context.partitionId(), iterator))
 
     @without_traceback()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish the shards of the attempts that Spark has chosen."""
         results = [message.result for message in messages if isinstance(message, WrittenPart)]
-        finish(self._job, results, out=self._options.out())
+        finish(self._job, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Remove what was written."""
-        abandon(self._job, out=self._options.out())
+        abandon(self._job)

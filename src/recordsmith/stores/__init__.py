@@ -8,24 +8,22 @@ from recordsmith.stores.checks import busy_error, check_key, folder_error, no_lo
 from recordsmith.stores.folders import EXPORT_NOTE, FolderWriter, shared_folder, write_folder
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.location import (
+    NOTE_BYTES,
     Location,
     PlaceLike,
     as_folder,
     as_location,
     as_place,
     is_url,
-)
-from recordsmith.stores.memory import MemoryStore
-from recordsmith.stores.object_reader import ObjectReader
-from recordsmith.stores.object_writer import Data, ObjectWriter
-from recordsmith.stores.parallel_reads import Range
-from recordsmith.stores.small_objects import (
-    NOTE_BYTES,
     read_document,
     read_existing,
     read_note,
     write_atomically,
 )
+from recordsmith.stores.memory import MemoryStore
+from recordsmith.stores.object_reader import ObjectReader
+from recordsmith.stores.object_writer import Data, ObjectWriter
+from recordsmith.stores.parallel_reads import Range
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
 
 __all__ = [

@@ -50,7 +50,13 @@ class ObjectReader(io.RawIOBase):
             places: int64, (count,): they go to out[places[i]:].
             out: uint8, large enough for all.
         """
-        raise NotImplementedError
+        view = memoryview(out)  # type: ignore[arg-type] # for Python 3.11 and older
+        for begin, end, place in zip(begins.tolist(), ends.tolist(), places.tolist(), strict=True):
+            data = self.read_at(begin, end)
+            view[place : place + len(data)] = data
+            if len(data) < end - begin:
+                return False
+        return True
 
     def read_headers(self, start: int, stop: int, gap: int, out: npt.NDArray[np.uint8]) -> int:
         """Read headers, each of which states in its first 8 bytes where the next one begins.
@@ -84,10 +90,6 @@ class ObjectReader(io.RawIOBase):
     def read_uncached(self, start: int, stop: int) -> bytes | None:
         """Return bytes as the device has them now, past all caches; None if that is impossible."""
         return self.read_at(start, stop)
-
-    def is_cached(self, place: int) -> bool | None:
-        """Return whether a byte is in memory, without reading it; None if unknown."""
-        return None
 
     def drop_cached(self) -> None:
         """Drop what is cached of the object, as far as that is possible."""
@@ -146,7 +148,7 @@ class RangeReader(ObjectReader):
         if start >= stop:
             return b""
         if stop - start <= REQUEST_BYTES or self._ahead is None:
-            return self._read(start, stop)
+            return self._store.read(self._key, start, stop, self._version)
         wanted = Range(self._key, start, stop, self._version)
         return bytes(next(data for _, data in self._store.read_many([wanted])))
 
@@ -156,9 +158,6 @@ class RangeReader(ObjectReader):
         head = self.read_at(0, max(count, _HEAD_BYTES))
         self._ahead.begin_with(head)
         return head[:count]
-
-    def _read(self, start: int, stop: int) -> bytes:
-        return self._store.read(self._key, start, stop, self._version)
 
     def _view(
         self, start: int, stop: int, allocate: Callable[[], memoryview] | None = None

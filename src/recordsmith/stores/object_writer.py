@@ -12,8 +12,6 @@ from recordsmith.errors import FileAccessError, MissingFileError
 from recordsmith.stores.checks import check_key, exists_error
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from recordsmith.stores.store import Store
 
 Data: TypeAlias = bytes | Iterable[bytes | memoryview]
@@ -29,10 +27,11 @@ class ObjectWriter(io.RawIOBase, ABC):
     """A new object, which appears at the end of a `with` block."""
 
     check: Callable[[], bool] | None = None
-    """Called before the object appears, where the store cannot rename; raises if it must not.
+    """Called before the object appears; raises if it must not.
 
-    The version that is replaced is the one before the call. If it has the same bytes and the call
-    returns True, it may stay, so that its readers are not disturbed.
+    Where the store cannot rename, the version that is replaced is the one before the call. If it
+    has the same bytes and the call returns True, it may stay, so that its readers are not
+    disturbed.
     """
 
     def writable(self) -> bool:
@@ -60,9 +59,6 @@ class ObjectWriter(io.RawIOBase, ABC):
     @abstractmethod
     def discard(self) -> None:
         """Remove what was written, if the object has no final name yet. May be called twice."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,

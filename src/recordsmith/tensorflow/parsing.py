@@ -59,14 +59,14 @@ def sequence_feature_spec(
 
         tf.io.parse_sequence_example(payloads, **sequence_feature_spec(dataset.schema))
 
-    The context is as of `feature_spec`. A feature list with the same number of values in every
+    The context is as in `feature_spec`. A feature list with the same number of values in every
     step becomes a `FixedLenSequenceFeature`, which pads a batch; another one a `RaggedFeature`.
 
     Args:
-        schema, features, defaults: as of `feature_spec`; keys of context and feature lists.
+        schema, features, defaults: as in `feature_spec`; keys of context and feature lists.
 
     Raises:
-        OptionError: as of `feature_spec`.
+        OptionError: as in `feature_spec`.
     """
     if schema.payload != "SequenceExample":
         raise OptionError(

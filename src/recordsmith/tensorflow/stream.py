@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.loading import Loader
-from recordsmith.loading.adapters import Rank, check_loader, check_rank
+from recordsmith.loading.adapters import Rank, check_loader
 from recordsmith.loading.loader import Iteration
 from recordsmith.tensorflow.tensors import ALIGNMENT, EntryParts
 from recordsmith.tensorflow.tensors import element_spec as spec_of
@@ -54,9 +54,7 @@ def batches(
     Raises:
         OptionError: the loader has the rank of another process.
     """
-    check_loader(loader)
-    if not any_rank:
-        check_rank(loader, this_rank())
+    check_loader(loader, None if any_rank else this_rank())
     specs = spec_of(loader) if element_spec is None else element_spec
     entries = {name: EntryParts(name, spec) for name, spec in specs.items()}
     flat_specs = [spec for parts in entries.values() for spec in parts.specs]

@@ -18,7 +18,7 @@ from torch.utils.data import default_collate, get_worker_info
 
 from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
-from recordsmith.loading.adapters import Rank, check_loader, check_rank
+from recordsmith.loading.adapters import Rank, check_loader
 from recordsmith.loading.number_options import is_same, whole_number
 from recordsmith.torch.tensors import convert
 from recordsmith.torch.workers import (
@@ -40,8 +40,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     """
 
     def __init__(self, loader: Loader, *, any_rank: bool = False) -> None:
-        """Arguments as of `batches`."""
-        check_loader(loader)
+        """Arguments as in `batches`."""
         self._loader = loader
         self._any_rank = any_rank
         self._loaded: Mapping[str, Any] | None = None  # of a worker, for its next iteration
@@ -101,8 +100,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     # -- in the main process -----------------------------------------------------------------------
 
     def _check_rank(self) -> None:
-        if not self._any_rank:
-            check_rank(self._loader, this_rank())
+        check_loader(self._loader, None if self._any_rank else this_rank())
 
     def _watch(self) -> None:
         """Let the loader raise for its state after workers have read it."""

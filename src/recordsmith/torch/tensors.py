@@ -17,7 +17,6 @@ from recordsmith.errors import OptionError, option
 from recordsmith.loading import Examples
 from recordsmith.loading.adapters import RaggedParts, convert_entry
 from recordsmith.loading.batches.user_functions import Map
-from recordsmith.loading.examples import decoded_or_plain
 from recordsmith.loading.features.declaration import Features
 
 
@@ -63,7 +62,7 @@ def _tensor(name: str, array: npt.NDArray[Any]) -> torch.Tensor:
 class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
     """A map-style dataset of examples as dicts of tensors. Created by `examples`."""
 
-    def __init__(self, examples: Examples | Dataset) -> None:
+    def __init__(self, examples: Examples) -> None:
         self._examples = examples
 
     def __repr__(self) -> str:
@@ -79,17 +78,14 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
     def __getitems__(self, positions: Sequence[SupportsIndex]) -> list[dict[str, Any]]:
         """Return the examples at many positions, read together, as a DataLoader requests them."""
         numbers = [operator.index(position) for position in positions]
-        if isinstance(self._examples, Examples):
-            return _split_rows(convert(self._examples.batch(numbers)))
-        return [self._examples[number] for number in numbers]
+        return _split_rows(convert(self._examples.batch(numbers)))
 
     def set_epoch(self, epoch: int) -> None:
         """Use the random numbers of another epoch from now on.
 
         Persistent workers have a copy of the dataset, which this does not change.
         """
-        if isinstance(self._examples, Examples):
-            self._examples.set_epoch(epoch)
+        self._examples.set_epoch(epoch)
 
 
 def examples(
@@ -103,16 +99,14 @@ def examples(
 
     Args:
         dataset: a Dataset, as `recordsmith.open` returns it.
-        features: as of a Loader. Without them, examples are `dataset[i]`: arrays and lists of bytes
-            by key, not decoded.
+        features, map_examples: as in `Loader`.
         seed: for flips, crops and the map's generator, which depend on the position and the epoch
             of `set_epoch`.
-        map_examples: as of a Loader; called with arrays.
 
     Raises:
         OptionError: options conflict with the dataset, or its shards are compressed.
     """
-    return ExampleDataset(decoded_or_plain(dataset, features, seed=seed, map_examples=map_examples))
+    return ExampleDataset(Examples(dataset, features, seed=seed, map_examples=map_examples))
 
 
 def _split_rows(batch: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from recordsmith.where.conditions import (
 
 MAX_NESTED = 100
 """The deepest nesting of parentheses and `not`."""
-LONGEST = 1_000_000
+MAX_CHARACTERS = 1_000_000
 """The most characters of an expression."""
 MAX_COMPARISONS = 1_000
 """The most comparisons of an expression: each is evaluated for every record."""
@@ -77,14 +77,14 @@ _OPERATOR_NAMES = {
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPARISON = f"a comparison ({' '.join(OPERATORS)} in, not in)"
 _VALUE = "a number, or text in quotes"
-_SHOWN = 60  # characters on each side of an error
+_MAX_EXCERPT = 60  # characters on each side of an error
 _MAX_DIGITS = 1000  # Python takes quadratic time to convert a number
 
 
 def parse_condition(text: str) -> tuple[Condition, str]:
     """Parse an expression; return it and its normal form."""
-    if not isinstance(text, str) or len(text) > LONGEST:
-        expected = f"text such as 'label == 3', at most {LONGEST:,} characters"
+    if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
+        expected = f"text such as 'label == 3', at most {MAX_CHARACTERS:,} characters"
         raise OptionError(option="where", value=text, expected=expected)
     return _Parser(text).parse()
 
@@ -108,25 +108,25 @@ class _Parser:
         opened: list[tuple[str, int]] = []  # closing brackets, and the depth inside
         for match in _TOKEN.finditer(self._text):
             kind = str(match.lastgroup)
-            token, at = match[kind], match.start(kind)
+            token, place = match[kind], match.start(kind)
             allowed = _MAY_FOLLOW[before] - ({"end"} if opened else {"close", "comma"})
             if kind not in allowed or (kind == "close" and token != opened[-1][0]):
-                raise self._misplaced(token, at, before, opened[-1][0] if opened else "the end")
+                raise self._misplaced(token, place, before, opened[-1][0] if opened else "the end")
             if kind == "value":
-                self._values[at] = self._value_of(token, at)
+                self._values[place] = self._value_of(token, place)
             elif kind == "join":
                 joins += 1
                 if joins >= MAX_COMPARISONS:
                     what = f"more than {MAX_COMPARISONS:,} comparisons; use in (…) for many values"
-                    raise self._error(at, what)
+                    raise self._error(place, what)
             elif kind == "open":
                 opened.append((_CLOSING[token], depth + 1))
             elif kind == "close":
                 opened.pop()
             depth = depth + 1 if kind == "not" else opened[-1][1] if opened else 0
             if depth > MAX_NESTED:
-                raise self._error(at, f"expected ( and not nested at most {MAX_NESTED} deep")
-            masked.append(" " * (at - match.start()))
+                raise self._error(place, f"expected ( and not nested at most {MAX_NESTED} deep")
+            masked.append(" " * (place - match.start()))
             if kind in ("name", "value"):
                 end = token[-1] if token[-1] in "\"'" else "_"
                 token = (end + "_" * (len(token) - 2) + end)[: len(token)]
@@ -136,25 +136,25 @@ class _Parser:
                 break
         return re.sub(r"\s", " ", "".join(masked))
 
-    def _value_of(self, token: str, at: int) -> Value:
+    def _value_of(self, token: str, place: int) -> Value:
         """Evaluate a number, or text as UTF-8."""
         is_text = token[-1] in "\"'"
         for escape in re.finditer(r"\\(.)", token, re.DOTALL) if is_text else ():
             if escape[1] not in "\\'\"nrtx" + "uU" * (token[0] in "\"'"):
                 what = f"{escape[0]} is not an escape sequence; write a backslash as \\\\"
-                raise self._error(at, what)
+                raise self._error(place, what)
         # arguments that are not UTF-8 have surrogates, which Python's parser refuses
         token = re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", token)
         try:
             value = ast.literal_eval(token) if is_text or len(token) < _MAX_DIGITS else math.inf
             value = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
         except UnicodeEncodeError:
-            raise self._error(at, "text contains surrogates") from None
+            raise self._error(place, "text contains surrogates") from None
         except (SyntaxError, ValueError) as error:
             hint = "" if is_text else "; write names that begin with a digit in backticks"
-            raise self._error(at, f"{error.args[0]}{hint}") from None
+            raise self._error(place, f"{error.args[0]}{hint}") from None
         if isinstance(value, complex) or value in (math.inf, -math.inf):
-            raise self._error(at, f"the number {token:.30} is complex or too large")
+            raise self._error(place, f"the number {token:.30} is complex or too large")
         return value
 
     # -- conditions ----------------------------------------------------------------------------
@@ -265,30 +265,30 @@ class _Parser:
     def _is_value(self, node: ast.expr) -> bool:
         return isinstance(node, (ast.Name, ast.Constant)) and self._place(node) in self._values
 
-    def _misplaced(self, token: str, at: int, before: str, end: str) -> OptionError:
+    def _misplaced(self, token: str, place: int, before: str, end: str) -> OptionError:
         """Return the error for a token that cannot follow the one before."""
         if token in ("'", '"', "`"):
-            return self._error(at, f"the quote is not closed, expected another {token}")
+            return self._error(place, f"the quote is not closed, expected another {token}")
         expected = f"{_COMPARISON}, and, or, or {end}"
         if before in ("start", "open", "join", "not", "comma"):
             expected = "a feature, a value, not, has(…), missing(…), len(…), all(…) or ("
         elif before == "compare":
             expected = _VALUE
         hint = f"; did you mean {_INSTEAD[token]}?" if token in _INSTEAD else ""
-        return self._error(at, f"expected {expected}, found {token or 'the end':.60}{hint}")
+        return self._error(place, f"expected {expected}, found {token or 'the end':.60}{hint}")
 
     def _unexpected(self, node: ast.expr, expected: str, hint: str = "") -> OptionError:
         found = self._source(node)
         return self._error(self._place(node), f"expected {expected}, found {found:.60}{hint}")
 
-    def _error(self, at: int, what: str) -> OptionError:
+    def _error(self, place: int, what: str) -> OptionError:
         """Return an error with an excerpt that marks the place."""
-        begin, end = max(0, at - _SHOWN), at + _SHOWN
+        begin, end = max(0, place - _MAX_EXCERPT), place + _MAX_EXCERPT
         shown = re.sub(r"\s", " ", self._text[begin:end])
         before, after = "…" if begin else "", "…" if end < len(self._text) else ""
-        caret = " " * (at - begin + len(before)) + "^"
+        caret = " " * (place - begin + len(before)) + "^"
         return OptionError(
-            f"invalid {option('where')} at character {at + 1}: {what}",
+            f"invalid {option('where')} at character {place + 1}: {what}",
             option="where",
             value=self._text,
             excerpt=(f"  {before}{shown}{after}", f"  {caret}"),

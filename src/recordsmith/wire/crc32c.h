@@ -26,8 +26,13 @@
 #if defined(_MSC_VER)
 #include <intrin.h>
 #define CRC32C_TARGET
+#elif defined(__clang__) && __clang_major__ >= 14
+#define CRC32C_X86_FEATURES "sse4.2,crc32" /* two features there, one elsewhere */
 #else
-#define CRC32C_TARGET __attribute__((target("sse4.2")))
+#define CRC32C_X86_FEATURES "sse4.2"
+#endif
+#if defined(CRC32C_X86_FEATURES)
+#define CRC32C_TARGET __attribute__((target(CRC32C_X86_FEATURES)))
 #endif
 #elif defined(__aarch64__) && !defined(_MSC_VER)
 #define CRC32C_ARM 1

@@ -18,7 +18,7 @@
 #define CRC32C_AVX512 1
 #include <immintrin.h>
 #define CRC32C_AVX512_TARGET \
-    __attribute__((target("sse4.2,bmi2,avx512f,avx512bw,avx512vl,vpclmulqdq")))
+    __attribute__((target(CRC32C_X86_FEATURES ",bmi2,avx512f,avx512bw,avx512vl,vpclmulqdq")))
 #define CRC32C_BLOCK 256 /* bytes: four registers */
 
 /* Pairs of factors, for the first and the last 8 of 16 bytes: */

@@ -35,7 +35,6 @@ _ZEROS = (
 _CONVERTED = (
     "Fetch the file again in binary mode: it was copied in text mode, which changed LF to CR LF."
 )
-_POLYNOMIAL = 0x82F63B78  # of CRC-32C, reflected
 
 
 class Frames(NamedTuple):

@@ -5,7 +5,6 @@ Gives the name of the format and a remedy, for the message of the `not-a-tfrecor
 
 from __future__ import annotations
 
-import csv
 import re
 import zlib
 from typing import NamedTuple
@@ -36,7 +35,13 @@ class OtherFormat(NamedTuple):
 _PACK = "Pack images with `recordsmith pack FOLDER OUT`."
 _PACK_TABLE = "Pack its rows with `recordsmith pack TABLE.{} OUT`."
 _FETCH = "Fetch the file itself; this is not the data."
-_PICKLE = "Opening a pickle can run code, so recordsmith does not."
+_PICKLE = (
+    "Opening a pickle can run code, so recordsmith does not. If you trust it, convert it with "
+    "numpy.savez(path, images=..., labels=...)."
+)
+_HDF5 = "Convert it with h5py and numpy.savez(path, images=..., labels=...)."
+_MATLAB = "Convert it with scipy.io.loadmat and numpy.savez(path, images=..., labels=...)."
+_FILM = "Extract its frames with `ffmpeg -i FILE FOLDER/%06d.png`, and pack the folder."
 _OTHER_READER = "Open it with a reader for that format."
 _UNPACK = "Unpack it first."
 _FETCH_BINARY = (
@@ -56,7 +61,8 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
         "Pass that file, in the folder above; an index contains no records.",
     ),
     (b"PAR1", "a Parquet file", "Pack its rows with `recordsmith pack FILE OUT --format table`."),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _OTHER_READER),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _HDF5),
+    (b"MATLAB 5.0 MAT-file", "a MATLAB file", _MATLAB),
     (b"\x93NUMPY", "a NumPy array", _OTHER_READER),
     (b"ARROW1\0\0", "an Arrow or Feather file", "Open it with pyarrow."),
     (b"FEA1", "a Feather file of the first version", "Open it with pyarrow."),
@@ -89,7 +95,11 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
 # the block header of Riegeli, which ArrayRecord files are made of: a fixed first block
 _RIEGELI = bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_RIFF_FORMS = {b"WEBP": "a WebP image", b"WAVE": "a sound file", b"AVI ": "a film"}
+_RIFF_FORMS = {
+    b"WEBP": ("a WebP image", _PACK),
+    b"WAVE": ("a sound file", _OTHER_READER),
+    b"AVI ": ("a film", _FILM),
+}
 _BMP_HEADERS = tuple(size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124))
 _FTYP_IMAGES = (b"avif", b"avis", b"heic", b"heix", b"mif1")
 _TABLE_END = bytes.fromhex("57fb808b247547db")  # leveldb/doc/table_format.md
@@ -134,12 +144,11 @@ def _container(head: bytes) -> OtherFormat | None:
     if head[257:262] == b"ustar":
         return OtherFormat("a tar archive", _UNPACK)
     if head.startswith(b"RIFF") and head[8:12] in _RIFF_FORMS:
-        name = _RIFF_FORMS[head[8:12]]
-        return OtherFormat(name, _PACK if head[8:12] == b"WEBP" else _OTHER_READER)
+        return OtherFormat(*_RIFF_FORMS[head[8:12]])
     if head[4:8] == b"ftyp":
         is_image = head[8:12] in _FTYP_IMAGES
         name = "an AVIF or HEIF image" if is_image else "a film (MP4)"
-        return OtherFormat(name, _PACK if is_image else _OTHER_READER)
+        return OtherFormat(name, _PACK if is_image else _FILM)
     # BMP: its size, four zeros, where pixels begin, the size of the next header
     if head.startswith(b"BM") and head[6:10] == bytes(4) and head[14:18] in _BMP_HEADERS:
         return OtherFormat("a BMP image", _PACK)
@@ -230,6 +239,8 @@ def _text(head: bytes) -> OtherFormat | None:
 
 def _is_table(text: str, delimiter: str) -> bool:
     """Return whether the first lines have equally many cells, two or more; the last may be cut."""
+    import csv
+
     try:
         rows = list(csv.reader(text.splitlines(), delimiter=delimiter))
     except csv.Error:

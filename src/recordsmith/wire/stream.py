@@ -133,7 +133,13 @@ def read_records(
     check_payloads: bool = True,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[bytes]:
-    """Read the payloads of a binary stream one by one, with the arguments of `read_blocks`."""
+    """Read the payloads of a binary stream one by one, with the arguments of `read_blocks`.
+
+    Example:
+        with open("out/train-00000-of-00002.tfrecord", "rb") as stream:
+            for payload in rs.read_records(stream):
+                print(len(payload))
+    """
     for block in read_blocks(
         stream,
         compression=compression,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -47,3 +48,8 @@ def test_bad_engines() -> None:
     ):
         with raises(rs.OptionError):
             [*make().map(run_task, tasks(1))]
+
+
+@pytest.mark.usefixtures("client")
+def test_the_page(run_page: Callable[[str], None]) -> None:
+    run_page("dask.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -43,3 +44,7 @@ def test_options() -> None:
     assert repr(parse_engine("ray:ray://head:10001")) == "Ray('ray://head:10001')"
     with raises(rs.OptionError, option="address", value=3):
         rs.engines.Ray(3)
+
+
+def test_the_page(run_page: Callable[[str], None]) -> None:
+    run_page("ray.md")

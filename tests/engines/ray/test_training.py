@@ -10,15 +10,13 @@ import pytest
 
 import recordsmith as rs
 
-from ...raising import raises
-
 ray = pytest.importorskip("ray")
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 train = pytest.importorskip("ray.train")
 trainers = pytest.importorskip("ray.train.v2.api.data_parallel_trainer")
 
-from recordsmith.ray import this_rank, to_loader  # noqa: E402 - needs ray
+from recordsmith.ray import this_rank  # noqa: E402 - needs ray
 
 pytestmark = [
     pytest.mark.usefixtures("cluster"),
@@ -26,14 +24,8 @@ pytestmark = [
 ]
 
 
-def test_outside_of_training(tmp_path: Path) -> None:
-    with rs.ShardWriter(tmp_path / "rows.tfrecord") as writer:
-        writer.write_columns({"id": range(10)})
+def test_outside_of_training() -> None:
     assert this_rank() == {"rank": 0, "world_size": 1}
-    with raises(rs.OptionError, option="rank", value=1):
-        to_loader(tmp_path / "rows.tfrecord", batch_size=2, rank=1)
-    (batch,) = to_loader(tmp_path / "rows.tfrecord", ["id"], batch_size=10)
-    assert batch["id"].tolist() == [*range(10)]
 
 
 def test_each_example_is_read_by_one_worker(tmp_path: Path) -> None:
@@ -42,7 +34,8 @@ def test_each_example_is_read_by_one_worker(tmp_path: Path) -> None:
     path, out = str(tmp_path / "rows.tfrecord"), str(tmp_path)
 
     def run() -> None:
-        loader = to_loader(path, ["id"], batch_size=8, shuffle=True, epochs=2, threads=0)
+        options = {"batch_size": 8, "shuffle": True, "epochs": 2, "threads": 0}
+        loader = rs.Loader(rs.open(path), ["id"], **options, **this_rank())
         batches = [batch["id"].tolist() for batch in loader]
         found: dict[str, Any] = {**this_rank(), "batches": batches}
         Path(out, f"rank-{found['rank']}.json").write_text(json.dumps(found))

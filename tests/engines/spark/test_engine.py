@@ -111,6 +111,5 @@ def test_local_masters_run_this_python(
 
 
 def test_what_is_no_session_is_refused() -> None:
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="session"):
         rs.engines.Spark("local[2]")
-    assert caught.value.option == "session"

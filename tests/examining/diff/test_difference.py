@@ -19,6 +19,8 @@ from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, labels_to_bytes
 from recordsmith.examining.diff.diff_report import MAX_LISTED
 from recordsmith.wire import COMPRESSIONS
 
+from ...raising import raises
+
 
 def write(path: Path, payloads: Iterable[bytes], compression: str = "none") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -291,15 +293,13 @@ def test_damage_raises_an_error_with_its_place(
     bad = numbered.write_shard(tmp_path / "b.tfrecord", range(5), compression)
     bad.write_bytes(bad.read_bytes()[:-3])
     if compression == "none":
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with raises(rs.CorruptDataError, path=bad, record=4):
             rs.diff(good, bad)
-        assert (caught.value.path, caught.value.record) == (str(bad), 4)
     data = bytearray(good.read_bytes())
     data[30] ^= 1
     bad.write_bytes(data)
-    with pytest.raises(rs.CorruptDataError) as caught:
+    with raises(rs.CorruptDataError, defect=rs.Defect.PAYLOAD_CRC, record=0):
         rs.diff(good, bad, threads=1)
-    assert (caught.value.defect, caught.value.record) == (rs.Defect.PAYLOAD_CRC, 0)
     bad.write_bytes(b"")
     assert not rs.diff(bad, good).is_equal
     with pytest.raises(rs.FileAccessError):
@@ -313,17 +313,3 @@ def test_progress_reaches_its_total(tmp_path: Path, numbered: SimpleNamespace) -
     rs.diff(one, other, progress=lambda done, total: calls.append((done, total)))
     assert calls[-1][0] == calls[-1][1] > one.stat().st_size
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
-
-
-def test_long_names_are_shortened_in_the_middle(tmp_path: Path) -> None:
-    long = "photos/" + "deep/" * 40
-    rows = [{"image/filename": f"{long}{n}.jpg", "x": n} for n in range(3)]
-    report = rs.diff(
-        write(tmp_path / "a.tfrecord", encoded(rows)),
-        write(tmp_path / "b.tfrecord", encoded([rows[0] | {"x": 9}, *rows[1:]])),
-    )
-    (change,) = report.changes
-    assert change.key is not None
-    assert change.key.startswith('"photos/deep/')
-    assert change.key.endswith('deep/0.jpg"')
-    assert len(change.key) < 80

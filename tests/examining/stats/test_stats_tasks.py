@@ -19,6 +19,7 @@ from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
 from recordsmith.example.keys import IMAGE, MASK
 
+from ...places import flip
 from ...raising import raises
 from ...repeating_engine import RepeatingEngine, plain
 
@@ -160,9 +161,7 @@ def test_no_shard_is_read_again(
 
 def test_damage(folder: Path) -> None:
     path = max(folder.glob("train*"))
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
+    flip(path)
     with pytest.raises(rs.CorruptDataError) as expected:
         rs.stats(folder)
     error = expected.value

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter
+from recordsmith.examining.verification import shard_check
 from recordsmith.examining.verification import verify_report as verification_report
 from recordsmith.stores import Location
 from recordsmith.wire import COMPRESSIONS, encode_record
+
+from ...places import flip
+from ...raising import raises
 
 
 @pytest.fixture
@@ -137,9 +143,7 @@ def test_report_does_not_depend_on_threads(
 ) -> None:
     folder = numbered.packed(place, {"train": [2] * 6})
     for path in (folder / "train-*").glob()[::2]:
-        data = bytearray(path.read())
-        data[-1] ^= 1
-        path.put(bytes(data))
+        flip(path)
     calls: list[tuple[int, int]] = []
     report = rs.verify(folder, threads=threads, progress=lambda *call: calls.append(call))
     assert [error.path for error in report.defects] == [
@@ -149,6 +153,56 @@ def test_report_does_not_depend_on_threads(
     total = sum(path.size() for path in (folder / "train-*").glob())
     assert calls[-1] == (total, total)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+@pytest.mark.parametrize(
+    "change", ["none", "payload", "length", "cut short", "records inside", "long record"]
+)
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_threads_share_a_large_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, threads: int
+) -> None:
+    rng = random.Random(threads)
+    payloads = [rng.randbytes(rng.randrange(40)) for _ in range(300)]
+    if change == "records inside":  # what seems to be a record in the middle is none
+        payloads[150] = b"".join(map(encode_record, payloads[:50])) * 4
+    elif change == "long record":
+        payloads[150] = bytes(5000)
+        monkeypatch.setattr(shard_check, "_FULL_BUFFER_BYTES", 1024)
+    data = bytearray().join(map(encode_record, payloads))
+    if change in {"payload", "length"}:
+        start = len(b"".join(map(encode_record, payloads[:200])))
+        data[start + (0 if change == "length" else 12)] ^= 1
+    elif change == "cut short":
+        del data[-3:]
+    path = tmp_path / "large.tfrecord"
+    path.write_bytes(data)
+    in_order = rs.verify(path, threads=threads)
+    monkeypatch.setattr(shard_check, "_SHARED_BYTES", 8192)
+    monkeypatch.setattr(shard_check, "_BLOCK_BYTES", 64)
+    shared = rs.verify(path, threads=threads)
+    assert shared.to_json() == in_order.to_json()
+    assert shared.is_good == (change in {"none", "records inside", "long record"})
+
+
+def test_ranges_are_read_by_several_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large.tfrecord"
+    path.write_bytes(encode_record(b"value") * 1000 + encode_record(bytes(5000)))
+    counts: list[int] = []
+    count = shard_check._count_intact
+
+    def noting(*args: Any) -> Any:
+        counts.append(count(*args))
+        return counts[-1]
+
+    monkeypatch.setattr(shard_check, "_SHARED_BYTES", 8192)
+    monkeypatch.setattr(shard_check, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(shard_check, "_count_intact", noting)
+    assert rs.verify(path, threads=4).record_count == sum(counts) == 1001
+    assert len(counts) == 4
+    assert min(counts) > 30
 
 
 def test_all_defects_are_counted_even_if_not_listed(
@@ -202,9 +256,8 @@ def test_a_list_with_one_folder(numbered: SimpleNamespace, place: Location) -> N
         assert (error.defect, error.path) == (rs.Defect.SWAPPED_SHARD, str(second))
         assert first.name in error.problem
         assert second.name in error.remedy
-        with pytest.raises(rs.CorruptDataError) as caught:
+        with raises(rs.CorruptDataError, defect=rs.Defect.SHARD_SIZE):
             rs.open(paths)
-        assert caught.value.defect is rs.Defect.SHARD_SIZE
 
 
 @pytest.mark.parametrize("labels", [b"", None, b"0:other\n"])

@@ -17,6 +17,8 @@ from recordsmith.dataset import records_of
 from recordsmith.examining.verification import VerifyReport
 from recordsmith.examining.verification.verify_report import distinct_names
 
+from ...places import flip
+
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 
 
@@ -33,9 +35,7 @@ def _marks(page: str) -> list[float]:
 def test_a_damaged_dataset(tmp_path: Path, numbered: SimpleNamespace) -> None:
     folder = numbered.packed(tmp_path / "set", {"train": [40, 30, 20], "test": [10]})
     one, two, three = sorted(folder.glob("train-*"))
-    data = bytearray(one.read_bytes())
-    data[records_of(rs.open(one)).locate_record(20).offset + 14] ^= 1
-    one.write_bytes(data)
+    flip(one, records_of(rs.open(one)).locate_record(20).offset + 14)
     two.write_bytes(two.read_bytes()[:-9])
     three.unlink()
     report = rs.verify(folder, deep=True)

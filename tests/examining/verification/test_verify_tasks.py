@@ -13,6 +13,7 @@ import pytest
 
 import recordsmith as rs
 
+from ...places import flip
 from ...raising import raises
 from ...repeating_engine import KilledProcesses, RepeatingEngine, plain
 
@@ -44,9 +45,7 @@ def damaged(tmp_path: Path, images: Any) -> Path:
     rs.pack(rs.ImageFolder(images.make_folder(tmp_path / "flowers", {"daisy": 9, "rose": 9})),
             tmp_path / "out", shards=5)  # fmt: skip
     first, second, third, fourth, _ = sorted((tmp_path / "out").glob("*.tfrecord"))
-    data = bytearray(first.read_bytes())
-    data[40] ^= 1
-    first.write_bytes(data)
+    flip(first, 40)
     second.unlink()
     with rs.ShardWriter(third, overwrite=True) as writer:
         writer.write(rs.encode_example({"image/encoded": [b"no image"], "other": [1.5]}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.loading.conftest import own_threads
+from tests.loading.conftest import own_threads, wait_until
 
 import recordsmith as rs
 from recordsmith.loading.batches.job_runner import JobRunner
@@ -56,13 +55,6 @@ def runner(
 
 def expected(number: int, rows: int = 5) -> list[int]:
     return [(number + row) ** 2 for row in range(rows)]
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not is_true():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.005)
 
 
 @pytest.fixture(autouse=True)
@@ -386,32 +378,3 @@ def test_ctrl_c(threads: int, sleep: float) -> None:
         done.send_signal(signal.SIGINT)
         assert done.communicate(timeout=60) == ("interrupted []\n", "")
         assert done.returncode == 0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_forked_child_has_its_own() -> None:
-    done = python(
-        """
-        import warnings
-        warnings.simplefilter("ignore")
-        made = JobRunner(jobs(), threads=4, prefetch=3)
-        for _ in range(6):
-            next(made)
-            child = os.fork()
-            if not child:
-                signal.alarm(30)
-                try:
-                    next(made)
-                except ValueError as error:
-                    assert "another process" in str(error), error
-                made.close()
-                own = JobRunner(jobs(), threads=3, prefetch=1)
-                assert [next(own) for _ in range(3)] == [1, 1, 1]
-                sys.exit(7)  # with an iteration under way
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        made.close()
-        print(next(made, "the end"))
-        """
-    )
-    assert done.communicate(timeout=120) == ("the end\n", "")
-    assert done.returncode == 0

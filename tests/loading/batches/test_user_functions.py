@@ -162,17 +162,17 @@ def test_functions_are_not_skipped(make: Any) -> None:
         (
             {"map_examples": lambda e, _: {"a": np.zeros((int(e["id"] != 3), 2))}},
             (
-                r"record 3,.* returned for 'a' shape \(0, 2\), but \(1, 2\) for the first "
-                r"example\. Crop, resize or pad"
+                r"record 3,.* returned for 'a' float64 of shape \(0, 2\), but float64 of shape "
+                r"\(1, 2\) for the first example\. Crop, resize or pad"
             ),
         ),
         (
             {"map_examples": lambda e, _: {"a": e["id"] if e["id"] < 4 else 1.5}},
-            r"record 4,.* returned for 'a' float64, but int64 for .*astype",
+            r"record 4,.* returned for 'a' float64 of shape \(\), but int64 of .*astype",
         ),
         (
-            {"map_examples": lambda e, _: {"a": "text" if e["id"] else 1}},
-            "record 1,.* returned for 'a' text or bytes, but numbers for",
+            {"map_examples": lambda e, _: {"a": "text" if e["id"] else 1.5}},
+            "record 1,.* returned for 'a' text or bytes of shape .*, but float64 of shape",
         ),
         ({"map_examples": lambda *_: {"a": None}}, "returned for 'a' None; expected a number"),
         ({"map_examples": lambda *_: {"a": {}}}, "returned for 'a' a dict; expected a number"),
@@ -284,7 +284,7 @@ def test_stacks_hold_the_example_that_does_not_fit(dataset: rs.Dataset, tmp_path
     with pytest.raises(rs.FunctionError) as caught:
         list(loader)
     assert str(caught.value).startswith(str(records_of(dataset).locate_record(25)))
-    assert "shape (2,), but (1,) for the first example" in str(caught.value)
+    assert "int64 of shape (2,), but int64 of shape (1,) for the first example" in str(caught.value)
 
 
 # -- functions of one argument or two --------------------------------------------------------------

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from recordsmith.example import SchemaSurvey, decode_columns, encode_columns
-from recordsmith.loading.features import ValueFeature
-from recordsmith.loading.features.feature import ColumnRequest
+from recordsmith.loading.features import BatchRows, ValueFeature
+from recordsmith.loading.features.feature import ColumnRequest, RandomNumbers
 from recordsmith.loading.features.requests import resolve_requests
 
 
@@ -25,10 +25,13 @@ def _read(feature: Any, columns: dict[str, Any]) -> dict[str, Any]:
 
 def _batch(feature: ValueFeature, values: Any) -> dict[str, Any]:
     """What a feature called `x` makes of records that have `values` in the feature `k`."""
-    columns = _read(feature, {"k": values})
-    made = feature.values("x", columns, np.arange(len(values)))
-    assert tuple(made) == feature.outputs("x")
-    return made
+    return made(feature, _read(feature, {"k": values}), np.arange(len(values)))
+
+
+def made(feature: ValueFeature, columns: dict[str, Any], positions: Any) -> dict[str, Any]:
+    """What a feature called `x` makes of columns."""
+    rows = BatchRows(positions, RandomNumbers(0, 0, positions), columns=columns)
+    return dict(zip(feature.outputs("x"), feature.values(rows), strict=True))
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +48,7 @@ def batch() -> Any:
 def no_rows() -> Any:
     """What a feature called `x` makes of no records."""
 
-    def made(feature: ValueFeature, kind: Any) -> dict[str, Any]:
+    def made_of_none(feature: ValueFeature, kind: Any) -> dict[str, Any]:
         from recordsmith.example import FeatureSpec
 
         def spec(request: ColumnRequest) -> FeatureSpec:
@@ -53,6 +56,6 @@ def no_rows() -> Any:
 
         specs = {key: spec(request) for key, request in feature.requests().items()}
         nothing = np.zeros(0, np.int64)
-        return feature.values("x", decode_columns(b"", nothing, nothing, specs), nothing)
+        return made(feature, decode_columns(b"", nothing, nothing, specs), nothing)
 
-    return made
+    return made_of_none

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.raising import raises
 
 import recordsmith as rs
 from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
@@ -46,9 +47,6 @@ def _padding(sizes: npt.NDArray[Any], batch_size: int) -> float:
     """How much larger batches get by padding to their largest, of sizes in their order."""
     whole = sizes[: len(sizes) // batch_size * batch_size].reshape(-1, batch_size)
     return float(whole.max(axis=1).sum() * batch_size / whole.sum())
-
-
-# -- the order -------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 200), st.integers(1, 60), st.integers(1, 20), SHUFFLES, st.data())
@@ -97,9 +95,6 @@ def test_little_is_padded() -> None:
     assert _padding(sizes[odd][:19_000], 96) < 1.25
 
 
-# -- loaded ----------------------------------------------------------------------------------------
-
-
 def test_sizes_may_be_given(small: Any, dataset: rs.Dataset) -> None:
     sizes = np.arange(51) % 7
     buckets = rs.BucketBySize(window=100, by=sizes)
@@ -125,9 +120,6 @@ def test_others_may_go_on_in_mid_epoch(
     assert read == whole
 
 
-# -- nonsense --------------------------------------------------------------------------------------
-
-
 def test_states_of_other_buckets_are_refused(small: Any, dataset: rs.Dataset) -> None:
     def loader(buckets: BucketBySize | None) -> rs.Loader:
         return small.loader(dataset, batch_size=2, buckets=buckets)  # type: ignore[no-any-return]
@@ -144,36 +136,8 @@ def test_states_of_other_buckets_are_refused(small: Any, dataset: rs.Dataset) ->
         None,
     ]
     for other in others:
-        with pytest.raises(rs.OptionError) as caught:
+        with raises(rs.OptionError, option="state"):
             loader(other).load_state_dict(state)
-        assert caught.value.option == "state"
     broken = {**state, "order": {**state["order"], "buckets": {"group": 0}}}
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="state"):
         loader(rs.BucketBySize(window=20, by=sizes)).load_state_dict(broken)
-    assert caught.value.option == "state"
-
-
-@pytest.mark.parametrize(
-    ("options", "option"),
-    [
-        ({"window": 0}, "window"),
-        ({"group": 0}, "group"),
-        ({"by": [[1], [2]]}, "by"),
-        ({"by": [[1], [2, 3]]}, "by"),
-        ({"by": ["a"]}, "by"),
-        ({"by": 3}, "by"),
-        ({"by": [1.0, float("nan")]}, "by"),
-    ],
-)
-def test_buckets_that_make_no_sense(options: dict[str, Any], option: str) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        BucketBySize(**options)
-    assert caught.value.option == option
-
-
-def test_buckets_that_do_not_fit(small: Any, dataset: rs.Dataset) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        small.loader(dataset, batch_size=2, buckets=rs.BucketBySize(by=[1, 2, 3]))
-    with pytest.raises(rs.OptionError) as caught:
-        small.loader(dataset, batch_size=2, buckets=64)
-    assert caught.value.option == "buckets"

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.raising import raises
+from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.loading.order.mix import MixOrder, _interleaved, _shared_out, _weight
@@ -39,9 +41,6 @@ def _order(parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle) -> Mix
     return MixOrder(record_counts, draw_counts, shuffle=shuffle, seed=3)
 
 
-# -- proportions -----------------------------------------------------------------------------------
-
-
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), st.integers(1, 10_000))
 def test_draws_are_shared_out_by_weight(weights: list[float], count: int) -> None:
     shares = _shared_out(count, [_weight(0, weight) for weight in weights])
@@ -56,9 +55,6 @@ def test_the_largest_remainders_get_what_is_left(datasets: list[rs.Dataset]) -> 
     assert rs.Mix([(a, 7), (b, 3)], length=1000).draw_counts == (700, 300)
     assert rs.Mix([(a, 1), (b, 1), (c, 1)], length=5).draw_counts == (2, 2, 1)
     assert len(rs.Mix([(a, 1), (b, 1)])) == 18
-
-
-# -- the order -------------------------------------------------------------------------------------
 
 
 @given(PARTS, SHUFFLES, st.integers(1, 3))
@@ -90,9 +86,6 @@ def test_draws_are_spread_evenly(counts: list[int]) -> None:
         first += count
 
 
-# -- as records ------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.integers(0, 18), max_size=9))
 def test_positions_are_those_of_one_dataset_after_the_other(
     mix: rs.Mix, datasets: list[rs.Dataset], positions: list[int]
@@ -102,20 +95,6 @@ def test_positions_are_those_of_one_dataset_after_the_other(
     records = mix.read_records(asked)
     assert records.tolist() == [payloads[position] for position in positions]
     assert mix.record_sizes(asked).tolist() == [len(payloads[position]) for position in positions]
-
-
-# -- loaded ----------------------------------------------------------------------------------------
-
-
-def test_batches_hold_what_the_datasets_hold(mix: rs.Mix) -> None:
-    loader = rs.Loader(
-        mix, {"id": rs.Scalar("id")}, batch_size=3, shuffle=True, threads=2, epochs=4
-    )
-    numbers = np.concatenate([batch["id"] for batch in loader])
-    assert Counter((numbers // 100).tolist()) == {0: 36, 1: 24, 2: 16}
-
-
-# -- nonsense --------------------------------------------------------------------------------------
 
 
 def test_a_state_of_other_proportions_is_refused(
@@ -132,47 +111,15 @@ def test_a_state_of_other_proportions_is_refused(
         assert "mix" in caught.value.problem
 
 
-@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), "1", None, True])
-def test_weights_that_make_no_sense(datasets: list[rs.Dataset], weight: Any) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        rs.Mix([(datasets[0], 1), (datasets[1], weight)])
-    assert caught.value.option == "parts"
-
-
-def test_mixes_that_make_no_sense(small: Any, datasets: list[rs.Dataset], tmp_path: Any) -> None:
-    a, b, c = datasets
-    with pytest.raises(rs.OptionError) as caught:
-        rs.Mix([])
-    with pytest.raises(rs.OptionError) as caught:
-        rs.Mix([a, b])  # type: ignore[list-item]
-    assert caught.value.option == "parts"
-    with pytest.raises(rs.OptionError) as caught:
-        rs.Mix([(a, 1), (a[:0], 1)])
-    with pytest.raises(rs.OptionError) as caught:
-        rs.Mix([(a, 1), (c, 1e-6)], length=19)
-    assert caught.value.option == "parts"
-    for length in (0, 1.5, 2**31 + 1):
-        with pytest.raises(rs.OptionError) as caught:
-            rs.Mix([(a, 1)], length=length)  # type: ignore[arg-type]
-    zipped = small.write_shards(tmp_path / "z", [2], ["gzip"])
-    with pytest.raises(rs.OptionError) as caught:
-        small.loader(rs.Mix([(a, 1), (zipped, 1)]), batch_size=1)
-    assert caught.value.option == "dataset"
-
-
 def test_features_must_be_in_all_datasets(tmp_path: Any, datasets: list[rs.Dataset]) -> None:
-    path = tmp_path / "x.tfrecord"
-    with rs.ShardWriter(path) as writer:
-        writer.write_example({"id": 1.5, "other": 3})
-    mix = rs.Mix([(datasets[0], 1), (rs.open(path), 1)])
+    mix = rs.Mix([(datasets[0], 1), (written(tmp_path, [{"id": 1.5, "other": 3}]), 1)])
 
     def load(feature: Any) -> Any:
         return list(rs.Loader(mix, {"x": feature}, batch_size=2, threads=0))
 
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="features"):
         load(rs.Scalar("other"))
-    with pytest.raises(rs.OptionError) as caught:
+    with raises(rs.OptionError, option="features"):
         load(rs.Scalar("id"))
-    assert caught.value.option == "features"
     numbers = np.concatenate([batch["x"] for batch in load(rs.Scalar("other", default=7))])
     assert Counter(numbers.tolist()) == {7: 7, 3: 7}

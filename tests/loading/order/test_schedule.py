@@ -217,6 +217,7 @@ def _state(**changes: Any) -> dict[str, Any]:
         ([], "[]"),
         ({}, "{}"),
         (_state(version=2), "{'version': 2"),
+        (_state(version=True), "{'version': True"),
         (_state(epoch=-1), "[-1, 8, 2]"),
         (_state(epoch=None), "[None, 8, 2]"),
         (_state(read=1.0), "[3, 1.0, 2]"),
@@ -227,6 +228,7 @@ def _state(**changes: Any) -> dict[str, Any]:
         (_state(order={}), "None"),
         (_state(order={**_state()["order"], "seed": 4}), "4"),
         (_state(order={**_state()["order"], "shuffle": False}), "False"),
+        (_state(order={**_state()["order"], "shuffle": 1}), "1"),
         (_state(order={**_state()["order"], "more": 1}), "1"),
     ],
 )

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import recordsmith as rs
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
 
 SHUFFLES = st.one_of(
@@ -88,28 +87,3 @@ def test_a_description_survives_json(shuffle: bool | BlockShuffle, seed: int) ->
     assert json.loads(json.dumps(described)) == described
     blocks = BlockShuffle(np.int64(3), np.int64(2))  # type: ignore[arg-type]
     json.dumps(DatasetOrder(7, shuffle=blocks, seed=np.int64(3)).describe())  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("options", "option"),
-    [
-        ({"shuffle": "yes"}, "shuffle"),
-        ({"shuffle": 1}, "shuffle"),
-        ({"seed": 1.5}, "seed"),
-        ({"seed": 2**64}, "seed"),
-        ({"seed": None}, "seed"),
-        ({"seed": True}, "seed"),
-    ],
-)
-def test_orders_that_make_no_sense(options: dict[str, Any], option: str) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        DatasetOrder(10, **options)
-    assert caught.value.option == option
-
-
-@pytest.mark.parametrize("options", [{"size": 0}, {"window": 0}, {"size": 1.5}, {"size": True}])
-def test_blocks_that_make_no_sense(options: dict[str, Any]) -> None:
-    with pytest.raises(rs.OptionError) as caught:
-        BlockShuffle(**options)
-    assert caught.value.option == next(iter(options))
-    assert caught.value.expected == "a positive integer"

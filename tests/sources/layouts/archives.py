@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import tarfile
 import zipfile
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...reference import frames, messages
-from .files import Folder, encoded, photo_pixels, pixel_digest
+from .files import Folder, encoded, photo_pixels, pixel_digest, tar_bytes
 from .layout import Reading, Record, layout, one
 
 
@@ -34,16 +33,6 @@ def _example(features: Mapping[str, Any]) -> bytes:
     return bytes(example.SerializeToString())
 
 
-def _tar(root: Folder, name: str, members: Mapping[str, bytes], mode: str = "w") -> None:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode) as archive:  # type: ignore[call-overload]
-        for member, data in members.items():
-            info = tarfile.TarInfo(member)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    root.data(name, out.getvalue())
-
-
 @layout()
 def webdataset_shards(root: Folder) -> Reading:
     """train-000000.tar with 000000.jpg and 000000.cls."""
@@ -57,7 +46,7 @@ def webdataset_shards(root: Folder) -> Reading:
                 members[f"{shard}{number:05d}.jpg"] = data
                 members[f"{shard}{number:05d}.cls"] = str(number).encode()
                 splits[split].append(Record(digest, str(number)))
-            _tar(root, f"{short}-{shard:06d}.tar", members)
+            root.data(f"{short}-{shard:06d}.tar", tar_bytes(members))
     root.lines("README.md", "# shards")
     return Reading(splits)
 
@@ -77,7 +66,7 @@ def webdataset_of_captions(root: Folder) -> Reading:
             f"{stem}.txt": f"caption {number}".encode(),
         }
         records.append(Record(digest, values={"txt": f"caption {number}"}))
-    _tar(root, "00000.tar", members)
+    root.data("00000.tar", tar_bytes(members))
     root.json("00000_stats.json", {"count": 4, "successes": 4})
     out = io.BytesIO()
     pq.write_table(pa.table({"url": [f"http://example.com/{n}" for n in range(4)]}), out)
@@ -93,7 +82,7 @@ def tar_of_class_folders(root: Folder) -> Reading:
         for number in (1, 2, 3):
             members[f"flowers/{name}/{number}.jpg"], digest = _photo(root)
             records.append(Record(digest, name))
-    _tar(root, "flowers.tar", members)
+    root.data("flowers.tar", tar_bytes(members))
     return one(records)
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import io
 import pickle
-import struct
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .files import Folder, array_digest
+from .files import Folder, array_digest, idx_bytes, npz_bytes
 from .layout import Reading, Record, layout
 
 
@@ -30,19 +27,13 @@ def _records(pixels: NDArray[np.uint8], labels: NDArray[Any]) -> list[Record]:
     return records
 
 
-def _idx(array: NDArray[np.uint8]) -> bytes:
-    """The format of MNIST: two zeros, a type, the number of axes, big-endian sizes, values."""
-    head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
-    return head + array.tobytes()
-
-
 def _mnist(root: Folder, name: str, *, compressed: bool) -> Reading:
     splits = {}
     for split, prefix, count in (("train", "train", 5), ("test", "t10k", 3)):
         pixels = _digits(root, count)
         labels = np.arange(count, dtype=np.uint8) * 2 % 10
         for kind, array in (("images", pixels), ("labels", labels)):
-            data = _idx(array)
+            data = idx_bytes(array)
             path = name.format(prefix=prefix, kind=kind, axes=array.ndim)
             root.data(path, gzip.compress(data, mtime=0) if compressed else data)
         splits[split] = _records(pixels, labels)
@@ -52,18 +43,6 @@ def _mnist(root: Folder, name: str, *, compressed: bool) -> Reading:
 @layout()
 def mnist_idx_gz(root: Folder) -> Reading:
     return _mnist(root, "{prefix}-{kind}-idx{axes}-ubyte.gz", compressed=True)
-
-
-@layout()
-def mnist_idx_in_raw_folder(root: Folder) -> Reading:
-    """torchvision's MNIST/raw, unpacked."""
-    return _mnist(root, "MNIST/raw/{prefix}-{kind}-idx{axes}-ubyte", compressed=False)
-
-
-@layout()
-def mnist_idx_with_dots(root: Folder) -> Reading:
-    """Kaggle's names: train-images.idx3-ubyte."""
-    return _mnist(root, "{prefix}-{kind}.idx{axes}-ubyte", compressed=False)
 
 
 @layout(loud_is_right=True, loud_words=("pickle",))
@@ -81,25 +60,13 @@ def cifar_10_pickles(root: Folder) -> None:
     root.text("cifar-10-batches-py/readme.html", "<a href='http://example.com'>readme</a>")
 
 
-@layout(loud_is_right=True, loud_words=("CIFAR",))
+@layout(loud_is_right=True)
 def cifar_10_binary(root: Folder) -> None:
     """A label and 3 x 32 x 32 bytes for each image."""
     for name in ("data_batch_1.bin", "test_batch.bin"):
         records = root.random().integers(0, 256, (4, 3073), dtype=np.uint8)
         root.data(f"cifar-10-batches-bin/{name}", records.tobytes())
     root.lines("cifar-10-batches-bin/batches.meta.txt", "airplane", "automobile")
-
-
-def _npz(root: Folder, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    out = io.BytesIO()
-    np.savez(out, **arrays)  # type: ignore[arg-type]
-    root.data(name, out.getvalue())
-
-
-def _npy(root: Folder, name: str, array: NDArray[Any]) -> None:
-    out = io.BytesIO()
-    np.save(out, array)
-    root.data(name, out.getvalue())
 
 
 @layout()
@@ -110,7 +77,7 @@ def keras_npz(root: Folder) -> Reading:
         pixels, labels = _digits(root, count), np.arange(count, dtype=np.uint8)
         arrays |= {f"x_{split}": pixels, f"y_{split}": labels}
         splits[split] = _records(pixels, labels)
-    _npz(root, "mnist.npz", arrays)
+    root.data("mnist.npz", npz_bytes(**arrays))
     return Reading(splits, label_column="label")
 
 
@@ -126,36 +93,8 @@ def medmnist_npz(root: Folder) -> Reading:
         pixels, labels = _digits(root, count, 3), np.arange(count, dtype=np.uint8)
         arrays |= {f"{short}_images": pixels, f"{short}_labels": labels[:, None]}
         splits[split] = _records(pixels, labels)
-    _npz(root, "pathmnist.npz", arrays)
+    root.data("pathmnist.npz", npz_bytes(**arrays))
     return Reading(splits, label_column="label")
-
-
-@layout()
-def npy_files(root: Folder) -> Reading:
-    """x_train.npy, y_train.npy, x_test.npy, y_test.npy."""
-    splits = {}
-    for split, count in (("train", 5), ("test", 3)):
-        pixels, labels = _digits(root, count, 3), np.arange(count, dtype=np.int64) % 3
-        _npy(root, f"x_{split}.npy", pixels)
-        _npy(root, f"y_{split}.npy", labels)
-        splits[split] = _records(pixels, labels)
-    return Reading(splits, label_column="label")
-
-
-@layout(loud_is_right=True)
-def npy_of_objects(root: Folder) -> None:
-    """Arrays of Python objects are pickles."""
-    objects = np.array([{"a": 1}, {"b": 2}], dtype=object)
-    out = io.BytesIO()
-    np.save(out, objects, allow_pickle=True)
-    root.data("x_train.npy", out.getvalue())
-
-
-@layout(loud_is_right=True)
-def npy_that_do_not_fit(root: Folder) -> None:
-    """Five images and four labels."""
-    _npy(root, "x_train.npy", _digits(root, 5))
-    _npy(root, "y_train.npy", np.arange(4))
 
 
 @layout(loud_is_right=True)

@@ -45,18 +45,6 @@ def class_folders_train_valid_test(root: Folder) -> Reading:
 
 
 @layout()
-def class_folders_Training_and_Test(root: Folder) -> Reading:
-    """Fruits-360: splits in title case, classes with spaces and digits."""
-    names = ("Apple Braeburn 1", "Apple Golden 2", "Cherry")
-    root.lines("readme.md", "# Fruits-360")
-    splits = {
-        split: _classes(root, names, "{number}_100.jpg", 2, f"{folder}/")
-        for split, folder in (("train", "Training"), ("test", "Test"))
-    }
-    return Reading(splits, class_names=names)
-
-
-@layout()
 def class_folders_in_one_folder_unpacked_on_a_mac(root: Folder) -> Reading:
     """flower_photos/ and __MACOSX/, whose files are no images but are called so."""
     records = _classes(root, ("daisy", "roses"), below="flower_photos/")
@@ -206,55 +194,22 @@ def cub_200(root: Folder) -> Reading:
     return one(records, class_names=names)
 
 
-def _imagenet_train(root: Folder, below: str, suffix: str = "JPEG") -> list[Record]:
-    return [
-        Record(root.photo(f"{below}{name}/{name}_{number}.{suffix}"), name)
-        for name in ("n01440764", "n01443537")
-        for number in (18, 37, 293)
-    ]
-
-
-@layout(loud_is_fine=True)
-def imagenet_val_with_list(root: Folder) -> list[Reading]:
-    """train/n01440764/*.JPEG, val/*.JPEG without class folders, and val.txt."""
-    train = _imagenet_train(root, "train/")
-    labels = [1, 0, 1]
-    val = [
-        Record(
-            root.photo(f"val/ILSVRC2012_val_0000000{number}.JPEG"),
-            ("n01440764", "n01443537")[label],
-        )
-        for number, label in enumerate(labels, 1)
-    ]
-    lines = [f"ILSVRC2012_val_0000000{n}.JPEG {label}" for n, label in enumerate(labels, 1)]
-    root.lines("val.txt", *lines)
-    root.lines("synset_words.txt", "n01440764 tench, Tinca tinca", "n01443537 goldfish")
-    return [
-        Reading({"train": train, "validation": val}),
-        one(train).mentioning("val", "without a class", count=3),
-    ]
-
-
-@layout(loud_is_fine=True)
-def imagenet_kaggle(root: Folder) -> list[Reading]:
-    """ILSVRC/Data/CLS-LOC with LOC_*_solution.csv, and boxes in ILSVRC/Annotations."""
+@layout()
+def imagenet_kaggle(root: Folder) -> Reading:
+    """ILSVRC/Data/CLS-LOC without class folders for validation and test."""
     below = "ILSVRC/Data/CLS-LOC/"
-    train = _imagenet_train(root, f"{below}train/")
+    train = _classes(
+        root, ("n01440764", "n01443537"), "{name}_{number}.JPEG", below=f"{below}train/"
+    )
     names = ["n01443537", "n01440764"]
-    val = [
-        Record(root.photo(f"{below}val/ILSVRC2012_val_0000000{number}.JPEG"), name)
-        for number, name in enumerate(names, 1)
-    ]
-    for number in (1, 2):
-        root.photo(f"{below}test/ILSVRC2012_test_0000000{number}.JPEG")
+    for split, count in (("val", 4), ("test", 2)):
+        for number in range(count):
+            root.photo(f"{below}{split}/ILSVRC2012_{split}_0000000{number}.JPEG")
     rows = [(f"ILSVRC2012_val_0000000{n}", f"{name} 3 4 20 20 ") for n, name in enumerate(names, 1)]
     root.csv("LOC_val_solution.csv", "ImageId,PredictionString", *rows)
     root.csv("LOC_sample_submission.csv", "ImageId,PredictionString", *rows)
     root.lines("LOC_synset_mapping.txt", "n01440764 tench, Tinca tinca", "n01443537 goldfish")
-    return [
-        Reading({"train": train, "validation": val}).mentioning("test", count=2),
-        one(train).mentioning("val", count=4),
-    ]
+    return one(train).mentioning("val", count=4).mentioning("test", count=2)
 
 
 @layout(loud_is_fine=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import struct
+import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ BLACK_AND_WHITE = {0: (0, 0, 0), 1: (255, 255, 255)}
 COLOURS = {0: (0, 0, 0), 1: (128, 0, 0), 2: (0, 128, 0), 3: (128, 128, 0), 255: (224, 224, 192)}
 """PASCAL VOC's."""
 
+_IDX_TYPES = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
 _KINDS = {".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"}
 
 
@@ -115,6 +118,37 @@ class Folder:
         self.text("README.txt", "Images of our own making.\n")
         self.text("LICENSE", "CC0 1.0 Universal\n")
         self.json("explore.ipynb", {"cells": [], "metadata": {}, "nbformat": 4})
+
+
+def npy_bytes(array: Any, **options: Any) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array, **options)
+    return out.getvalue()
+
+
+def npz_bytes(*, packed: bool = False, **arrays: Any) -> bytes:
+    out = io.BytesIO()
+    (np.savez_compressed if packed else np.savez)(out, **arrays)
+    return out.getvalue()
+
+
+def idx_bytes(array: NDArray[Any]) -> bytes:
+    """The format of MNIST: two zeros, a type, the number of axes, big-endian sizes, values."""
+    head = struct.pack(
+        f">HBB{array.ndim}I", 0, _IDX_TYPES[array.dtype.str[1:]], array.ndim, *array.shape
+    )
+    return head + array.astype(array.dtype.newbyteorder(">")).tobytes()
+
+
+def tar_bytes(members: Any, mode: str = "w", **options: Any) -> bytes:
+    """An archive of (name, bytes) pairs, or of TarInfos for other members."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode, **options) as archive:
+        for name, data in members.items() if isinstance(members, dict) else members:
+            member = name if isinstance(name, tarfile.TarInfo) else tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return out.getvalue()
 
 
 def photo_pixels(

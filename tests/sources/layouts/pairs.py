@@ -159,23 +159,6 @@ def camvid_labels_with_L_suffix(root: Folder) -> Reading:
 
 
 @layout(loud_is_fine=True)
-def camvid_original(root: Folder) -> Reading:
-    """701_StillsRaw_full and LabeledApproved_full, with label_colors.txt."""
-    root.lines("label_colors.txt", "0 0 0\t\tVoid", "128 0 0\t\tBuilding", "0 128 0\t\tTree")
-    return one(
-        _pairs(
-            root,
-            "701_StillsRaw_full/0001TP_00{}.png",
-            "LabeledApproved_full/0001TP_00{}_L.png",
-            range(6690, 6695),
-            (0, 1, 2),
-            colours=COLOURS,
-        ),
-        renamed_values=True,
-    )
-
-
-@layout(loud_is_fine=True)
 def cityscapes(root: Folder) -> Reading:
     """Four annotations of each image: labelIds are the classes."""
     splits: dict[str, list[Record]] = {}
@@ -411,15 +394,3 @@ def coco_stuff_pixel_maps(root: Folder) -> Reading:
             )
         }
     )
-
-
-@layout(loud_is_fine=True)
-def mask_next_to_each_image_in_class_folders(root: Folder) -> list[Reading]:
-    """cat/1.jpg and cat/1_mask.png."""
-    records = [
-        Record(root.photo(f"{name}/{n}.jpg"), name, mask=root.mask(f"{name}/{n}_mask.png", (0, 1)))
-        for name in ("cat", "dog")
-        for n in (1, 2, 3)
-    ]
-    whole = one(records)
-    return [whole, whole.without("label", words=("class", "label"))]

@@ -1,7 +1,4 @@
-"""The first command that people try: `recordsmith pack FOLDER OUT`, on the folders they have.
-
-`python -m tests.sources.layouts` prints the results as a table.
-"""
+"""The first command that people try: `recordsmith pack FOLDER OUT`, on the folders they have."""
 
 from __future__ import annotations
 
@@ -9,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from .all_layouts import LAYOUTS
-from .layout import judge
+from . import archives, arrays, boxes, class_folders, nothing, pairs, tables
+from .layout import LAYOUTS, judge
+
+FAMILIES = (archives, arrays, boxes, class_folders, nothing, pairs, tables)
+"""They register their layouts."""
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -26,7 +26,8 @@ from recordsmith.stores.local import block_files
 from recordsmith.stores.local.block_files import BLOCK_BYTES, PAGE_BYTES, BlockFiles, ObjectId
 
 from ...raising import raises
-from .test_cached_store import CountingStore, noise
+from ..rounds import RoundStore
+from .test_cached_store import noise
 
 LIMIT = 9 << 20
 FITTING = 140
@@ -49,9 +50,7 @@ def fill(store: CachedStore, key: str, pages: range, version: str = "1") -> None
     assert store.flush()
 
 
-def hits(
-    inner: CountingStore, store: CachedStore, key: str, pages: range, version: str = "1"
-) -> int:
+def hits(inner: RoundStore, store: CachedStore, key: str, pages: range, version: str = "1") -> int:
     """How many pages are read without a request, and rightly."""
     count = 0
     for page in pages:
@@ -64,13 +63,13 @@ def hits(
     return count
 
 
-def one_object(pages: int, key: str = "x", version: str = "1", seed: int = 0) -> CountingStore:
-    inner = CountingStore()
+def one_object(pages: int, key: str = "x", version: str = "1", seed: int = 0) -> RoundStore:
+    inner = RoundStore()
     inner.objects[key] = noise(pages * PAGE_BYTES, seed), version
     return inner
 
 
-def reopened(inner: CountingStore, folder: Path, limit: int = LIMIT) -> CachedStore:
+def reopened(inner: RoundStore, folder: Path, limit: int = LIMIT) -> CachedStore:
     """A store as in a process that has just started."""
     from recordsmith.stores.cache import block_cache
 
@@ -133,7 +132,7 @@ def test_a_random_record_costs_few_pages(tmp_path: Path) -> None:
     store = CachedStore(inner, str(tmp_path), LIMIT)
     store.read("x", 1_000_000, 1_110_000, "1")
     assert store.flush()
-    assert sum((wanted.stop or 0) - wanted.start for wanted in inner.reads) <= 3 * PAGE_BYTES
+    assert sum((wanted.stop or 0) - wanted.start for wanted in inner.sent) <= 3 * PAGE_BYTES
     assert disk_bytes(tmp_path) < 5 * PAGE_BYTES
 
 
@@ -150,11 +149,11 @@ def test_epochs_over_ten_times_the_limit_hit_a_tenth(tmp_path: Path, is_shuffled
     for epoch in range(3):
         if is_shuffled:
             random.Random(epoch).shuffle(ranges)
-        inner.reads = []
+        inner.reset()
         for start in range(0, len(ranges), 32):
             list(store.read_many(ranges[start : start + 32]))
             store.flush()
-        read = sum((wanted.stop or 0) - wanted.start for wanted in inner.reads)
+        read = sum((wanted.stop or 0) - wanted.start for wanted in inner.sent)
         share = 1 - read / (len(ranges) * 110_000)
     assert 0.05 < share < 0.15
 
@@ -517,7 +516,7 @@ def test_a_cache_that_is_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
         return call
 
-    for name in ("make_private_folder", "_check_private_status"):
+    for name in ("make_private_folder", "check_private", "check_private_status"):
         monkeypatch.setattr(block_files, name, stepwise(getattr(block_files, name)))
     BlockFiles(folder)
     assert {1, 2, 3} <= {*map(len, steps)}

@@ -6,7 +6,6 @@ import errno
 import os
 import pickle
 import random
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,37 +20,9 @@ from recordsmith.stores.local.block_files import PAGE_BYTES, BlockFiles
 from ...raising import raises
 from ..contract import StoreContract
 from ..delayed import DelayedStore
+from ..rounds import RoundStore
 
 LIMIT = 40 << 20
-
-
-class CountingStore(DelayedStore):
-    """Counts requests and their bytes."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.reads: list[Range] = []
-        self.infos = self.rounds = 0
-
-    def info(self, key: str) -> ObjectInfo:
-        self.infos += 1
-        return super().info(key)
-
-    def read(
-        self, key: str, start: int = 0, stop: int | None = None, version: str | None = None
-    ) -> bytes:
-        with self.lock:
-            self.reads.append(Range(key, start, stop, version))
-        return super().read(key, start, stop, version)
-
-    def read_many(self, ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:
-        self.rounds += 1
-        return super().read_many(ranges)
-
-    def requests(self) -> int:
-        """The number of reads since the last call."""
-        count, self.reads = len(self.reads), []
-        return count
 
 
 def noise(size: int, seed: int = 0) -> bytes:
@@ -85,16 +56,16 @@ class TestAroundDelayedStore(CachedContract):
 
 
 @pytest.fixture
-def inner() -> CountingStore:
-    return CountingStore()
+def inner() -> RoundStore:
+    return RoundStore()
 
 
 @pytest.fixture
-def cached(inner: CountingStore, tmp_path: Path) -> CachedStore:
+def cached(inner: RoundStore, tmp_path: Path) -> CachedStore:
     return CachedStore(inner, str(tmp_path / "cache"), LIMIT)
 
 
-def test_what_was_read_needs_no_request(inner: CountingStore, cached: CachedStore) -> None:
+def test_what_was_read_needs_no_request(inner: RoundStore, cached: CachedStore) -> None:
     data = noise(5_000_000)
     inner.put("x", data)
     version = cached.info("x").version
@@ -114,23 +85,23 @@ def test_what_was_read_needs_no_request(inner: CountingStore, cached: CachedStor
     assert (inner.requests(), inner.infos) == (0, infos)
 
 
-def test_misses_of_many_ranges_are_one_round(inner: CountingStore, cached: CachedStore) -> None:
+def test_misses_of_many_ranges_are_one_round(inner: RoundStore, cached: CachedStore) -> None:
     data = noise(9_000_000)
     inner.put("x", data)
     version = cached.info("x").version
     ranges = [Range("x", at, at + 1000, version) for at in range(0, 9_000_000, 300_000)]
     list(cached.read_many(ranges[::2]))
     assert cached.flush()
-    assert inner.rounds == 1
+    assert len(inner.rounds) == 1
     inner.requests()
     found = dict(cached.read_many(ranges))
     assert found == {index: data[one.start : one.stop] for index, one in enumerate(ranges)}
-    assert inner.rounds == 2
-    assert {wanted.start // 300_000 % 2 for wanted in inner.reads} <= {0, 1}
+    assert len(inner.rounds) == 2
+    assert {wanted.start // 300_000 % 2 for wanted in inner.sent} <= {0, 1}
     assert inner.requests() == len(ranges) // 2
 
 
-def test_only_what_is_missing_is_read(inner: CountingStore, cached: CachedStore) -> None:
+def test_only_what_is_missing_is_read(inner: RoundStore, cached: CachedStore) -> None:
     data = noise(8 * PAGE_BYTES)
     inner.put("x", data)
     version = cached.info("x").version
@@ -138,10 +109,10 @@ def test_only_what_is_missing_is_read(inner: CountingStore, cached: CachedStore)
     assert cached.flush()
     inner.requests()
     assert cached.read("x", 100, 6 * PAGE_BYTES, version) == data[100 : 6 * PAGE_BYTES]
-    assert inner.reads == [Range("x", 4 * PAGE_BYTES, 6 * PAGE_BYTES, version)]
+    assert inner.sent == [Range("x", 4 * PAGE_BYTES, 6 * PAGE_BYTES, version)]
 
 
-def test_a_replaced_object_is_noticed(inner: CountingStore, cached: CachedStore) -> None:
+def test_a_replaced_object_is_noticed(inner: RoundStore, cached: CachedStore) -> None:
     inner.put("x", b"a" * 100_000)
     assert cached.read("x") == b"a" * 100_000
     assert cached.flush()
@@ -152,7 +123,7 @@ def test_a_replaced_object_is_noticed(inner: CountingStore, cached: CachedStore)
 
 
 def test_a_store_without_versions_is_not_cached(tmp_path: Path) -> None:
-    class VersionlessStore(CountingStore):
+    class VersionlessStore(DelayedStore):
         def info(self, key: str) -> ObjectInfo:
             return super().info(key)._replace(version="")
 
@@ -175,7 +146,7 @@ def test_a_store_without_versions_is_not_cached(tmp_path: Path) -> None:
         assert cached.flush()
 
 
-def test_a_short_read_is_not_the_end(inner: CountingStore, cached: CachedStore) -> None:
+def test_a_short_read_is_not_the_end(inner: RoundStore, cached: CachedStore) -> None:
     """A server that sends too little does not shorten an object for good."""
     data = noise(PAGE_BYTES // 2)
     inner.put("x", data)
@@ -187,7 +158,7 @@ def test_a_short_read_is_not_the_end(inner: CountingStore, cached: CachedStore) 
     assert cached.read("x", 0, len(data), version) == data
 
 
-def test_reading_past_the_cache_replaces_it(inner: CountingStore, cached: CachedStore) -> None:
+def test_reading_past_the_cache_replaces_it(inner: RoundStore, cached: CachedStore) -> None:
     data = noise(3 * PAGE_BYTES)
     inner.put("x", data)
     version = inner.info("x").version
@@ -205,7 +176,7 @@ def test_reading_past_the_cache_replaces_it(inner: CountingStore, cached: Cached
         assert file.read_at(PAGE_BYTES, 2 * PAGE_BYTES) == data[PAGE_BYTES : 2 * PAGE_BYTES]
 
 
-def test_writing_goes_to_the_store(inner: CountingStore, cached: CachedStore) -> None:
+def test_writing_goes_to_the_store(inner: RoundStore, cached: CachedStore) -> None:
     place = Location(cached, "a") / "b"
     place.put(b"1")
     assert inner.objects["a/b"][0] == b"1"
@@ -240,7 +211,7 @@ def test_the_last_block_of_a_listed_object_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
-def test_a_forked_process_reads_and_writes(inner: CountingStore, cached: CachedStore) -> None:
+def test_a_forked_process_reads_and_writes(inner: RoundStore, cached: CachedStore) -> None:
     data = noise(4 * PAGE_BYTES)
     inner.put("x", data)
     version = cached.info("x").version
@@ -279,7 +250,7 @@ def test_any_sequence_reads_what_the_store_has(tmp_path_factory: pytest.TempPath
     @settings(deadline=None, max_examples=60)
     @given(_steps())
     def check(steps: list[tuple[str, int, int, int]]) -> None:
-        inner = CountingStore()
+        inner = RoundStore()
         cached = CachedStore(inner, str(tmp_path_factory.mktemp("cache")), 9 << 20)
         contents = [noise(2 * PAGE_BYTES + 1000 * number, number) for number in range(3)]
         for number, data in enumerate(contents):

@@ -10,11 +10,11 @@ from typing import Any
 
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, text_of
 from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.names import TFDS_FEATURES_NAME, TFDS_INFO_NAME
 from recordsmith.dataset.tfds.features import (
     CLASS_LABEL,
     LABELED_IMAGE,
-    TfdsDescription,
-    TfdsFeature,
+    Leaf,
     parse_features,
 )
 from recordsmith.errors import (
@@ -27,8 +27,6 @@ from recordsmith.errors import (
 )
 from recordsmith.stores import Location, read_document
 
-INFO_NAME = "dataset_info.json"
-FEATURES_NAME = "features.json"
 LABELS_SUFFIX = ".labels.txt"
 TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 """The template of shard names that TFDS uses by default."""
@@ -70,7 +68,10 @@ class TfdsSplit:
                 "SHARD_X_OF_Y": f"{index}-of-{total}",
             }
             parts = (f"{text}{(values | of_shard).get(field or '', '')}" for text, field in pieces)
-            names.append(_check_name("".join(parts)))
+            name = "".join(parts)
+            if not all(map(is_plain_name, name.split("/"))):
+                raise ValueError(f"the shard name {name!r:.80} leads out of the folder")
+            names.append(name)
         return names
 
 
@@ -99,14 +100,14 @@ def find_tfds_folder(root: Location) -> Location:
         return folder
     if is_tfds_info(folder):
         raise OptionError(
-            f"{folder} has {INFO_NAME}, but no {FEATURES_NAME}",
+            f"{folder} has {TFDS_INFO_NAME}, but no {TFDS_FEATURES_NAME}",
             option="root",
             value=str(root),
             remedy=without_features(folder),
         )
     hint = f"; found the folders {', '.join(names[:5])}" if names else ""
     raise OptionError(
-        f"{root} has no {FEATURES_NAME} and {INFO_NAME}{hint}",
+        f"{root} has no {TFDS_FEATURES_NAME} and {TFDS_INFO_NAME}{hint}",
         option="root",
         value=str(root),
         expected="a folder that TensorFlow Datasets wrote, such as mnist/3.0.1",
@@ -116,9 +117,9 @@ def find_tfds_folder(root: Location) -> Location:
 def without_features(folder: Location) -> str:
     """What to do about a folder without `features.json`."""
     return (
-        f"Copy {FEATURES_NAME} from the folder where the dataset was prepared, or prepare it again "
-        "with a current version of TensorFlow Datasets. To pack the records as they are, pack "
-        f"{folder} with {option('format', 'shards')}."
+        f"Copy {TFDS_FEATURES_NAME} from the folder where the dataset was prepared, or prepare it "
+        "again with a current version of TensorFlow Datasets. To pack the records as they are, "
+        f"pack {folder} with {option('format', 'shards')}."
     )
 
 
@@ -131,9 +132,10 @@ def innermost_folder(root: Location) -> tuple[Location, list[str]]:
     for _ in range(_LEVELS_BELOW):
         if is_tfds_folder(folder):
             return folder, []
-        below = [entry.name for entry in folder.list_entries() if entry.kind == "folder"]
-        names = sorted(name for name in below if not name.startswith(".") and name != "downloads")
-        versions = sorted(filter(_VERSION.fullmatch, names), key=_version_number)
+        names = [
+            name for name in _folders_in(folder) if not name.startswith(".") and name != "downloads"
+        ]
+        versions = _versions(names)
         if versions:
             folder = folder / versions[-1]
         elif len(names) == 1:
@@ -145,14 +147,22 @@ def innermost_folder(root: Location) -> tuple[Location, list[str]]:
 
 def other_versions(folder: Location) -> list[str]:
     """The other versions of the dataset next to a folder."""
-    names = [entry.name for entry in folder.parent.list_entries() if entry.kind == "folder"]
+    return [name for name in _versions(_folders_in(folder.parent)) if name != folder.name]
+
+
+def _folders_in(folder: Location) -> list[str]:
+    return sorted(entry.name for entry in folder.list_entries() if entry.kind == "folder")
+
+
+def _versions(names: Iterable[str]) -> list[str]:
+    """The names that are versions, in order."""
     versions = filter(_VERSION.fullmatch, names)
-    return sorted((name for name in versions if name != folder.name), key=_version_number)
+    return sorted(versions, key=lambda version: [int(part) for part in version.split(".")])
 
 
 def is_tfds_folder(folder: Location) -> bool:
     """Whether a folder has both documents of a TFDS dataset."""
-    return (folder / FEATURES_NAME).exists() and (folder / INFO_NAME).exists()
+    return (folder / TFDS_FEATURES_NAME).exists() and (folder / TFDS_INFO_NAME).exists()
 
 
 def is_tfds_info(folder: Location) -> bool:
@@ -165,7 +175,7 @@ def is_tfds_info(folder: Location) -> bool:
 
 def read_info(folder: Location) -> TfdsInfo:
     """Read `dataset_info.json`."""
-    location = folder / INFO_NAME
+    location = folder / TFDS_INFO_NAME
     try:
         return parse_info(json_of(read_document(location)))
     except NOT_AS_EXPECTED as error:
@@ -198,41 +208,38 @@ def parse_info(document: Any) -> TfdsInfo:
     return info
 
 
-def read_features(folder: Location) -> TfdsFeature:
+def read_features(folder: Location) -> list[Leaf]:
     """Read `features.json`."""
-    location = folder / FEATURES_NAME
+    location = folder / TFDS_FEATURES_NAME
     try:
         return parse_features(json_of(read_document(location), with_keys_once=True))
     except NOT_AS_EXPECTED as error:
         raise _broken(location, error) from None
 
 
-def read_description(folder: Location) -> TfdsDescription | None:
-    """Describe the records of a folder as TFDS stores them; None if it is not one of TFDS."""
-    if not is_tfds_folder(folder):
-        return None
-    info, features = read_info(folder), read_features(folder)
-    names = read_class_names(folder, features)
-    return TfdsDescription(features, names, {}, info.supervised, info.name, is_stored=True)
+def read_documents(folder: Location) -> dict[str, bytes]:
+    """Read the documents of features and class names, by name."""
+    names = [entry.name for entry in folder.list_entries() if entry.name.endswith(LABELS_SUFFIX)]
+    return {name: read_document(folder / name) for name in (TFDS_FEATURES_NAME, *names)}
 
 
-def read_class_names(folder: Location, features: TfdsFeature) -> dict[str, tuple[str, ...]]:
+def read_class_names(folder: Location, leaves: Iterable[Leaf]) -> dict[str, tuple[str, ...]]:
     """Read the class names of labels and labeled images, by the path of the feature."""
     class_names = {}
-    for leaf in features.leaves():
-        if leaf.feature.type not in (CLASS_LABEL, LABELED_IMAGE):
+    for leaf in leaves:
+        if leaf.type not in (CLASS_LABEL, LABELED_IMAGE):
             continue
         location = folder / leaf.labels_name if is_plain_name(leaf.labels_name) else None
         if location is None or not location.exists():
             continue
         names = _names(location)
-        count = leaf.feature.class_count
+        count = leaf.class_count
         if count is not None and count != len(names):
             raise CorruptDataError(
                 Defect.BROKEN_MANIFEST,
                 "the number of class names is wrong",
                 found=str(len(names)),
-                expected=f"{count}, as in {FEATURES_NAME}",
+                expected=f"{count}, as in {TFDS_FEATURES_NAME}",
                 path=location,
             )
         class_names[leaf.path] = names
@@ -281,17 +288,6 @@ def _supervised(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(document[name]) for name in ("input", "output") if name in document)
 
 
-def _check_name(name: str) -> str:
-    """Validate the name of a shard, which must not lead out of the folder."""
-    if not all(map(is_plain_name, name.split("/"))):
-        raise ValueError(f"the shard name {name!r:.80} leads out of the folder")
-    return name
-
-
 def is_plain_name(name: str) -> bool:
     """Whether a name is one part of a path, on every system."""
     return name not in ("", ".", "..") and not set(name) & set("/\\\0:") and len(name) <= 255
-
-
-def _version_number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))

@@ -1,61 +1,63 @@
-"""Converts records between the features that TFDS stores and those with standard keys.
+"""Converts records that TFDS stores to those with standard keys.
 
-Tensors that TFDS stores as bytes become numbers, and episodes are cut into windows of steps.
+Tensors that TFDS stores as bytes become numbers.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.tfds.features import BOX as BOX_FEATURE
-from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
 from recordsmith.dataset.tfds.features import (
-    DATASET,
+    BOX_FORMAT,
+    LABELED_IMAGE,
     SCALAR,
     TENSOR,
+    TEXT,
     Leaf,
-    TfdsDescription,
-    TfdsFeature,
 )
-from recordsmith.dataset.tfds.roles import BOXES
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, SourceError
+from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
+from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import Features, FeatureValue, Kind
 from recordsmith.example.keys import (
     BOX,
     CLASS_LABEL,
     CLASS_TEXT,
+    FILENAME,
     FORMAT,
     HEIGHT,
     IMAGE,
     MASK,
     MASK_FORMAT,
+    OBJECT_DIFFICULT,
+    OBJECT_IS_CROWD,
     OBJECT_LABEL,
     OBJECT_TEXT,
+    OBJECT_TRUNCATED,
     WIDTH,
+    is_mask_key,
 )
-from recordsmith.image import decode_mask, encode_mask, probe_image, probe_mask, read_image_header
+from recordsmith.image import probe_image
 
-OBJECTS = "objects"
-DECODABLE = ("jpeg", "png", "bmp")
-"""Formats of images that TensorFlow decodes to one image."""
+BOXES = BOX[0].rpartition("/")[0]
+"""Stands for the four keys of boxes, which TFDS stores as one feature."""
+
+TEXT_KEYS = {CLASS_LABEL: CLASS_TEXT, OBJECT_LABEL: OBJECT_TEXT}
+"""The keys of the names of classes, by those of their labels."""
 
 _KIND_TYPES = {"int64": np.int64, "float": np.float32}
-_TEXT_KEYS = {CLASS_LABEL: CLASS_TEXT, OBJECT_LABEL: OBJECT_TEXT}
-_PATHS = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label", BOXES: f"{OBJECTS}/bbox"}
-_OBJECT_PREFIX = OBJECT_LABEL.removesuffix("class/label")
-_IMPLIED = {
-    IMAGE: (FORMAT, HEIGHT, WIDTH),
-    MASK: (MASK_FORMAT,),
-    **{key: (text,) for key, text in _TEXT_KEYS.items()},
+_OBJECT_KEYS = {
+    "is_crowd": OBJECT_IS_CROWD,
+    "is_difficult": OBJECT_DIFFICULT,
+    "is_truncated": OBJECT_TRUNCATED,
 }
-"""Features that TFDS does not store, because another one implies them."""
+_FILE_NAMES = ("image/filename", "file_name", "filename")
 _NUMBERS = {
     "bool": "u1",
     **{
@@ -74,79 +76,135 @@ _MAX_TENSOR_BYTES = 1 << 31
 _NUMERIC = (TENSOR, SCALAR, BOX_FEATURE, LABEL_FEATURE)
 
 
-def read_record(
-    record: Features,
-    leaves: Sequence[Leaf],
-    keys: Mapping[str, str],
-    class_names: Mapping[str, Sequence[str]],
-) -> dict[str, Any]:
-    """Convert one record of TFDS to features with standard keys."""
-    features: dict[str, Any] = {}
-    for leaf in leaves:
-        values = stored_values(record, leaf)
-        if values is None:
-            continue
-        for key in leaf.keys[1:]:
-            features[key] = _of_kind(record, key, "int64", leaf)
-        if leaf.is_encoded:
-            shape = features[leaf.shape_key].tolist() if leaf.has_shape_key else ()
-            values = decode_tensors(leaf, values, shape)  # type: ignore[arg-type]
-        key = keys.get(leaf.path, leaf.value_key)
-        if key == BOXES:
-            features |= dict(zip(BOX, np.reshape(values, (-1, 4)).T, strict=True))
-            continue
-        features[key] = values
-        if key in _TEXT_KEYS and leaf.path in class_names:
-            features[_TEXT_KEYS[key]] = _names_of(values, class_names[leaf.path])
-        elif key == IMAGE:
-            info = probe_image(values[0])
-            features |= {FORMAT: info.format, HEIGHT: info.height, WIDTH: info.width}
-        elif key == MASK:
-            features[MASK_FORMAT] = probe_image(values[0]).format
-    return features
+@dataclass(frozen=True)
+class TfdsRecords:
+    """How records of TFDS become records with standard keys.
+
+    keys: the standard keys of features, by path; other features have their keys in the records.
+    class_names: of labels and labeled images, by path.
+    """
+
+    leaves: list[Leaf]
+    keys: dict[str, str]
+    class_names: dict[str, tuple[str, ...]]
+
+    def read(self, record: Features) -> dict[str, Any]:
+        """Convert one record."""
+        features: dict[str, Any] = {}
+        for leaf in self.leaves:
+            values = stored_values(record, leaf)
+            if values is None:
+                continue
+            for key in leaf.other_keys:
+                features[key] = _of_kind(record, key, "int64", leaf)
+            if leaf.is_encoded:
+                shape = features[leaf.shape_key].tolist() if leaf.has_shape_key else ()
+                values = decode_tensors(leaf, values, shape)  # type: ignore[arg-type]
+            key = self.keys.get(leaf.path, leaf.value_key)
+            if key == BOXES:
+                features |= dict(zip(BOX, np.reshape(values, (-1, 4)).T, strict=True))
+                continue
+            features[key] = values
+            if key in TEXT_KEYS and leaf.path in self.class_names:
+                features[TEXT_KEYS[key]] = _names_of(values, self.class_names[leaf.path])
+            elif key == IMAGE:
+                info = probe_image(values[0])
+                features |= {FORMAT: info.format, HEIGHT: info.height, WIDTH: info.width}
+            elif key == MASK:
+                features[MASK_FORMAT] = probe_image(values[0]).format
+        return features
+
+    def kinds(self) -> dict[str, Kind]:
+        """The kinds of the features that `read` returns."""
+        kinds: dict[str, Kind] = {}
+        for leaf in self.leaves:
+            key = self.keys.get(leaf.path, leaf.value_key)
+            if key == BOXES:
+                kinds |= dict.fromkeys(BOX, "float")
+                continue
+            kinds[key] = kind_of(leaf, is_stored=False)
+            kinds |= dict.fromkeys(leaf.other_keys, "int64")
+            if key in TEXT_KEYS and leaf.path in self.class_names:
+                kinds[TEXT_KEYS[key]] = "bytes"
+        return kinds
 
 
-def kinds_of(
-    leaves: Sequence[Leaf], keys: Mapping[str, str], class_names: Mapping[str, Sequence[str]]
-) -> dict[str, Kind]:
-    """The kinds of the features that `read_record` returns."""
-    kinds: dict[str, Kind] = {}
-    for leaf in leaves:
-        key = keys.get(leaf.path, leaf.value_key)
-        if key == BOXES:
-            kinds |= dict.fromkeys(BOX, "float")
-            continue
-        kinds[key] = kind_of(leaf, is_stored=False)
-        kinds |= dict.fromkeys(leaf.keys[1:], "int64")
-        if key in _TEXT_KEYS and leaf.path in class_names:
-            kinds[_TEXT_KEYS[key]] = "bytes"
-    return kinds
+def standard_keys(leaves: Sequence[Leaf], supervised: Sequence[str] = ()) -> dict[str, str]:
+    """Map the paths of features to standard keys, where their role is unambiguous."""
+    single = {leaf.path: leaf for leaf in leaves if not leaf.lengths}
+    keys: dict[str, str] = {}
+
+    def choose(key: str, paths: Sequence[str], *usual: str) -> None:
+        candidates = [path for path in (*supervised, *usual) if path in paths]
+        if not candidates and len(paths) == 1:
+            candidates = [paths[0]]
+        if candidates and candidates[0] not in keys:
+            keys[candidates[0]] = key
+
+    images = [path for path, leaf in single.items() if leaf.has_pixels]
+    masks = [path for path in images if _is_mask(single[path])]
+    choose(IMAGE, [path for path in images if path not in masks], "image")
+    if IMAGE in keys.values():
+        choose(MASK, masks, "segmentation_mask", "mask")
+        labels = [path for path, leaf in single.items() if leaf.type == LABEL_FEATURE]
+        choose(CLASS_LABEL, labels, "label")
+        names = [path for path, leaf in single.items() if leaf.type == TEXT]
+        if usual := [path for path in _FILE_NAMES if path in names]:
+            keys[usual[0]] = FILENAME
+        keys |= _object_keys(leaves)
+    return keys
+
+
+def _is_mask(leaf: Leaf) -> bool:
+    is_named = is_mask_key(leaf.path) or leaf.has_colors
+    return leaf.type == LABELED_IMAGE or (leaf.shape[-1] == 1 and is_named)
+
+
+def _object_keys(leaves: Sequence[Leaf]) -> dict[str, str]:
+    """The keys of objects, if exactly one sequence of dicts has boxes."""
+    pairs = [leaf for leaf in leaves if len(leaf.parts) == 2]
+    boxes = [leaf for leaf in pairs if leaf.type == BOX_FEATURE and len(leaf.lengths) == 1]
+    if len(boxes) != 1:
+        return {}
+    name = boxes[0].parts[0]
+    is_of_dicts = boxes[0].depths == (1,) and not boxes[0].in_steps
+    if not is_of_dicts or boxes[0].box_format != BOX_FORMAT:
+        return {}
+    keys = {boxes[0].path: BOXES}
+    inner = [leaf for leaf in pairs if leaf.parts[0] == name]
+    labels = [leaf.path for leaf in inner if leaf.type == LABEL_FEATURE]
+    if f"{name}/label" in labels or len(labels) == 1:
+        keys[f"{name}/label" if f"{name}/label" in labels else labels[0]] = OBJECT_LABEL
+    for leaf in inner:
+        key = _OBJECT_KEYS.get(leaf.parts[1])
+        if key is not None and not leaf.shape and leaf.dtype in ("bool", "int64"):
+            keys[leaf.path] = key
+    return keys
 
 
 def stored_values(record: Features, leaf: Leaf) -> FeatureValue | None:
     """The values of a leaf in a record; None if it may be missing and is."""
-    if leaf.value_key not in record and leaf.feature.optional:
+    if leaf.value_key not in record and leaf.optional:
         return None
     values = _of_kind(record, leaf.value_key, kind_of(leaf), leaf)
     if leaf.is_fixed and leaf.item_size is not None:
-        expected = math.prod(length or 0 for length in leaf.lengths) * leaf.item_size
+        expected: object = math.prod(length or 0 for length in leaf.lengths) * leaf.item_size
         if len(values) != expected:
-            raise CorruptDataError(
-                Defect.FEATURE_SHAPE,
-                "the number of values is wrong",
-                found=str(len(values)),
-                expected=str(expected),
-                feature=leaf.path,
-            )
+            raise _shape_error(leaf, "the number of values is wrong", len(values), expected)
     elif len(values) % max(1, leaf.least_size):
-        raise CorruptDataError(
-            Defect.FEATURE_SHAPE,
-            "the values do not fill whole items",
-            found=str(len(values)),
-            expected=f"a multiple of {leaf.least_size}",
-            feature=leaf.path,
-        )
+        expected = f"a multiple of {leaf.least_size}"
+        raise _shape_error(leaf, "the values do not fill whole items", len(values), expected)
     return values
+
+
+def _shape_error(leaf: Leaf, problem: str, actual: object, expected: object) -> DataError:
+    return CorruptDataError(
+        Defect.FEATURE_SHAPE,
+        problem,
+        found=str(actual),
+        expected=str(expected),
+        feature=leaf.path,
+    )
 
 
 def _of_kind(record: Features, key: str, kind: Kind, leaf: Leaf) -> FeatureValue:
@@ -172,141 +230,15 @@ def _names_of(labels: Any, names: Sequence[str]) -> list[bytes]:
     return [names[label].encode() if 0 <= label < len(names) else b"" for label in labels.tolist()]
 
 
-def unique_names(class_names: ClassNames | None) -> tuple[str, ...] | None:
-    """A name for each class, as TFDS needs them; None if there are none, or some are equal.
-
-    A class without a name is named by its number.
-    """
-    names = tuple(
-        str(number) if name is None or not name.strip() else name.strip()
-        for number, name in enumerate(class_names or ())
-    )
-    return names if names and len(set(names)) == len(names) else None
-
-
-class RecordConverter:
-    """Converts records with standard keys to those that TFDS stores. Thread-safe.
-
-    paths: the paths that standard keys become; other features keep their keys.
-    class_names: by path, of the labels that are converted.
-    """
-
-    def __init__(self, class_names: ClassNames | None, known: TfdsDescription | None) -> None:
-        self.known = known or TfdsDescription()
-        self.is_stored = self.known.is_stored
-        self.paths: dict[str, str] = {}
-        self.class_names = dict(self.known.class_names)
-        self._encoded = {}
-        if self.is_stored:  # the records have been converted before
-            return
-        leaves = self.known.features.leaves()
-        self._encoded = {leaf.value_key: leaf for leaf in leaves if leaf.is_encoded}
-        known_keys = {key for leaf in leaves for key in leaf.keys}
-        self.paths = {key: path for path, key in self.known.keys.items()}
-        for key, path in _PATHS.items():
-            if path not in known_keys:
-                self.paths.setdefault(key, path)
-        names = unique_names(class_names)
-        for key in (CLASS_LABEL, OBJECT_LABEL):
-            if names and (path := self.path_of(key)) not in self.class_names:
-                self.class_names[path] = names
-
-    def path_of(self, key: str) -> str:
-        """The path of a feature in TFDS."""
-        path = self.paths.get(key)
-        if path is None and key.startswith(_OBJECT_PREFIX) and not self.is_stored:
-            return f"{OBJECTS}/{key.removeprefix(_OBJECT_PREFIX).removeprefix('class/')}"
-        return key if path is None else path
-
-    def convert(self, features: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert one record."""
-        if self.is_stored:
-            return dict(features)
-        implied = {key for given in features for key in self._implied_by(given)}
-        converted: dict[str, Any] = {}
-        if any(key in features for key in BOX):
-            converted[self.path_of(BOXES)] = _joined_boxes(features)
-        for key, value in features.items():
-            if key in BOX or key in implied:
-                continue
-            path = self.path_of(key)
-            if path in converted:
-                raise OptionError(f"two features would have the path {path!r} in TFDS", value=path)
-            converted[path] = self._value(key, path, value)
-        return converted
-
-    def _implied_by(self, key: str) -> Sequence[str]:
-        if key in (CLASS_LABEL, OBJECT_LABEL) and self.path_of(key) not in self.class_names:
-            return ()
-        return _IMPLIED.get(key, ())
-
-    def _value(self, key: str, path: str, value: Any) -> Any:
-        if path in self._encoded:
-            return encode_tensors(self._encoded[path], value)
-        if key in (IMAGE, MASK):
-            for data in bytes_in(value):
-                check_decodable(key, data)
-        if key == MASK:
-            return list(map(_plain_mask, bytes_in(value)))
-        if key in (CLASS_LABEL, OBJECT_LABEL) and path in self.class_names:
-            labels = np.atleast_1d(np.asarray(value if np.size(value) else (), np.int64))
-            count = len(self.class_names[path])
-            wrong = labels[(labels < -1) | (labels >= count)]
-            if len(wrong):
-                raise SourceError(
-                    f"class {wrong[0]} has no name: there are {count} class names",
-                    remedy="Complete the names of the classes.",
-                )
-        return value
-
-
-def bytes_in(value: Any) -> list[bytes]:
-    """The byte strings of a feature; none if it has numbers or is missing."""
-    if isinstance(value, bytes):
-        return [value]
-    return [item for item in value if isinstance(item, bytes)] if isinstance(value, list) else []
-
-
-def check_decodable(key: str, data: bytes) -> None:
-    """Raise SourceError for an image that TensorFlow Datasets cannot decode."""
-    header = read_image_header(data)
-    if header is None or header.format not in DECODABLE:
-        format_name = "unsupported" if header is None else header.format
-        raise SourceError(
-            f"TensorFlow Datasets cannot decode {key!r}: its format is {format_name}",
-            remedy="Store the images as PNG or JPEG.",
-        )
-
-
-def _joined_boxes(features: Mapping[str, Any]) -> Any:
-    """Boxes as TFDS stores them: ymin, xmin, ymax and xmax of each."""
-    missing = [key for key in BOX if key not in features]
-    if missing:
-        raise SourceError(f"its boxes lack {missing[0]}")
-    edges = [np.atleast_1d(np.asarray(features[key], np.float32)) for key in BOX]
-    if len({len(edge) for edge in edges}) > 1:
-        raise SourceError("the edges of its boxes differ in number")
-    return np.stack(edges, axis=1).ravel()
-
-
-def _plain_mask(data: bytes) -> bytes:
-    """A mask that TensorFlow decodes to class numbers: a greyscale PNG of 8 or 16 bits."""
-    info = probe_mask(data)
-    is_plain = info.kind == "grey" and info.bits >= 8 and not info.has_alpha
-    if info.kind not in ("grey", "palette") or (is_plain and info.format == "png"):
-        return data
-    return encode_mask(decode_mask(data))
-
-
 # -- tensors ---------------------------------------------------------------------------------------
 
 
 def kind_of(leaf: Leaf, *, is_stored: bool = True) -> Kind:
     """The kind of the values of a leaf, as TFDS stores them or as they are packed."""
-    dtype = leaf.feature.dtype
+    dtype = leaf.dtype
     if is_stored and leaf.is_encoded:
         return "bytes"
-    if leaf.feature.type not in _NUMERIC or (leaf.is_encoded and not is_decodable(leaf)):
+    if leaf.type not in _NUMERIC or (leaf.is_encoded and not is_decodable(leaf)):
         return "bytes"
     if dtype.startswith(("float", "bfloat")):
         return "float"
@@ -315,26 +247,22 @@ def kind_of(leaf: Leaf, *, is_stored: bool = True) -> Kind:
 
 def is_decodable(leaf: Leaf) -> bool:
     """Whether the bytes of a tensor become a list of numbers without losing anything."""
-    is_divisible = not leaf.lengths or None not in leaf.feature.shape
-    return leaf.feature.dtype in _NUMBERS and is_divisible
+    is_divisible = not leaf.lengths or None not in leaf.shape
+    return leaf.dtype in _NUMBERS and is_divisible
 
 
 def decode_tensors(leaf: Leaf, items: Sequence[bytes], shape: Sequence[int]) -> FeatureValue:
     """The numbers in the bytes of tensors, or their bytes without compression."""
-    known = [length for length in (*(shape or leaf.feature.shape),) if length is not None]
-    is_whole = len(known) == len(leaf.feature.shape)
-    if not is_decodable(leaf):
-        is_packed = leaf.feature.encoding == "zlib"
-        return (
-            [_inflate(leaf, item, _MAX_TENSOR_BYTES) for item in items]
-            if is_packed
-            else list(items)
-        )
-    dtype = np.dtype(_NUMBERS[leaf.feature.dtype])
+    known = [length for length in (shape or leaf.shape) if length is not None]
+    is_numeric = is_decodable(leaf)
+    is_whole = is_numeric and len(known) == len(leaf.shape)
+    dtype = np.dtype(_NUMBERS[leaf.dtype] if is_numeric else "u1")
     unit = math.prod(known) * dtype.itemsize
-    if leaf.feature.encoding == "zlib":
+    if leaf.encoding == "zlib":
         max_bytes = min(_MAX_TENSOR_BYTES, unit) if is_whole else _MAX_TENSOR_BYTES
         items = [_inflate(leaf, item, max_bytes) for item in items]
+    if not is_numeric:
+        return list(items)
     for item in items:
         if len(item) != unit if is_whole else (len(item) % unit if unit else len(item)):
             raise CorruptDataError(
@@ -348,30 +276,6 @@ def decode_tensors(leaf: Leaf, items: Sequence[bytes], shape: Sequence[int]) -> 
     if dtype.kind == "f":
         return numbers.astype(np.float32)
     return numbers.view("<i8") if dtype == np.dtype("<u8") else numbers.astype(np.int64)
-
-
-def encode_tensors(leaf: Leaf, values: Any) -> list[bytes]:
-    """The inverse of `decode_tensors`."""
-    if is_decodable(leaf):
-        dtype = np.dtype(_NUMBERS[leaf.feature.dtype])
-        numbers = np.asarray(values).ravel()
-        numbers = numbers.astype(np.int64).view("<u8") if dtype == "<u8" else numbers.astype(dtype)
-        unit = math.prod(length for length in leaf.feature.shape if length is not None)
-        if unit and len(numbers) % unit:
-            raise CorruptDataError(
-                Defect.FEATURE_SHAPE,
-                "the values are not whole tensors",
-                found=f"{len(numbers)} values",
-                expected=f"a multiple of {unit}",
-                feature=leaf.path,
-            )
-        if leaf.lengths:
-            items = [part.tobytes() for part in numbers.reshape(-1, unit)] if unit else []
-        else:
-            items = [numbers.tobytes()]
-    else:
-        items = [values] if isinstance(values, bytes) else list(values)
-    return [zlib.compress(item) for item in items] if leaf.feature.encoding == "zlib" else items
 
 
 def _inflate(leaf: Leaf, item: bytes, max_bytes: int) -> bytes:
@@ -390,69 +294,3 @@ def _inflate(leaf: Leaf, item: bytes, max_bytes: int) -> bytes:
             feature=leaf.path,
         )
     return data
-
-
-# -- windows of steps ------------------------------------------------------------------------------
-
-
-def with_any_length(features: TfdsFeature) -> TfdsFeature:
-    """The features with any number of steps, for windows of steps."""
-    items = {
-        name: replace(item, length=None) if item.type == DATASET else item
-        for name, item in features.items.items()
-    }
-    return replace(features, items=items)
-
-
-def cut_steps(record: Features, leaves: Sequence[Leaf], start: int, stop: int) -> Features:
-    """A record with only some steps of its episode; other features are kept."""
-    cut = dict(record)
-    for leaf in leaves:
-        if not leaf.in_steps or stored_values(record, leaf) is None:
-            continue
-        inner = len(leaf.lengths) - 1
-        size = leaf.item_size
-        if size is None:
-            raise CorruptDataError(
-                Defect.FEATURE_SHAPE,
-                "the number of values of a step is unknown",
-                expected=f"at most one unknown length, found {len(leaf.lengths) + 1}",
-                feature=leaf.path,
-            )
-        _cut(cut, record, leaf.length_keys[:inner], leaf.value_key, (start, stop, size), leaf)
-        if leaf.has_shape_key:
-            rank = len(leaf.feature.shape)
-            _cut(cut, record, leaf.length_keys[inner:], leaf.shape_key, (start, stop, rank), leaf)
-    return cut
-
-
-def _cut(
-    cut: Features,
-    record: Features,
-    length_keys: Sequence[str],
-    key: str,
-    part: tuple[int, int, int],
-    leaf: Leaf,
-) -> None:
-    start, stop, size = part
-    for length_key in length_keys:
-        lengths: Any = record.get(length_key, np.zeros(0, np.int64))
-        if len(lengths) < stop or (lengths < 0).any():
-            raise _too_short(leaf, len(lengths), stop)
-        cut[length_key] = lengths[start:stop]
-        ends = np.concatenate(([0], np.cumsum(lengths)))
-        start, stop = int(ends[start]), int(ends[stop])
-    values = record.get(key, [])
-    if len(values) < stop * size:
-        raise _too_short(leaf, len(values) // max(1, size), stop)
-    cut[key] = values[start * size : stop * size]
-
-
-def _too_short(leaf: Leaf, found: int, expected: int) -> DataError:
-    return CorruptDataError(
-        Defect.FEATURE_SHAPE,
-        "the features of an episode have different numbers of steps",
-        found=str(found),
-        expected=f"at least {expected}",
-        feature=leaf.path,
-    )

@@ -181,7 +181,7 @@ class DiffReport(Report):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as a JSON-able dict, as described in docs/json.md."""
+        """Return the report as a JSON-able dict, as described in docs/reference/json.md."""
         names_of_a, names_of_b = self.class_names
         return {
             **fields_to_json(self, _FIELDS),

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import AnyShard, Dataset, LocatedBlock, dataset_of, records_of
+from recordsmith.dataset import Dataset, LocatedBlock, ShardPart, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, suggest_names
 from recordsmith.examining.diff.diff_report import (
@@ -125,7 +125,7 @@ class _Side:
     """One of the two datasets; `starts` has the position of the first record of each shard."""
 
     dataset: Dataset
-    shards: Sequence[AnyShard]
+    shards: Sequence[ShardPart]
     survey: SchemaSurvey = field(default_factory=SchemaSurvey)
     schema: Schema = field(default_factory=lambda: Schema("none", 0))
     starts: Int64Array = field(default_factory=lambda: np.zeros(1, np.int64))

@@ -12,7 +12,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, Hashes
 from recordsmith.example import BytesArray
-from recordsmith.image import read_image_header, starts_like_image
+from recordsmith.image import find_image_header, starts_like_image
 from recordsmith.summaries import Report
 
 _LARGEST_SIDE = 2**31 - 1
@@ -63,7 +63,7 @@ class ImageBuilder(Builder):
         for number, view in enumerate(values.views()):
             if not starts_like_image(view):
                 continue
-            header = read_image_header(view)
+            header = find_image_header(view)
             if header is None or max(header.height, header.width) > _LARGEST_SIDE:
                 self._unreadable += 1
                 continue

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from recordsmith.dataset import AnyShard, ClassNames, Dataset, LocatedBlock, dataset_of, records_of
+from recordsmith.dataset import ClassNames, Dataset, LocatedBlock, ShardPart, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.parts import part_for_task, part_from_task
-from recordsmith.dataset.shard_sequence import blocks_of
+from recordsmith.dataset.parts import blocks_of, part_for_task, part_from_task
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, ClassStats, class_stats
@@ -70,7 +69,7 @@ class StatsReport(ShardTotals, Report):
         return self.sections.get("features", {})
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able dict; see docs/json.md for its keys."""
+        """Return a JSON-able dict; see docs/reference/json.md for its keys."""
         return {
             **fields_to_json(self, ("record_count", "size_bytes", "payloads", "sizes")),
             **self.shards_to_json(),
@@ -117,6 +116,10 @@ def stats(
             manifest.
         FileAccessError, OptionError: as in `recordsmith.open`; or a process of the engine does not
             see the same file.
+
+    Example:
+        report = rs.stats("out")
+        print(report.record_count, report.findings)
     """
     workers = WorkerPool(thread_count(threads), progress)
     dataset = dataset_of(paths_or_dataset, split)
@@ -145,7 +148,7 @@ class Run:
     """Neighboring shards of one split, with their sizes in bytes; `first` is the first's number."""
 
     first: int
-    shards: Sequence[AnyShard]
+    shards: Sequence[ShardPart]
     sizes: Sequence[int]
 
 
@@ -158,7 +161,7 @@ class RunResult:
     compressions: list[str]
 
 
-def _runs(shards: Sequence[AnyShard], sizes: Sequence[int]) -> Iterator[Run]:
+def _runs(shards: Sequence[ShardPart], sizes: Sequence[int]) -> Iterator[Run]:
     """Yield runs of neighboring shards of one split; small shards are read together."""
     first = 0
     for stop in range(1, len(shards) + 1):

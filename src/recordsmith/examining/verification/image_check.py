@@ -13,10 +13,10 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
-from recordsmith.image import channel_count, usual_name
+from recordsmith.image import ImageHeader, read_image_header, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.parts import Window, decode_part
-from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, read_image_head
+from recordsmith.image.decoding.pixels import decode_pixels
 from recordsmith.image.storing.image_options import MAX_PIXELS
 
 USUAL_KEYS = (IMAGE, MASK, OBJECT_MASK)
@@ -105,7 +105,7 @@ def check_example_images(
     return count, errors
 
 
-def _decode_in_bands(data: bytes, head: ImageHead) -> None:
+def _decode_in_bands(data: bytes, head: ImageHeader) -> None:
     """Decode a JPEG that is too large to decode at once."""
     height = max(1, MAX_PIXELS // 4 // head.width)
     for top in range(0, head.height, height):
@@ -132,11 +132,11 @@ def _check(
     ):
         _check_raw(key, data, example, declared, sides)
         return
-    head = read_image_head(data, max_pixels=None)
+    head = read_image_header(data)
     if head.format == "jpeg" and head.height * head.width > MAX_PIXELS:
         _decode_in_bands(data, head)
     else:
-        with reserve_for_decoding(data, *head[:3], max_pixels=MAX_PIXELS):
+        with reserve_for_decoding(data, head, max_pixels=MAX_PIXELS):
             decode_pixels(data, head, channels=3, bits=None, on_damage=add_damage)
     sides_found = head.height, head.width
     if any(side not in (None, true) for side, true in zip(sides, sides_found, strict=True)):
@@ -159,21 +159,18 @@ def _check(
             found=head.format,
             expected=f"{declared.format} {image_format!r:.40}",
         )
-    _check_channels(data, example, declared, head)
+    _check_channels(example, declared, head)
 
 
-def _check_channels(
-    data: bytes, example: Mapping[str, Any], declared: Declared, head: ImageHead
-) -> None:
+def _check_channels(example: Mapping[str, Any], declared: Declared, head: ImageHeader) -> None:
     expected = _number(example, declared.channels)
     if expected is None or expected == 3:  # decoders return three channels, so writers store 3
         return
-    found = head.component_count or channel_count(data)
-    if expected != found:
+    if expected != head.channels:
         raise CorruptDataError(
             Defect.IMAGE_SIZE,
             "the number of channels of the image differs from its record",
-            found=str(found),
+            found=str(head.channels),
             expected=f"{declared.channels} {expected}",
         )
 

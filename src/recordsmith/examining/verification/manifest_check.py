@@ -120,8 +120,10 @@ def _mixed_sets(located: Located) -> Iterator[DataError]:
                 )
 
 
-def compare(located: Located, found: Sequence[ShardFindings]) -> Iterator[DataError]:
-    """Add what differs between shards and their manifest entries; yield defects of the manifest."""
+def compare(
+    located: Located, found: Sequence[ShardFindings]
+) -> Iterator[tuple[ShardFindings | None, DataError]]:
+    """Yield defects with the shard that differs from its entry; None for those of the manifest."""
     pairs = [
         (s, entry, f) for s, f in zip(located.shards, found, strict=True) if (entry := s.entry)
     ]
@@ -132,36 +134,44 @@ def compare(located: Located, found: Sequence[ShardFindings]) -> Iterator[DataEr
         if findings.checksum is not None
     }
     wrong: dict[Location, list[tuple[Shard, Compression]]] = {}
+    is_explained = False
     for shard, entry, findings in pairs:
         compression, actual = findings.compression, (findings.size_bytes, findings.checksum)
-        if findings.is_read:
-            findings.add(_differences(entry, findings, holds))
+        for error in [*_differences(entry, findings, holds)] if findings.is_read else ():
+            is_explained |= error.defect is Defect.RECORD_COUNT
+            yield findings, error
         is_listed = actual == (entry.size_bytes, entry.crc32c) and findings.size_bytes
         if is_listed and compression is not None and compression != shard.compression:
             wrong.setdefault(shard.location.parent, []).append((shard, compression))
     for place, shards in wrong.items():
         shard, compression = shards[0]
-        yield CorruptDataError(
-            Defect.BROKEN_MANIFEST,
-            f"the compression in the manifest differs from {len(shards)} shards",
-            found=shard.compression,
-            expected=f"{compression}, as in {shard.location.name}",
-            remedy="Records cannot be read by position. Fetch the manifest again, or pack again.",
-            path=place / MANIFEST_NAME,
+        yield (
+            None,
+            CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                f"the compression in the manifest differs from {len(shards)} shards",
+                found=shard.compression,
+                expected=f"{compression}, as in {shard.location.name}",
+                remedy="Records cannot be read by position. Fetch the manifest again, or pack "
+                "again.",
+                path=place / MANIFEST_NAME,
+            ),
         )
     manifest, folder = located.manifest, located.folder
     if manifest is None or folder is None:
         return
     stated = manifest.stated_record_count
-    is_explained = any(e.defect is Defect.RECORD_COUNT for shard in found for e in shard.defects)
     if stated not in (None, manifest.record_count) and not is_explained:
-        yield CorruptDataError(
-            Defect.BROKEN_MANIFEST,
-            "the total number of records differs from the sum over the shards",
-            found=f"{stated!r:.60}",
-            expected=str(manifest.record_count),
-            remedy="The manifest was changed after packing. Fetch the manifest again.",
-            path=folder / MANIFEST_NAME,
+        yield (
+            None,
+            CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                "the total number of records differs from the sum over the shards",
+                found=f"{stated!r:.60}",
+                expected=str(manifest.record_count),
+                remedy="The manifest was changed after packing. Fetch the manifest again.",
+                path=folder / MANIFEST_NAME,
+            ),
         )
 
 

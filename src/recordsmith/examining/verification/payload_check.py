@@ -19,7 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import PAYLOAD_NAMES, CorruptDataError, DataError, Defect, RecordsmithError
+from recordsmith.errors import (
+    PAYLOAD_NAMES,
+    CorruptDataError,
+    DataError,
+    Defect,
+    MissingExtraError,
+    RecordsmithError,
+)
 from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules
 from recordsmith.examining.verification import verify_report as report
 from recordsmith.examining.verification.image_check import (
@@ -305,6 +312,8 @@ class PayloadCheck:
                 decoded, wrong = check_example_images(features, keys)
             except DataError as error:
                 decoded, wrong = 0, [error]
+            except MissingExtraError:
+                raise
             except (RecordsmithError, MemoryError) as error:
                 decoded, wrong = 0, [CorruptDataError(Defect.UNREADABLE_IMAGE, str(error))]
             count += decoded

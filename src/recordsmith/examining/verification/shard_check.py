@@ -2,13 +2,15 @@
 
 Reading continues after a damaged payload. It stops at a damaged length, because the start of the
 next record is unknown. If a record is damaged, the file is read a second time, past all caches,
-before it is reported.
+before it is reported. Threads share a large file that has no checksum in a manifest.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 from recordsmith.dataset.shard import Shard
@@ -23,9 +25,20 @@ from recordsmith.errors import (
 from recordsmith.examining.verification.payload_check import PayloadCheck, PayloadSummary
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.stores import ObjectReader
-from recordsmith.wire import HEAD_BYTES, crc32c, detect_compression, read_blocks
+from recordsmith.wire import (
+    HEAD_BYTES,
+    check_frames,
+    crc32c,
+    detect_compression,
+    find_header,
+    read_blocks,
+)
 
 _WORTH_A_SECOND_LOOK = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC, Defect.BROKEN_COMPRESSION)
+_SHARED_BYTES = 128 << 20  # threads share files of this size
+_FULL_BUFFER_BYTES = 128 << 20  # a file with longer records is read in order
+_BLOCK_BYTES = 1 << 20
+_SEARCHED_BYTES = 8 << 20
 _WRONG_TWICE = "A second read past all caches returned the same error."
 _BEING_WRITTEN = "Another program is writing it; verify it again when that program is done."
 
@@ -42,10 +55,12 @@ def check_shard(
     with shard.open_read() as file, accessing(shard.location):
         size = file.size_bytes if file.seekable() else None  # a pipe is read only once
         head = b"" if size is None else file.read_head(HEAD_BYTES)
-        findings, summary = _read(path, _WatchedFile(file, size, advance), new_check)
+        with_checksum = shard.entry is not None
+        first = _WatchedFile(file, size, advance, with_checksum=with_checksum)
+        findings, summary = _read(path, first, new_check)
         doubtful = _doubtful(findings)
         if size is not None and doubtful:
-            again = _UncachedFile(file, size, lambda _: None)
+            again = _UncachedFile(file, size, lambda _: None, with_checksum=with_checksum)
             findings, summary = _read(path, again, new_check)
             for error in _doubtful(findings):
                 error.advise(_WRONG_TWICE)
@@ -62,6 +77,65 @@ def check_shard(
             "If you expect records, the writer or a copy may have been interrupted.",
         )
     return findings, summary
+
+
+def check_in_ranges(
+    shard: Shard, advance: Callable[[int], None], pool: ThreadPoolExecutor, threads: int
+) -> ShardFindings | None:
+    """Check a large local file, with several threads.
+
+    Returns None for other files, and for a file in which anything is wrong: `check_shard` reads it
+    in order and reports what.
+    """
+    if shard.is_remote or shard.entry is not None:
+        return None
+    with shard.open_read() as file, accessing(shard.location):
+        size = file.size_bytes if file.seekable() else 0
+        if size < _SHARED_BYTES or detect_compression(file.read_head(HEAD_BYTES)) != "none":
+            return None
+        parts = [size * part // threads for part in range(1, threads)]
+        borders = sorted({0, size, *(_next_record(file, part, size) for part in parts)})
+
+    def count(borders: tuple[int, int]) -> int | None:
+        with shard.open_read() as file, accessing(shard.location):
+            return _count_intact(file, *borders, advance)
+
+    counts = list(pool.map(count, pairwise(borders)))
+    if None in counts:
+        return None
+    findings = ShardFindings(str(shard.location), size, compression="none")
+    findings.record_count = findings.seen_count = sum(filter(None, counts))
+    _notice_changes(shard, findings, size)
+    return findings
+
+
+def _count_intact(
+    file: ObjectReader, start: int, stop: int, advance: Callable[[int], None]
+) -> int | None:
+    """Count the records from one byte to another; None if anything is wrong."""
+    count, buffer = 0, memoryview(bytearray(_BLOCK_BYTES))
+    while start < stop:
+        file.seek(start)
+        filled = file.readinto(buffer[: stop - start])
+        checked = check_frames(buffer[:filled])
+        count, start = count + checked.record_count, start + checked.stop
+        advance(checked.stop)
+        if checked.defect in _WORTH_A_SECOND_LOOK:
+            return None
+        if not checked.stop:  # a long record, or a file that became shorter
+            if filled < len(buffer) or filled >= _FULL_BUFFER_BYTES:
+                return None
+            buffer = memoryview(bytearray(2 * len(buffer)))
+    return count
+
+
+def _next_record(file: ObjectReader, start: int, size: int) -> int:
+    """Return where a record seems to begin, from a byte on; the size of the file if none is near.
+
+    It may be inside a payload: then the range before it ends with a part of a record.
+    """
+    found = find_header(file.read_at(start, min(start + _SEARCHED_BYTES, size)), size - start)
+    return size if found is None else start + found
 
 
 def add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
@@ -130,13 +204,18 @@ class _WatchedFile(io.RawIOBase):
     """A file, limited to a size, that reports progress and computes a checksum. Not owned."""
 
     def __init__(
-        self, file: ObjectReader, size: int | None, advance: Callable[[int], None]
+        self,
+        file: ObjectReader,
+        size: int | None,
+        advance: Callable[[int], None],
+        *,
+        with_checksum: bool,
     ) -> None:
         self._file = file
         self._limit = size
         self._advance = advance
         self.size_bytes = 0
-        self.crc32c = 0
+        self.crc32c: int | None = 0 if with_checksum else None
 
     def readable(self) -> bool:
         return True
@@ -146,7 +225,8 @@ class _WatchedFile(io.RawIOBase):
         if self._limit is not None:
             view = view[: self._limit - self.size_bytes]
         count = self._read(view)
-        self.crc32c = crc32c(view[:count], self.crc32c)
+        if self.crc32c is not None:
+            self.crc32c = crc32c(view[:count], self.crc32c)
         self.size_bytes += count
         self._advance(count)
         return count

@@ -166,7 +166,7 @@ static int check_event(span s) {
     return 1;
 }
 
-/* The rules of docs/format.md: the nested messages differ, where a lenient parser takes each for an
+/* The rules of docs/reference/format.md: the nested messages differ, where a lenient parser takes each for an
  * Example. An empty payload is an Example without features. What speaks against an Example lies
  * around its features, where every reader passes, whichever features it reads. */
 static inline int classify(span s) {

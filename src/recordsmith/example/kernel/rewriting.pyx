@@ -520,7 +520,7 @@ cdef class Rewriter:
         try:
             with nogil:
                 code = self.rewrite_some(
-                    &buffer[0], starts, lengths, max(enough, 1), &data, &offsets
+                    &buffer[0], starts, lengths, max(enough, <size_t>1), &data, &offsets
                 )
             if code == NO_MEMORY:
                 raise MemoryError

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import BinaryIO
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError
@@ -33,12 +34,11 @@ class ArrayRecordFiles(
         except ImportError:
             raise MissingExtraError("array-record", "array_record") from None
         self._make_writer = array_record_module.ArrayRecordWriter
-        self._out = out
         self._folder = ScratchFolder()
         self._path = os.path.join(self._folder.path, "records")
 
-    def open(self, name: str, split: str) -> None:
-        self._name = name
+    def open(self, file: BinaryIO, split: str) -> None:
+        self._file = file
         self._writer = self._make_writer(self._path, _ONE_RECORD_PER_GROUP)
 
     def add(self, record: bytes) -> None:
@@ -46,6 +46,6 @@ class ArrayRecordFiles(
 
     def close(self) -> None:
         self._writer.close()
-        with open(self._path, "rb") as file, self._out.opened(self._name) as copy:
-            shutil.copyfileobj(file, copy)
+        with open(self._path, "rb") as records:
+            shutil.copyfileobj(records, self._file)
         os.remove(self._path)

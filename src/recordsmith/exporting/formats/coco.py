@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO
 
@@ -27,11 +28,10 @@ from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.boxes import (
     BoxFolder,
-    has_objects,
+    Object,
     is_same,
     pixel_extent,
     pixels,
-    read_objects,
     shortest_float,
 )
 from recordsmith.exporting.export_writer import ExportWriter
@@ -70,12 +70,17 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
         out.reserve(("annotations", "masks"))
 
     def write(
-        self, example: Features, split: str, image: ExportedImage, mask: ExportedImage | None
+        self,
+        example: Features,
+        split: str,
+        image: ExportedImage,
+        mask: ExportedImage | None,
+        objects: Sequence[Object] | None,
     ) -> None:
         out = self._out
         if not image.height:
             raise SourceError("the size of the image is unknown")
-        annotations = self._annotations(example, image)
+        annotations = self._annotations(example, image, objects or ())
         source_id = _source_id(example)
         part = self._splits.get(split)
         keeps_ids = source_id is not None if part is None else part.keeps_ids
@@ -122,10 +127,9 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
         file.write(b'{"images": [')
         return _Split(name, file, self._out.temporary_file(), keeps_ids)
 
-    def _annotations(self, example: Features, image: ExportedImage) -> list[dict[str, Any]]:
-        if not has_objects(example):
-            return []
-        objects = read_objects(example, self._classes, self._out.warn)
+    def _annotations(
+        self, example: Features, image: ExportedImage, objects: Sequence[Object]
+    ) -> list[dict[str, Any]]:
         crowds, areas = get_ints(example, OBJECT_IS_CROWD), get_floats(example, OBJECT_AREA)
         masks: Any = example.get(OBJECT_MASK, [])
         for key, values in ((OBJECT_IS_CROWD, crowds), (OBJECT_AREA, areas), (OBJECT_MASK, masks)):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -67,9 +67,8 @@ class CsvTables(TableFiles, format="csv", what="tables without images; needs the
         columns = [*self._is_single, *self._images]
         self.decoder = ArrowDecoder(dataset.schema, columns, types=dataset.view.arrow_types())
 
-    def open(self, name: str, split: str) -> None:
-        self._name = name
-        self._file = self._out.open(name)
+    def open(self, file: BinaryIO, split: str) -> None:
+        self._file = file
         headings = [cells(import_pyarrow().array([heading])) for heading in self._headings]
         self._file.write(lines(headings, 1))
 
@@ -84,9 +83,6 @@ class CsvTables(TableFiles, format="csv", what="tables without images; needs the
         ]
         self._file.write(lines(columns, len(batch)))
         return len(batch)
-
-    def close(self) -> None:
-        self._out.close(self._name)
 
 
 def cells(column: Any, *, is_single: bool = False) -> Any:

@@ -22,6 +22,7 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, IMAGE, MASK, SOURCE_ID
+from recordsmith.exporting.card import citation_lines, stated_terms, to_yaml
 from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
 from recordsmith.exporting.exporter import TableFiles, WrittenFile
 from recordsmith.exporting.formats.parquet import ParquetTables
@@ -44,6 +45,7 @@ class HuggingFaceTables(
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
+        self._dataset = dataset
         import pyarrow as pa
 
         self._images = _image_keys(dataset.schema.features)
@@ -99,10 +101,14 @@ class HuggingFaceTables(
                 last = f"-of-{len(of_split):05d}.parquet"
                 head = self._out.split_name(split)
                 names[name] = f"{head}-{'?' * (len(of_split[0]) - len(head) - len(last) - 1)}{last}"
-        lines = ["---", "configs:", "- config_name: default", "  data_files:"]
+        terms = stated_terms(self._dataset)
+        lines = ["---"]
+        if "license" in terms:
+            lines.append(f"license: {to_yaml(terms['license'])}")
+        lines += ["configs:", "- config_name: default", "  data_files:"]
         for name, file in names.items():
             lines += [f"  - split: {json.dumps(name)}", f"    path: {json.dumps(file)}"]
-        return "\n".join([*lines, "---", ""])
+        return "\n".join([*lines, "---", "", *citation_lines(terms.get("citation"))])
 
     def _batch(self, position: Callable[[int], int]) -> Any:
         import pyarrow as pa

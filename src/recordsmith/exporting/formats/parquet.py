@@ -10,7 +10,7 @@ split. Needs pyarrow.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
@@ -40,9 +40,8 @@ class ParquetTables(TableFiles, format="parquet", what="tables; needs the extra 
         if not self._schema.names and dataset.schema.record_count:
             raise OptionError("the records have no features, so a table would have no rows")
 
-    def open(self, name: str, split: str) -> None:
-        self._name, self._file = name, self._out.open(name)
-        self._writer = self._make_writer()
+    def open(self, file: BinaryIO, split: str) -> None:
+        self._writer = self._make_writer(file)
         self._batches: list[Any] = []
         self._row_count = self._size_bytes = 0
 
@@ -58,18 +57,17 @@ class ParquetTables(TableFiles, format="parquet", what="tables; needs the extra 
     def close(self) -> None:
         self._flush()
         self._writer.close()
-        self._out.close(self._name)
 
     def abandon(self) -> None:
         """Prevent the destructor from writing the footer to a closed file."""
         if self._writer is not None:
             self._writer.is_open = False
 
-    def _make_writer(self) -> Any:
-        """Return the writer of pyarrow for the file."""
+    def _make_writer(self, file: BinaryIO) -> Any:
+        """Return the writer of pyarrow for a file."""
         import pyarrow.parquet as pq
 
-        return pq.ParquetWriter(self._file, self._schema, use_dictionary=_repeating(self._schema))
+        return pq.ParquetWriter(file, self._schema, use_dictionary=_repeating(self._schema))
 
     def _stored_types(self, types: Any) -> Any:
         """Return the types that the format can hold."""
@@ -94,10 +92,10 @@ class FeatherTables(ParquetTables, format="feather", what="tables; needs the ext
     def abandon(self) -> None:
         """Do nothing: the writer of Feather has no footer of its own."""
 
-    def _make_writer(self) -> Any:
+    def _make_writer(self, file: BinaryIO) -> Any:
         pa = import_pyarrow()
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        return pa.ipc.new_file(self._file, self._schema, options=options)
+        return pa.ipc.new_file(file, self._schema, options=options)
 
     def _stored_types(self, types: Any) -> Any:
         pa = import_pyarrow()

@@ -4,34 +4,81 @@
     features.json, dataset_info.json, <label>.labels.txt
 
 The image is the feature `image`, its class `label`, its mask `mask`, and its objects are the
-sequence `objects`; other features keep their keys. A dataset that was packed from TFDS gets the
-features that it had there. Raw pixels become PNG.
+sequence `objects`; other features keep their keys, and their types follow from their values. Raw
+pixels become PNG. Records of a folder of TFDS are copied with its documents.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
-from recordsmith.dataset.tfds.describing import TfdsImages, describe_records, make_documents
-from recordsmith.dataset.tfds.features import TfdsDescription
-from recordsmith.dataset.tfds.folder import TfdsSplit, read_description
-from recordsmith.dataset.tfds.records import RecordConverter
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import Features, SchemaSurvey, encode_example
-from recordsmith.example.keys import DEPTH, DTYPE, IMAGE, MASK, MASK_DTYPE
+from recordsmith.dataset import ClassNames, Dataset
+from recordsmith.dataset.names import TFDS_FEATURES_NAME, TFDS_INFO_NAME
+from recordsmith.dataset.tfds.features import BOX as BOX_FEATURE
+from recordsmith.dataset.tfds.features import (
+    BOX_FORMAT,
+    CLASSES,
+    DICT,
+    SCALAR,
+    SEQUENCE,
+    TENSOR,
+    TEXT,
+)
+from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
+from recordsmith.dataset.tfds.features import IMAGE as IMAGE_FEATURE
+from recordsmith.dataset.tfds.folder import (
+    LABELS_SUFFIX,
+    TfdsSplit,
+    is_tfds_folder,
+    read_documents,
+    read_info,
+)
+from recordsmith.dataset.tfds.records import BOXES, TEXT_KEYS
+from recordsmith.errors import OptionError, SourceError
+from recordsmith.example import Features, FeatureSchema, Schema, SchemaSurvey, encode_example
+from recordsmith.example.keys import (
+    BOX,
+    CLASS_LABEL,
+    DEPTH,
+    DTYPE,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    OBJECT_LABEL,
+    WIDTH,
+)
 from recordsmith.example.schema import SchemaCounts
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles, WrittenFile
 from recordsmith.exporting.images import get_bytes, read_image, read_mask
+from recordsmith.image import decode_mask, encode_mask, find_image_header, probe_mask
 from recordsmith.wire import RecordWriter
 
+VERSION = "1.0.0"
+_OBJECTS = "objects"
+_PATHS = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label", BOXES: f"{_OBJECTS}/bbox"}
+_OBJECT_PREFIX = OBJECT_LABEL.removesuffix("class/label")
+_IMPLIED = {
+    IMAGE: (FORMAT, HEIGHT, WIDTH),
+    MASK: (MASK_FORMAT,),
+    **{key: (text,) for key, text in TEXT_KEYS.items()},
+}
+"""Features that TFDS does not store, because another one implies them."""
+
+_DECODABLE = ("jpeg", "png", "bmp")
+"""Formats of images that TensorFlow decodes to one image."""
+
+_DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
 _NO_SPLIT_NAME = re.compile(r"[^\w-]")
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 
@@ -39,68 +86,95 @@ _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 class TfdsFiles(RecordFiles, format="tfds", what="for TensorFlow Datasets"):
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
+    def inspect(self, dataset: Dataset) -> None:
+        self._name = "dataset"
+        self._supervised: tuple[str, ...] = ()
+        self._documents: dict[str, bytes] | None = None
+        folders = {shard.location.parent for shard in dataset.shards}
+        folder = folders.pop() if len(folders) == 1 else None
+        if folder is not None and is_tfds_folder(folder):
+            info = read_info(folder)
+            self._name, self._supervised = info.name, info.supervised
+            self._documents = read_documents(folder)
+            self.has_payloads = True
+
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         out.rename_split = _split_name
-        known = _read_known(dataset)
-        self._name = "dataset" if known is None else known.name
-        self._converter = RecordConverter(dataset.class_names, known)
-        self._images = TfdsImages(self._converter)
+        self._converter = _Converter(dataset.class_names)
+        self._images = {path: _ImageTypes() for path in (_PATHS[IMAGE], _PATHS[MASK])}
         self._survey = SchemaSurvey()
         self._sizes: Counter[str] = Counter()  # of the records of each split
-
-    def formats_of(self, dataset: Dataset) -> Mapping[str, Any]:
-        known = _read_known(dataset)
-        return {} if known is None else {"tfds": known.to_json()}
 
     def file_names(self, split: str, count: int) -> Sequence[str]:
         return TfdsSplit(split, (0,) * count).file_names(self._name)
 
-    def open(self, name: str, split: str) -> None:
-        self._file, self._split = name, split
-        self._writer = RecordWriter(self._out.open(name))
+    def open(self, file: BinaryIO, split: str) -> None:
+        self._split = split
+        self._writer = RecordWriter(file)
 
-    def add(self, record: Features) -> None:
-        converted = self._converter.convert(self._with_encoded_images(record))
-        self._images.add(converted)
-        payload = encode_example(converted)
-        size = np.array([len(payload)], np.int64)
-        self._survey.update(payload, np.zeros(1, np.int64), size)
+    def add(self, record: Any) -> None:
+        payload = record if self.has_payloads else self._converted(record)
         self._writer.write(payload)
         self._sizes[self._split] += len(payload)
 
-    def close(self) -> None:
-        self._out.close(self._file)
+    def _converted(self, example: Features) -> bytes:
+        converted = self._converter.convert(self._with_encoded_images(example))
+        for path, types in self._images.items():
+            for data in _bytes_in(converted.get(path)):
+                types.add(data)
+        payload = encode_example(converted)
+        size = np.array([len(payload)], np.int64)
+        self._survey.update(payload, np.zeros(1, np.int64), size)
+        return payload
 
     def result(self) -> tuple[Any, ...]:
         return self._survey.counts().to_json(), self._images, self._sizes
 
     def describe(self, files: Sequence[WrittenFile], results: Iterable[Any]) -> None:
         counts = SchemaSurvey().counts()
-        images = TfdsImages(self._converter)
+        images: dict[str, _ImageTypes] = {}
         sizes: Counter[str] = Counter()
         for schema, seen, written in results:
             counts.merge(SchemaCounts.from_json(schema))
-            images.merge(seen)
+            for path, types in seen.items():
+                images.setdefault(path, _ImageTypes()).merge(types)
             sizes += written
+        documents = self._documents
+        if documents is None:
+            documents, self._supervised = self._describe_features(counts.schema(), images)
         lengths: dict[str, list[int]] = {}
         for file in files:
             lengths.setdefault(file.split, []).append(file.record_count)
-        description, problems = describe_records(
-            counts.schema(), self._converter, images, self._name
-        )
-        for problem in problems:
-            self._out.tally.problems.add(problem)
-        described = [
+        splits = [
             (TfdsSplit(self._out.split_name(split), tuple(of_split)), sizes[split])
             for split, of_split in lengths.items()
         ]
-        for name, data in make_documents(description, described).items():
+        info = _describe_splits(self._name, splits, self._supervised)
+        for name, data in (documents | {TFDS_INFO_NAME: info}).items():
             self._out.write(name, data)
+
+    def _describe_features(
+        self, schema: Schema, images: Mapping[str, _ImageTypes]
+    ) -> tuple[dict[str, bytes], tuple[str, ...]]:
+        """Return the documents of features and class names, and the paths of input and output."""
+        features, problems = _FeaturesBuilder(schema, self._converter, images).build()
+        for problem in problems:
+            self._out.tally.problems.add(problem)
+        documents = {
+            f"{path.replace('/', '-')}{LABELS_SUFFIX}": (
+                "\n".join(self._converter.class_names) + "\n"
+            ).encode("utf-8", "surrogateescape")
+            for path in self._converter.label_paths
+            if path in schema.features
+        }
+        pair = _PATHS[IMAGE], _PATHS[CLASS_LABEL if _PATHS[CLASS_LABEL] in features else MASK]
+        supervised = pair if set(pair) <= features.keys() else ()
+        return documents | {TFDS_FEATURES_NAME: _json(_dict(features))}, supervised
 
     def _with_encoded_images(self, example: Features) -> Mapping[str, Any]:
         """The example with raw pixels as PNG."""
-        if self._converter.is_stored or not _RAW & example.keys():
+        if not _RAW & example.keys():
             return example
         image = read_image(example, self._out.warn)
         mask = read_mask(example, image, self._out.warn)
@@ -118,17 +192,280 @@ def _split_name(split: str) -> str:
     return "all_" if split == "all" else _NO_SPLIT_NAME.sub("_", split)
 
 
-def _read_known(dataset: Dataset) -> TfdsDescription | None:
-    """How TFDS described the dataset, if it was packed from TFDS or is a folder of TFDS."""
-    document = dataset.view.formats.get("tfds")
-    if document is not None:
-        try:
-            return TfdsDescription.from_json(document)
-        except NOT_AS_EXPECTED as error:
-            raise CorruptDataError(
-                Defect.BROKEN_MANIFEST,
-                f"the description of the TFDS features is invalid: {describe_fault(error)}",
-                remedy="Pack again.",
-            ) from None
-    folders = {shard.location.parent for shard in dataset.shards}
-    return read_description(folders.pop()) if len(folders) == 1 else None
+# -- records -------------------------------------------------------------------------------------
+
+
+class _Converter:
+    """Converts records with standard keys to those that TFDS stores.
+
+    class_names: a name for each class, as TFDS needs them; none if some are equal. A class without
+        a name is named by its number.
+    label_paths: the paths of labels with these names.
+    """
+
+    def __init__(self, class_names: ClassNames | None) -> None:
+        names = tuple(
+            str(number) if name is None or not name.strip() else name.strip()
+            for number, name in enumerate(class_names or ())
+        )
+        self.class_names = names if len(set(names)) == len(names) else ()
+        labels = TEXT_KEYS if self.class_names else ()
+        self.label_paths = [_path_of(key) for key in labels]
+        self._implied = {key: _IMPLIED[key] for key in (IMAGE, MASK, *labels)}
+
+    def convert(self, features: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert one record."""
+        implied = {key for given in features for key in self._implied.get(given, ())}
+        converted: dict[str, Any] = {}
+        if any(key in features for key in BOX):
+            converted[_PATHS[BOXES]] = _joined_boxes(features)
+        for key, value in features.items():
+            if key in BOX or key in implied:
+                continue
+            path = _path_of(key)
+            if path in converted:
+                raise OptionError(f"two features would have the path {path!r} in TFDS", value=path)
+            converted[path] = self._value(key, value)
+        return converted
+
+    def _value(self, key: str, value: Any) -> Any:
+        if key in (IMAGE, MASK):
+            for data in _bytes_in(value):
+                _check_decodable(key, data)
+        if key == MASK:
+            return list(map(_plain_mask, _bytes_in(value)))
+        if key in TEXT_KEYS and self.class_names:
+            labels = np.atleast_1d(np.asarray(value if np.size(value) else (), np.int64))
+            count = len(self.class_names)
+            wrong = labels[(labels < -1) | (labels >= count)]
+            if len(wrong):
+                raise SourceError(
+                    f"class {wrong[0]} has no name: there are {count} class names",
+                    remedy="Complete the names of the classes.",
+                )
+        return value
+
+
+def _path_of(key: str) -> str:
+    """The path of a feature in TFDS."""
+    if key not in _PATHS and key.startswith(_OBJECT_PREFIX):
+        return f"{_OBJECTS}/{key.removeprefix(_OBJECT_PREFIX).removeprefix('class/')}"
+    return _PATHS.get(key, key)
+
+
+def _bytes_in(value: Any) -> list[bytes]:
+    """The byte strings of a feature; none if it has numbers or is missing."""
+    if isinstance(value, bytes):
+        return [value]
+    return [item for item in value if isinstance(item, bytes)] if isinstance(value, list) else []
+
+
+def _check_decodable(key: str, data: bytes) -> None:
+    """Raise SourceError for an image that TensorFlow Datasets cannot decode."""
+    header = find_image_header(data)
+    if header is None or header.format not in _DECODABLE:
+        format_name = "unsupported" if header is None else header.format
+        raise SourceError(
+            f"TensorFlow Datasets cannot decode {key!r}: its format is {format_name}",
+            remedy="Store the images as PNG or JPEG.",
+        )
+
+
+def _joined_boxes(features: Mapping[str, Any]) -> Any:
+    """Boxes as TFDS stores them: ymin, xmin, ymax and xmax of each."""
+    missing = [key for key in BOX if key not in features]
+    if missing:
+        raise SourceError(f"its boxes lack {missing[0]}")
+    edges = [np.atleast_1d(np.asarray(features[key], np.float32)) for key in BOX]
+    if len({len(edge) for edge in edges}) > 1:
+        raise SourceError("the edges of its boxes differ in number")
+    return np.stack(edges, axis=1).ravel()
+
+
+def _plain_mask(data: bytes) -> bytes:
+    """A mask that TensorFlow decodes to class numbers: a greyscale PNG of 8 or 16 bits."""
+    info = probe_mask(data)
+    is_plain = info.kind == "grey" and info.bits >= 8 and not info.has_alpha
+    if info.kind not in ("grey", "palette") or (is_plain and info.format == "png"):
+        return data
+    return encode_mask(decode_mask(data))
+
+
+# -- documents -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _ImageTypes:
+    """What the images of one feature are."""
+
+    formats: set[str] = field(default_factory=set)
+    channels: set[int] = field(default_factory=set)
+    depths: set[str] = field(default_factory=set)
+
+    def add(self, data: bytes) -> None:
+        """Read the header of an image."""
+        header = find_image_header(data)
+        if header is None or header.format not in _DECODABLE:
+            self.formats.add("")  # another feature of this name
+            return
+        is_jpeg = header.format == "jpeg"
+        self.formats.add(header.format)
+        self.channels.add(min(header.channels, 3) if is_jpeg else header.channels)
+        self.depths.add(header.variant)
+
+    def merge(self, other: _ImageTypes) -> None:
+        """Add those of other records."""
+        for name, values in vars(other).items():
+            vars(self)[name].update(values)
+
+    @property
+    def are_images(self) -> bool:
+        return bool(self.formats) and "" not in self.formats
+
+    @property
+    def channel_count(self) -> int:
+        """As many channels as TensorFlow can decode all of them to without losing any."""
+        if not self.channels & {2, 4}:
+            return max(self.channels, default=3)
+        return 4 if self.formats == {"png"} else 3
+
+    def dtype(self, path: str) -> str:
+        if len(self.depths) > 1:
+            raise OptionError(
+                f"{path!r} has images of 8 and of 16 bits, which TensorFlow Datasets cannot hold "
+                "in one feature",
+                remedy="Convert them to the same type first.",
+            )
+        return "uint16" if self.depths == {"16-bit"} else "uint8"
+
+
+class _FeaturesBuilder:
+    """Describes the features of converted records, as in `features.json`."""
+
+    def __init__(
+        self, schema: Schema, converter: _Converter, images: Mapping[str, _ImageTypes]
+    ) -> None:
+        if schema.payload not in ("Example", "none"):
+            raise OptionError(f"TensorFlow Datasets needs Examples, found {schema.payload}")
+        schema.check_complete("features.json lists each feature")
+        self._schema = schema
+        self._converter = converter
+        self._images = {path: types for path, types in images.items() if types.are_images}
+        self._problems: list[str] = []
+
+    def build(self) -> tuple[dict[str, Any], list[str]]:
+        """Return the features by name, and what TFDS reads back differently."""
+        features: dict[str, Any] = {}
+        objects: dict[str, Any] = {}
+        has_objects = _OBJECTS not in self._schema.features
+        for path, feature in sorted(self._schema.features.items()):
+            if feature.kind == "mixed":
+                raise OptionError(
+                    f"{path!r} has different kinds in different records, and TensorFlow Datasets "
+                    "needs one",
+                    remedy="Remove the feature with `recordsmith edit --drop`.",
+                )
+            if feature.kind == "none":
+                self._problems.append(f"{path!r} has no values and is left out")
+            elif has_objects and path.startswith(f"{_OBJECTS}/"):
+                name = path.removeprefix(f"{_OBJECTS}/")
+                box = {"bboxFormat": BOX_FORMAT}
+                objects[name] = (
+                    _tensor(BOX_FEATURE, (4,), "float32", **box)
+                    if path == _PATHS[BOXES]
+                    else self._value(path, feature)
+                )
+            else:
+                features[path] = self._feature(path, feature)
+        if objects:
+            features[_OBJECTS] = _sequence(_dict(objects))
+        return features, self._problems
+
+    def _value(self, path: str, feature: FeatureSchema) -> dict[str, Any]:
+        if path in self._converter.label_paths:
+            return _described(LABEL_FEATURE, numClasses=str(len(self._converter.class_names)))
+        if feature.kind == "bytes":
+            return _described(TEXT)
+        return _tensor(SCALAR, (), _DTYPES[feature.kind], encoding="none")
+
+    def _feature(self, path: str, feature: FeatureSchema) -> dict[str, Any]:
+        shape, count = feature.shape_if_present, self._schema.record_count
+        is_everywhere = feature.present == count
+        images = self._images.get(path)
+        if images is not None:
+            image = _tensor(IMAGE_FEATURE, (-1, -1, images.channel_count), images.dtype(path))
+            if images.channels & {2, 4} and images.channel_count == 3:
+                self._problems.append(
+                    f"TensorFlow drops the alpha channel of some images in {path!r}"
+                )
+            if shape == () and is_everywhere:
+                return image
+            self._problems.append(f"{path!r} is a sequence, because not every record has one image")
+            return _sequence(image)
+        if shape is None or feature.max_length == 0:
+            if not is_everywhere:
+                self._add_missing(path, feature, "empty")
+            return _sequence(self._value(path, feature))
+        if is_everywhere and shape == ():
+            return self._value(path, feature)
+        content: dict[str, Any] = {"encoding": "none"}
+        if not is_everywhere:
+            defaults = {"bytes": "empty", "int64": "-2**63", "float": "the lowest float32"}
+            self._add_missing(path, feature, defaults[feature.kind])
+            content["optional"] = True
+        return _tensor(TENSOR, shape, _DTYPES[feature.kind], **content)
+
+    def _add_missing(self, path: str, feature: FeatureSchema, default: str) -> None:
+        count = self._schema.record_count
+        self._problems.append(
+            f"{path!r} is missing in {count - feature.present:,} of {count:,} records, and TFDS "
+            f"reads it there as {default}"
+        )
+
+
+def _described(kind: str, **content: Any) -> dict[str, Any]:
+    module, field_name = CLASSES[kind]
+    name = f"tensorflow_datasets.core.features.{module}.{kind}"
+    return {"pythonClassName": name, field_name: content}
+
+
+def _dict(features: Mapping[str, Any]) -> dict[str, Any]:
+    return _described(DICT, features=features)
+
+
+def _sequence(feature: Mapping[str, Any]) -> dict[str, Any]:
+    return _described(SEQUENCE, feature=feature, length="-1")
+
+
+def _tensor(kind: str, shape: Sequence[int], dtype: str, **content: Any) -> dict[str, Any]:
+    dimensions = {"dimensions": list(map(str, shape))} if shape else {}
+    return _described(kind, shape=dimensions, dtype=dtype, **content)
+
+
+def _describe_splits(
+    name: str, splits: Iterable[tuple[TfdsSplit, int]], supervised: Sequence[str] = ()
+) -> bytes:
+    """Return the content of `dataset_info.json`, given the splits with their sizes in bytes."""
+    info: dict[str, Any] = {
+        "name": name,
+        "version": VERSION,
+        "fileFormat": "tfrecord",
+        "description": "Written by recordsmith.",
+        "splits": [
+            {
+                "name": split.name,
+                "filepathTemplate": split.template,
+                "numBytes": str(size),
+                "shardLengths": [str(length) for length in split.shard_lengths],
+            }
+            for split, size in splits
+        ],
+    }
+    if supervised:
+        items = [{"featureKey": path} for path in supervised]
+        info["supervisedKeys"] = {"tuple": {"items": items}}
+    return _json(info)
+
+
+def _json(document: Any) -> bytes:
+    return json.dumps(document, indent=2, sort_keys=True).encode() + b"\n"

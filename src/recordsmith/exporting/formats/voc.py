@@ -15,6 +15,7 @@ by the size of the image.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import BinaryIO
 from xml.etree import ElementTree as ET
 
@@ -38,9 +39,7 @@ from recordsmith.exporting.boxes import (
     BoxFolder,
     Object,
     decimal,
-    has_objects,
     pixels,
-    read_objects,
 )
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import (
@@ -49,7 +48,7 @@ from recordsmith.exporting.images import (
     get_ints,
     get_texts,
 )
-from recordsmith.image import channel_count
+from recordsmith.image import read_image_header
 
 _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -72,14 +71,19 @@ class VocFiles(BoxFolder, format="voc", what="images and XML files with boxes"):
         out.rename_split = names.__getitem__
 
     def write(
-        self, example: Features, split: str, image: ExportedImage, mask: ExportedImage | None
+        self,
+        example: Features,
+        split: str,
+        image: ExportedImage,
+        mask: ExportedImage | None,
+        objects: Sequence[Object] | None,
     ) -> None:
         out = self._out
-        companions = []
-        objects = None
-        if has_objects(example) or mask is None:
-            objects = self._objects(example, image)
-            companions.append((_BOXES, ".xml"))
+        self._has_boxes |= objects is not None
+        if objects is None and mask is None:
+            objects = []
+        _check(objects or (), image)
+        companions = [] if objects is None else [(_BOXES, ".xml")]
         name, suffix = out.write_image(
             example, image, _IMAGES, mask=mask, masks=_MASKS, flat=True, companions=companions
         )
@@ -102,18 +106,6 @@ class VocFiles(BoxFolder, format="voc", what="images and XML files with boxes"):
             else:
                 self._out.write(LABEL_MAP_NAME, label_map_to_bytes(names))
 
-    def _objects(self, example: Features, image: ExportedImage) -> list[Object]:
-        if not has_objects(example):
-            return []
-        self._has_boxes = True
-        objects = read_objects(example, self._classes, self._out.warn)
-        if objects and not image.height:
-            raise SourceError("it has boxes, but the size of its image is unknown")
-        for obj in objects:
-            if _NO_XML.search(obj.name):
-                raise SourceError(f"XML cannot hold the class name {obj.name!r}")
-        return objects
-
     def _list(self, kind: str, split: str, name: str) -> None:
         path = f"ImageSets/{kind}/{self._out.split_name(split)}.txt"
         if path not in self._lists:
@@ -121,8 +113,17 @@ class VocFiles(BoxFolder, format="voc", what="images and XML files with boxes"):
         self._lists[path].write(f"{name}\n".encode())
 
 
+def _check(objects: Sequence[Object], image: ExportedImage) -> None:
+    """Raise SourceError for what an XML file cannot hold."""
+    if objects and not image.height:
+        raise SourceError("it has boxes, but the size of its image is unknown")
+    for obj in objects:
+        if _NO_XML.search(obj.name):
+            raise SourceError(f"XML cannot hold the class name {obj.name!r}")
+
+
 def _annotation(
-    example: Features, image: ExportedImage, name: str, objects: list[Object], has_mask: bool
+    example: Features, image: ExportedImage, name: str, objects: Sequence[Object], has_mask: bool
 ) -> bytes:
     root = ET.Element("annotation")
     _put(root, "folder", _IMAGES)
@@ -159,6 +160,6 @@ def _channel_count(example: Features, image: ExportedImage) -> int:
         if known is not None:
             return known
     try:
-        return channel_count(image.data)
+        return read_image_header(image.data).channels
     except DataError:
         return 3  # as in VOC itself

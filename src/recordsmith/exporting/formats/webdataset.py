@@ -20,7 +20,7 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from recordsmith.exporting.exporter import RecordFiles
 from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.webdataset import EMPTY_KINDS
-from recordsmith.sources.tables.json_values import text_or_base64
+from recordsmith.sources.tables.json_rows import text_or_base64
 from recordsmith.sources.tables.precision import EXACT
 
 _FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))
@@ -66,9 +66,8 @@ class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
     def file_names(self, split: str, count: int) -> Sequence[str]:
         return [f"{split}-{number:06d}{self.suffix}" for number in range(count)]
 
-    def open(self, name: str, split: str) -> None:
-        self._name, self._split = name, split
-        file = self._out.open(name)
+    def open(self, file: BinaryIO, split: str) -> None:
+        self._split = split
         self._tar = tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
 
     def add(self, record: Features) -> None:
@@ -92,7 +91,6 @@ class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
 
     def close(self) -> None:
         self._tar.close()
-        self._out.close(self._name)
 
     def _images(self, example: Features) -> tuple[list[tuple[str, bytes]], set[str]]:
         """The members for the image and its mask, and the feature keys that they replace."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,11 +22,10 @@ from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
 from recordsmith.exporting.boxes import (
     BoxFolder,
+    Object,
     centre_and_extent,
     decimal,
-    has_objects,
     is_same,
-    read_objects,
 )
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
@@ -47,10 +47,15 @@ class YoloFiles(BoxFolder, format="yolo", what="images and text files with boxes
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
 
     def write(
-        self, example: Features, split: str, image: ExportedImage, mask: ExportedImage | None
+        self,
+        example: Features,
+        split: str,
+        image: ExportedImage,
+        mask: ExportedImage | None,
+        objects: Sequence[Object] | None,
     ) -> None:
         out = self._out
-        lines = self._lines(example)
+        lines = self._lines(objects or ())
         part = out.split_name(split)
         name, _ = out.write_image(
             example,
@@ -101,11 +106,9 @@ class YoloFiles(BoxFolder, format="yolo", what="images and text files with boxes
             for key, paths in folders.items()
         ]
 
-    def _lines(self, example: Features) -> list[str]:
-        if not has_objects(example):
-            return []
+    def _lines(self, objects: Sequence[Object]) -> list[str]:
         lines = []
-        for number, obj in enumerate(read_objects(example, self._classes, self._out.warn)):
+        for number, obj in enumerate(objects):
             numbers = []
             for low, high in ((obj.xmin, obj.xmax), (obj.ymin, obj.ymax)):
                 centre, extent = centre_and_extent(low, high)

@@ -1,7 +1,6 @@
 """The decoders of image formats, as `formats.registry` lists them: all channels and bits.
 
-Each raises CorruptDataError if it cannot decode the image, or if the header has more pixels than
-`max_pixels`.
+Each raises CorruptDataError if it cannot decode the image.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import check_size, convert_rows, image_to_array, reserve_more
 from recordsmith.image.formats import webp
-from recordsmith.image.formats.jpeg import find_frame
+from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.pillow import read_by_pillow, unreadable
 from recordsmith.image.formats.png import (
     GREY,
@@ -24,7 +23,7 @@ from recordsmith.image.formats.png import (
     PngHeader,
     first_rows,
     plain_png,
-    read_header,
+    read_png_header,
     transparent_colour,
 )
 
@@ -54,36 +53,28 @@ class Decoded(NamedTuple):
         return self.pixels.shape[2] in (2, 4)
 
 
-def decode_jpeg_file(data: bytes, max_pixels: int, on_damage: OnDamage | None) -> Decoded:
+def decode_jpeg_file(data: bytes, header: ImageHeader, on_damage: OnDamage | None) -> Decoded:
     """Decode a JPEG. Garbage in its header is skipped, as libjpeg searches for the next marker."""
-    frame = find_frame(data)
-    if frame is not None:
-        height, width, component_count = frame.height, frame.width, frame.component_count
-    else:
-        with read_by_pillow(data) as image:
-            height, width, component_count = image.height, image.width, len(image.getbands())
-    check_size(height, width, max_pixels)
-    pixels = decode_jpeg(data, height, width, component_count, on_damage=on_damage)
-    check_shape(pixels, "jpeg", height, width)
-    return Decoded(pixels, was_cmyk=component_count == 4)
+    pixels = decode_jpeg(data, *header[1:4], on_damage=on_damage)
+    check_shape(pixels, header)
+    return Decoded(pixels, was_cmyk=header.channels == 4)
 
 
-def check_shape(pixels: ExactPixels, format_: str, height: int, width: int) -> None:
-    """Raise CorruptDataError if the decoded size differs from the header's."""
+def check_shape(pixels: ExactPixels, header: ImageHeader, divisor: int = 1) -> None:
+    """Raise CorruptDataError if the decoded size differs from the header's, divided."""
+    height, width = -(-header.height // divisor), -(-header.width // divisor)
     if pixels.shape[:2] != (height, width):
         raise unreadable(
-            f"the {format_} image is damaged: its size does not match its header",
+            f"the {header.format} image is damaged: its size does not match its header",
             found=f"{pixels.shape[1]} x {pixels.shape[0]} pixels",
             expected=f"{width} x {height}",
         )
 
 
-def decode_png(data: bytes, max_pixels: int, on_damage: OnDamage | None) -> Decoded:
-    header = read_header(data)
-    if header is None:
-        return decode_by_pillow(data, max_pixels)
-    check_size(header.height, header.width, max_pixels)
+def decode_png(data: bytes, _: ImageHeader, on_damage: OnDamage | None) -> Decoded:
     plain = plain_png(data, on_damage)
+    header = read_png_header(plain)
+    assert header is not None
     pixels = _png_pixels(plain, plain, header)
     if pixels is None:
         raise unreadable("the PNG image is damaged: its pixels cannot be decompressed")
@@ -95,16 +86,16 @@ def decode_png_rows(data: bytes, row_count: int) -> ExactPixels | None:
 
     Damage in the other rows is found only by the checksums of their chunks.
     """
-    header = read_header(data)
-    assert header is not None
     plain = plain_png(data)
+    header = read_png_header(plain)
+    assert header is not None
     rows = first_rows(plain, header, row_count)
     return None if rows is None else _png_pixels(rows, plain, header)
 
 
 def _png_pixels(file: bytes | bytearray, plain: bytes, header: PngHeader) -> ExactPixels | None:
     """Decode a PNG, or a file with its first rows; None if they are damaged."""
-    import cv2
+    from recordsmith.libraries import cv2
 
     pixels = _by_opencv(file, cv2.IMREAD_UNCHANGED)
     if pixels is None:
@@ -127,24 +118,22 @@ def _with_transparent_colour(pixels: ExactPixels, data: bytes, header: PngHeader
     return np.concatenate((plain, alpha), axis=2)
 
 
-def decode_webp(data: bytes, max_pixels: int, _: OnDamage | None) -> Decoded:
+def decode_webp(data: bytes, header: ImageHeader, _: OnDamage | None) -> Decoded:
     """Decode a still WebP with OpenCV, which calls the same libwebp function as TensorFlow."""
-    import cv2
+    from recordsmith.libraries import cv2
 
-    header = webp.read_header(data)
-    if header is None or header.is_animated:
-        return decode_by_pillow(data, max_pixels)
-    check_size(header.height, header.width, max_pixels)
+    if header.variant == "animated":
+        return decode_by_pillow(data, header)
     pixels = _by_opencv(webp.with_alpha_flag(data), cv2.IMREAD_UNCHANGED)
     if pixels is None:
         raise unreadable("the WebP image is damaged: libwebp cannot decode it")
-    check_shape(pixels, "webp", header.height, header.width)
+    check_shape(pixels, header)
     return Decoded(pixels)
 
 
 def _by_opencv(data: bytes | bytearray, flags: int) -> Any:
     """RGB or RGBA pixels; None if OpenCV cannot decode the image."""
-    import cv2
+    from recordsmith.libraries import cv2
 
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
@@ -158,9 +147,9 @@ def _by_opencv(data: bytes | bytearray, flags: int) -> Any:
     return convert_rows(pixels, lambda rows: cv2.cvtColor(rows, order))
 
 
-def decode_by_pillow(data: bytes, max_pixels: int, _: OnDamage | None = None) -> Decoded:
+def decode_by_pillow(data: bytes, header: ImageHeader, _: OnDamage | None = None) -> Decoded:
     with read_by_pillow(data) as image:
-        check_size(image.height, image.width, max_pixels)
+        check_size(image.height, image.width, header.height * header.width)
         is_animated = bool(getattr(image, "is_animated", False))
         pixels = _deep_tiff(data, image)
         if pixels is None:
@@ -186,7 +175,7 @@ def _check_frame(data: bytes, image: Any) -> None:
 
 def _deep_tiff(data: bytes, image: Any) -> Any:
     """Decode a TIFF with several 16-bit channels, which Pillow cuts to 8 bits; None for others."""
-    import cv2
+    from recordsmith.libraries import cv2
 
     if image.format != "TIFF" or image.mode not in ("RGB", "RGBA"):
         return None

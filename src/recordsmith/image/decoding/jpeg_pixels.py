@@ -62,19 +62,19 @@ def decode_jpeg(
     Returns:
         (height, width, 1 or 3). A damaged image may have another shape.
     """
-    from simplejpeg import decode_jpeg
+    from recordsmith.libraries import simplejpeg
 
     is_cmyk = component_count == 4
     is_grey = component_count == 1 or (channels == 1 and not is_cmyk)
     colours = "CMYK" if is_cmyk else "GRAY" if is_grey else "RGB"
     options = (colours, *_PLAIN_OPTIONS, *_least_sides(height, width, divisor), 1, None)
     try:
-        pixels = decode_jpeg(data, *options, True)
+        pixels = simplejpeg.decode_jpeg(data, *options, True)
     except ValueError as error:
         reserve_more(_DAMAGED_PEAK * height * width)
         data = with_plain_header(bytes(data))
         try:
-            whole = decode_jpeg(data, colours, *_PLAIN_OPTIONS, 0, 0, 1, None, False)
+            whole = simplejpeg.decode_jpeg(data, colours, *_PLAIN_OPTIONS, 0, 0, 1, None, False)
         except ValueError:
             return _decode_unusual(data, is_grey, divisor)
         _check_by_pillow(data, whole.shape, str(error))
@@ -83,7 +83,7 @@ def decode_jpeg(
                 f"the JPEG image is damaged: {error}; it can be decoded, but pixels after the "
                 "damage may be wrong"
             )
-        pixels = whole if divisor == 1 else decode_jpeg(data, *options, False)
+        pixels = whole if divisor == 1 else simplejpeg.decode_jpeg(data, *options, False)
     if not is_cmyk:
         return pixels  # type: ignore[no-any-return]
     is_inverted = _ADOBE in bytes(data)
@@ -104,14 +104,14 @@ def decode_cut(
     Bytes that are left over below its last row are not damage. libjpeg reports only its first
     warning, so that everything before them is right.
     """
-    from simplejpeg import decode_jpeg
+    from recordsmith.libraries import simplejpeg
 
     is_grey = component_count == 1 or channels == 1
     sides = -(-height // divisor), -(-width // divisor)
     pixels = np.empty((*sides, 1 if is_grey else 3), np.uint8)
     options = (*_PLAIN_OPTIONS, *_least_sides(height, width, divisor), 1, pixels)
     try:
-        decoded = decode_jpeg(data, "GRAY" if is_grey else "RGB", *options, True)
+        decoded = simplejpeg.decode_jpeg(data, "GRAY" if is_grey else "RGB", *options, True)
     except ValueError as error:
         return pixels if _LEFT_OVER.fullmatch(str(error)) else None
     return pixels if decoded.shape == pixels.shape else None
@@ -142,7 +142,7 @@ def _check_by_pillow(data: bytes, shape: tuple[int, int, int], warning: str) -> 
 
 def _is_decoded(data: bytes, shape: tuple[int, int, int]) -> bool:
     """Whether libjpeg decodes all rows without an error; warnings are ignored."""
-    from PIL import Image
+    from recordsmith.libraries import Image
 
     height, width, channels = shape
     mode = _MODES[channels]
@@ -178,7 +178,7 @@ def _decode_unusual(data: bytes, is_grey: bool, divisor: int) -> npt.NDArray[np.
         )
     pixels = pixels.reshape(*pixels.shape[:2], -1)
     if divisor > 1:
-        import cv2
+        from recordsmith.libraries import cv2
 
         whole = [(0, -side % divisor) for side in pixels.shape[:2]]  # whole blocks, as in the file
         pixels = np.pad(pixels, [*whole, (0, 0)], "edge")

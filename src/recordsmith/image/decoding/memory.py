@@ -11,13 +11,14 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import option
+from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.threads import renew_in_children
@@ -32,8 +33,6 @@ UNCOUNTED_PIXELS = 1 << 20
 """Images of at most this size are not counted; they take a few megabytes per thread."""
 
 _STRIP = 1 << 17  # pixels of larger images to convert at once
-
-Number = TypeVar("Number", bound=np.generic)
 
 
 class Memory:
@@ -87,9 +86,7 @@ renew_in_children(_memory)
 
 def reserve_for_decoding(
     data: BytesLike,
-    format_: str,
-    height: int,
-    width: int,
+    header: ImageHeader,
     *,
     max_pixels: int,
     channels: int = 3,
@@ -102,19 +99,18 @@ def reserve_for_decoding(
     A thread that already holds memory for the image reserves nothing more, to avoid deadlocks.
 
     Args:
-        format_: as `probe_image` names it.
         channels: the number of channels after decoding.
         divisor: for JPEG, decode at 1/`divisor` of its size.
         extra: bytes per pixel that are needed after decoding. They do not count for the limit of
             one image.
-        subject: as of `check_size`.
+        subject: as in `check_size`.
     """
-    pixel_count = height * width
+    pixel_count = header.height * header.width
     if pixel_count > max_pixels:
-        check_size(height, width, max_pixels, subject=subject)
+        check_size(header.height, header.width, max_pixels, subject=subject)
     if pixel_count <= UNCOUNTED_PIXELS or getattr(_thread, "reservation", None) is not None:
         return _NOTHING_HELD
-    peak = peak_bytes(data, format_, pixel_count, channels=channels, divisor=divisor)
+    peak = peak_bytes(data, header, channels=channels, divisor=divisor)
     limit = BYTES_PER_PIXEL * max(max_pixels, MAX_PIXELS)
     _check_peak(peak, limit, subject)
     return _Reservation(peak + extra * pixel_count, limit)
@@ -180,12 +176,12 @@ class _Reservation:
     """The memory that one thread holds for one image."""
 
     def __init__(self, byte_count: int, limit: int) -> None:
-        self._wanted = byte_count
+        self._byte_count = byte_count
         self._limit = limit
         self._held = 0
 
     def __enter__(self) -> None:
-        self._held = _memory.take(self._wanted)
+        self._held = _memory.take(self._byte_count)
         _thread.reservation = self
 
     def __exit__(self, *error: object) -> None:
@@ -214,13 +210,11 @@ def _check_peak(peak: int, limit: int, subject: str | None = None) -> None:
         )
 
 
-def peak_bytes(
-    data: BytesLike, format_: str, pixel_count: int, *, channels: int = 3, divisor: int = 1
-) -> int:
+def peak_bytes(data: BytesLike, header: ImageHeader, *, channels: int = 3, divisor: int = 1) -> int:
     """Estimate the peak memory of decoding in bytes, without the encoded image itself."""
     from recordsmith.image.formats.registry import named_format  # it has the decoders
 
-    peak = named_format(format_).peak
+    peak, pixel_count = named_format(header.format).peak, header.height * header.width
     if not isinstance(peak, int):
         return int(peak(as_view(data), channels, divisor) * pixel_count)
     return (max(peak, 7) if channels == 4 else peak) * pixel_count  # alpha is added to a copy

@@ -24,7 +24,8 @@ from recordsmith.image.decoding.memory import (
     reserve_for_decoding,
     reserve_more,
 )
-from recordsmith.image.decoding.pixels import ImageHead, convert_pixels, decode_pixels
+from recordsmith.image.decoding.pixels import convert_pixels, decode_pixels
+from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.png import is_interlaced
 from recordsmith.image.kernel.cutting import cut_cost, cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
@@ -69,10 +70,10 @@ class PartFile:
     """
 
     data: BytesLike
-    head: ImageHead
+    head: ImageHeader
     top: int = 0
     left: int = 0
-    whole: tuple[BytesLike, ImageHead] | None = None
+    whole: tuple[BytesLike, ImageHeader] | None = None
 
     @property
     def pixel_count(self) -> int:
@@ -102,28 +103,26 @@ class PartFile:
         if self.head.format == "png":
             cut = decode_png_rows(bytes(self.data), self.head.height)
         else:
-            cut = decode_cut(self.data, *self.head[1:], channels=channels, divisor=divisor)
+            cut = decode_cut(self.data, *self.head[1:4], channels=channels, divisor=divisor)
         if cut is not None:
             return Part(convert_pixels(cut, channels, bits), self.top, self.left, self.pixel_count)
         whole = PartFile(*self.whole)  # damaged: decoders differ in what they accept of it
         data, head = self.whole
         check_size(*head[1:3], max_pixels, problem="is damaged, and too large to decode whole")
         with reserve_for_decoding(
-            data, *head[:3], max_pixels=max_pixels, channels=channels, divisor=divisor
+            data, head, max_pixels=max_pixels, channels=channels, divisor=divisor
         ):
-            reserve_more(
-                peak_bytes(data, head.format, whole.pixel_count, channels=channels, divisor=divisor)
-            )
+            reserve_more(peak_bytes(data, head, channels=channels, divisor=divisor))
             return whole.decode(channels=channels, bits=bits, divisor=divisor)
 
 
-def find_part(data: BytesLike, head: ImageHead, window: Window, *, divisor: int = 1) -> PartFile:
+def find_part(data: BytesLike, head: ImageHeader, window: Window, *, divisor: int = 1) -> PartFile:
     """Return the smallest file to decode for a window of an image."""
-    return _found(data, head, window, divisor, _FIRST)[0]
+    return _find_part(data, head, window, divisor, _FIRST)[0]
 
 
-def _found(
-    data: BytesLike, head: ImageHead, window: Window, divisor: int, interval: tuple[int, int]
+def _find_part(
+    data: BytesLike, head: ImageHeader, window: Window, divisor: int, interval: tuple[int, int]
 ) -> tuple[PartFile, tuple[int, int]]:
     """As `find_part`; also an interval to find that of windows further below sooner."""
     if head.format == "jpeg" and window[2:] != head[1:3]:
@@ -137,7 +136,7 @@ def _found(
     return rows, interval
 
 
-def find_rows(data: BytesLike, head: ImageHead, row_count: int) -> PartFile:
+def find_rows(data: BytesLike, head: ImageHeader, row_count: int) -> PartFile:
     """Return the file to decode for the first rows of an image: part of a PNG, or all of it."""
     if head.format == "png" and row_count < head.height and not is_interlaced(as_view(data)):
         return PartFile(data, head._replace(height=row_count), whole=(data, head))
@@ -145,7 +144,7 @@ def find_rows(data: BytesLike, head: ImageHead, row_count: int) -> PartFile:
 
 
 def find_parts(
-    data: BytesLike, head: ImageHead, windows: Sequence[Window], *, max_pixels: int = MAX_PIXELS
+    data: BytesLike, head: ImageHeader, windows: Sequence[Window], *, max_pixels: int = MAX_PIXELS
 ) -> list[tuple[PartFile, list[int]]]:
     """Return the files to decode for several windows of an image, and the windows that each has.
 
@@ -163,12 +162,12 @@ def find_parts(
             return [(file, numbers)]
     files, interval = [], _FIRST
     for number in sorted(numbers, key=lambda number: windows[number].top):
-        file, interval = _found(data, head, windows[number], 1, interval)
+        file, interval = _find_part(data, head, windows[number], 1, interval)
         files.append((file, [number]))
     return files
 
 
-def has_bands(data: BytesLike, head: ImageHead, height: int) -> bool:
+def has_bands(data: BytesLike, head: ImageHeader, height: int) -> bool:
     """Whether bands of so many rows can be decoded alone, without the rows above them.
 
     That is so in a JPEG with tiles, or with restart intervals of few rows.
@@ -180,7 +179,7 @@ def has_bands(data: BytesLike, head: ImageHead, height: int) -> bool:
     return 4 * _cost(data, head, last) < head.height * head.width
 
 
-def _cost(data: BytesLike, head: ImageHead, window: Window) -> int:
+def _cost(data: BytesLike, head: ImageHeader, window: Window) -> int:
     """The time to decode a window of a JPEG: that of decoding so many pixels."""
     cost = cut_cost(data, *window)
     return head.height * head.width if cost is None else cost
@@ -197,7 +196,7 @@ def covering(windows: Sequence[Window]) -> Window:
 
 def decode_part(
     data: BytesLike,
-    head: ImageHead,
+    head: ImageHeader,
     window: Window,
     *,
     channels: int = 3,
@@ -208,9 +207,9 @@ def decode_part(
     """Decode a part of an image that contains a window.
 
     Args:
-        head: its header, from `read_image_head`.
+        head: its header, from `read_image_header`.
         window: in pixels of the image at full size.
-        channels, bits, divisor: as of `decode_pixels`.
+        channels, bits, divisor: as in `decode_pixels`.
         max_pixels: the most pixels to decode, at full size.
 
     Returns:
@@ -219,7 +218,7 @@ def decode_part(
     file = find_part(data, head, window, divisor=divisor)
     with reserve_for_decoding(
         file.data,
-        *file.head[:3],
+        file.head,
         max_pixels=max_pixels,
         channels=channels,
         divisor=divisor,

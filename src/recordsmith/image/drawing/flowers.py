@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from PIL import Image, ImageDraw, ImageFilter
-
 from recordsmith.image.masks.colours import Colour
+from recordsmith.libraries import Image, ImageDraw, ImageFilter
 
 Point: TypeAlias = tuple[float, float]
 

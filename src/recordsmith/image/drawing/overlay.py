@@ -19,7 +19,7 @@ from recordsmith.image.masks.colours import Colour
 from recordsmith.image.masks.mask import resize_nearest
 
 if TYPE_CHECKING:
-    from PIL import ImageDraw, ImageFont
+    from recordsmith.libraries import ImageDraw, ImageFont
 
 _Area: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom
 
@@ -109,9 +109,8 @@ def draw_boxes(
         A new array like `pixels`. Large boxes are drawn first, so that small ones are on top. A
         tag that would hide another one is not drawn.
     """
-    from PIL import Image, ImageDraw
-
     from recordsmith.image.drawing.lettering import find_font, load_font
+    from recordsmith.libraries import Image, ImageDraw
 
     image = Image.fromarray(pixels)
     draw = ImageDraw.Draw(image, "RGBA")
@@ -133,9 +132,8 @@ def draw_boxes(
 
 def message_tile(tile: int, title: str, text: str) -> Pixels:
     """A square with a message instead of an image."""
-    from PIL import Image, ImageDraw
-
     from recordsmith.image.drawing.lettering import drawable, find_font, load_font
+    from recordsmith.libraries import Image, ImageDraw
 
     image = Image.new("RGB", (tile, tile), (244, 232, 228))
     draw = ImageDraw.Draw(image)

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from recordsmith.image.formats.header import ImageHeader
+
 START = b"\xff\xd8"
 APP0, APP1, APP2, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xEF, 0xFE
 FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # table B.1
@@ -60,10 +62,6 @@ class FrameHeader(NamedTuple):
     height: int
     width: int
     component_count: int
-
-    @property
-    def channels(self) -> int:
-        return self.component_count
 
 
 _last_head: tuple[bytes, tuple[FrameHeader | None, int | None]] = b"\0", (None, None)
@@ -198,8 +196,8 @@ def unfinished_segment(data: bytes) -> int | None:
 def sampling_factors(data: bytes | memoryview, frame: FrameHeader) -> list[tuple[int, int]]:
     """The sampling factors of each component of a JPEG, horizontal and vertical."""
     first = frame.start + 11
-    each = data[first : first + 3 * frame.component_count : 3]
-    return [(factors >> 4, factors & 15) for factors in each]
+    factors = data[first : first + 3 * frame.component_count : 3]
+    return [(byte >> 4, byte & 15) for byte in factors]
 
 
 def find_frame(data: bytes | memoryview) -> FrameHeader | None:
@@ -210,9 +208,18 @@ def find_frame(data: bytes | memoryview) -> FrameHeader | None:
     return frame
 
 
-def has_end(data: bytes, frame: FrameHeader) -> bool:
+def read_header(data: bytes | memoryview) -> ImageHeader | None:
+    """The header of a JPEG, even if garbage precedes it; None for other bytes."""
+    frame = find_frame(data)
+    if frame is None:
+        return None
+    return ImageHeader("jpeg", frame.height, frame.width, frame.component_count)
+
+
+def has_end(data: bytes) -> bool:
     """Whether a JPEG has an end mark. One before the frame header belongs to a thumbnail."""
-    return data.rfind(END) >= frame.start
+    frame = find_frame(data)
+    return frame is not None and data.rfind(END) >= frame.start
 
 
 def bytes_per_pixel(data: memoryview, channels: int, divisor: int) -> float:

@@ -11,6 +11,7 @@ import struct
 from recordsmith.errors import CorruptDataError
 from recordsmith.image.formats.jpeg import EXIF, PROGRESSIVE, read_head
 from recordsmith.image.formats.pillow import read_by_pillow
+from recordsmith.image.formats.webp import chunks
 
 UPRIGHT = 1
 _TAG = 0x0112
@@ -45,14 +46,10 @@ def in_png(data: bytes) -> int:
 
 
 def in_webp(data: bytes) -> int:
-    at = 12
-    while at + 8 <= len(data):
-        if data[at : at + 4] == b"EXIF":
-            start = at + 8  # some writers prepend the prefix of JPEG
-            start += len(EXIF) if data.startswith(EXIF, start) else 0
-            return _orientation_in_tiff(data, start)
-        size = int.from_bytes(data[at + 4 : at + 8], "little")
-        at += 8 + size + size % 2
+    for name, start in chunks(data):
+        if name == b"EXIF":  # some writers prepend the prefix of JPEG
+            prefix = len(EXIF) if data.startswith(EXIF, start) else 0
+            return _orientation_in_tiff(data, start + prefix)
     return UPRIGHT
 
 

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
+from recordsmith.image.formats.header import ImageHeader
 
 if TYPE_CHECKING:
-    from PIL import Image
+    from recordsmith.libraries import Image
 
 # All formats that Pillow decodes except EPS, which it passes to Ghostscript: EPS files have
 # executed code through it. Formats that Pillow only identifies are left out, too.
@@ -25,11 +26,13 @@ _OTHERS = (
 )
 
 
+_ANIMATED = frozenset(("gif", "webp"))
+
+
 def open_by_pillow(file: BinaryIO) -> Image.Image:
     """Open a file with Pillow, which reads it lazily and may raise any exception."""
-    from PIL import Image, UnidentifiedImageError
-
     from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format  # has decoders
+    from recordsmith.libraries import PIL, Image
 
     file.seek(0)
     known = find_format(file.read(SIGNATURE_BYTES))
@@ -37,7 +40,7 @@ def open_by_pillow(file: BinaryIO) -> Image.Image:
         return Image.open(file, formats=(known.pillow,))
     try:
         return Image.open(file, formats=_USUAL)
-    except UnidentifiedImageError:
+    except PIL.UnidentifiedImageError:
         Image.init()
         others = [name for name in _OTHERS.split() if name in Image.OPEN]
         return Image.open(file, formats=others)
@@ -50,7 +53,7 @@ def read_by_pillow(data: bytes, noun: str = "image") -> Iterator[Image.Image]:
     Args:
         noun: what messages call the image, such as `mask`.
     """
-    from PIL import Image
+    from recordsmith.libraries import Image
 
     name = None
     try:
@@ -68,6 +71,14 @@ def read_by_pillow(data: bytes, noun: str = "image") -> Iterator[Image.Image]:
 def pillow_format(image: Image.Image) -> str:
     """The format of an opened image, as TensorFlow names it: jpeg, png, …"""
     return (image.format or "unknown").lower()
+
+
+def pillow_header(image: Image.Image) -> ImageHeader:
+    """The header of an opened image."""
+    name = pillow_format(image)
+    is_animated = name in _ANIMATED and getattr(image, "is_animated", False)
+    channels = 3 if image.mode == "P" else len(image.getbands())
+    return ImageHeader(name, image.height, image.width, channels, "animated" if is_animated else "")
 
 
 def unreadable(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.masks.colours import Colour
 
@@ -52,33 +53,30 @@ class Chunk(NamedTuple):
 
 
 class PngHeader(NamedTuple):
-    """The header chunk.
-
-    Attributes:
-        bits: per channel, or per palette index.
-    """
+    """The header chunk; `bits` are those of a channel, or of a palette index."""
 
     height: int
     width: int
     bits: int
     colour_type: int
 
-    @property
-    def channels(self) -> int:
-        """After decoding; 0 if the colour type is invalid."""
-        return 3 if self.colour_type == PALETTE else CHANNELS.get(self.colour_type, 0)
 
-    @property
-    def variant(self) -> str:
-        return "16-bit" if self.bits == 16 else ""
-
-
-def read_header(data: bytes | memoryview) -> PngHeader | None:
-    """The header of a PNG; None for other bytes."""
+def read_png_header(data: bytes | memoryview) -> PngHeader | None:
+    """The header chunk of a PNG; None for other bytes."""
     if data[:8] != SIGNATURE or data[12:16] != b"IHDR" or len(data) < 33:
         return None
     width, height, bits, colour_type, *_ = _HEADER.unpack_from(data, 16)
     return PngHeader(height, width, bits, colour_type)
+
+
+def read_header(data: bytes | memoryview) -> ImageHeader | None:
+    """The header of a PNG; without channels if the colour type is invalid."""
+    header = read_png_header(data)
+    if header is None:
+        return None
+    channels = 3 if header.colour_type == PALETTE else CHANNELS.get(header.colour_type, 0)
+    variant = "16-bit" if header.bits == 16 else ""
+    return ImageHeader("png", header.height, header.width, channels, variant)
 
 
 def chunks_before_pixels(data: bytes) -> Iterator[Chunk]:
@@ -93,7 +91,7 @@ def chunks_before_pixels(data: bytes) -> Iterator[Chunk]:
         at += 12 + length
 
 
-def has_end(data: bytes, _: PngHeader) -> bool:
+def has_end(data: bytes) -> bool:
     """Whether a PNG has an end mark."""
     return data.rfind(b"IEND") >= 0
 
@@ -101,7 +99,7 @@ def has_end(data: bytes, _: PngHeader) -> bool:
 def bytes_per_pixel(data: memoryview, channels: int, _: int) -> int:
     """The peak memory of decoding a PNG."""
     encoded = bytes(data)  # not copied if it was bytes
-    header = read_header(encoded)
+    header = read_png_header(encoded)
     assert header is not None
     names = {chunk.name for chunk in chunks_before_pixels(encoded)}
     peak = _PEAKS.get(header.colour_type, 8)
@@ -147,7 +145,7 @@ def plain_png(data: bytes, on_damage: Callable[[str], None] | None = None) -> by
     Args:
         on_damage: called with a description of a damaged chunk that does not affect pixels.
     """
-    header = read_header(data)
+    header = read_png_header(data)
     if header is None:
         raise unreadable("the PNG image is damaged: its header is missing")
     if header.bits not in _BITS.get(header.colour_type, ()) or any(data[26:28]) or data[28] > 1:

@@ -1,90 +1,67 @@
-"""Read the format and size of an image, and detect truncation, usually without decoding.
+"""Read the header of an image, and detect truncation, usually without decoding.
 
-JPEG and PNG headers are parsed without Pillow, because opening a file with it takes longer than
-packing it; Pillow reads other formats. A missing end mark shows truncation; a JPEG without one is
-decoded.
+JPEG, PNG and WebP headers are parsed without Pillow, because opening a file with it takes longer
+than packing it; Pillow reads other formats. A missing end mark shows truncation; a JPEG without one
+is decoded.
 """
 
 from __future__ import annotations
 
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
-from recordsmith.errors import CorruptDataError
+from recordsmith.buffers import BytesLike, as_view
+from recordsmith.errors import CorruptDataError, MissingExtraError
 from recordsmith.image.decoding.memory import reserve_memory
+from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.pillow import (
     open_by_pillow,
-    pillow_format,
+    pillow_header,
     read_by_pillow,
     unreadable,
 )
-from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format, named_format
+from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format
 
 _LOADED = 7  # bytes per pixel of a damaged JPEG or PNG that Pillow decodes
-_ANIMATED = frozenset(("gif", "webp"))
 
 
-class ImageInfo(NamedTuple):
-    """The format and size of an image.
+def read_image_header(data: BytesLike) -> ImageHeader:
+    """Read the header of an image, which may be truncated.
 
-    Attributes:
-        format: as TensorFlow names it: jpeg, png, gif, bmp, webp, tiff, …
-        height, width: in pixels, as stored, without applying the EXIF orientation.
+    Takes a few microseconds for JPEG, PNG and WebP, and some tens for formats that Pillow opens.
     """
-
-    format: str
-    height: int
-    width: int
-
-
-class ImageHeader(NamedTuple):
-    """The header of an image that may be truncated.
-
-    Attributes:
-        format: as in ImageInfo.
-        height, width: in pixels, as stored.
-        channels: of the decoded pixels; 3 for palettes.
-        variant: animated (GIF, WebP), 16-bit (PNG), or empty.
-    """
-
-    format: str
-    height: int
-    width: int
-    channels: int
-    variant: str = ""
+    view = as_view(data)
+    header = find_format(view).read_header(view)
+    if header is None or not header.channels:
+        if not view:
+            raise unreadable("the image is empty")
+        with read_by_pillow(bytes(view)) as image:
+            header = pillow_header(image)
+    if not header.height or not header.width:
+        raise unreadable(
+            f"the {header.format} image has no pixels", found=f"{header.width} x {header.height}"
+        )
+    return header
 
 
-def read_image_header(data: bytes | memoryview) -> ImageHeader | None:
-    """Read the header of an image, which may be truncated; None if it is unsupported.
-
-    Takes a few microseconds for JPEG and PNG, and some tens for formats that Pillow opens.
-    """
-    known = find_format(data)
-    header = known.read_header(data)
-    if header is not None and header.height and header.width and header.channels:
-        variant = getattr(header, "variant", "")
-        return ImageHeader(known.name, header.height, header.width, header.channels, variant)
+def find_image_header(data: BytesLike) -> ImageHeader | None:
+    """Read the header of an image, which may be truncated; None if it is unsupported."""
     try:
-        with read_by_pillow(bytes(data)) as image:
-            channels = 3 if image.mode == "P" else len(image.getbands())
-            name = pillow_format(image)
-            is_animated = name in _ANIMATED and getattr(image, "is_animated", False)
-            variant = "animated" if is_animated else ""
-            return ImageHeader(name, image.height, image.width, channels, variant)
+        return read_image_header(data)
     except CorruptDataError:
         return None
 
 
-def probe_image(data: bytes) -> ImageInfo:
-    """Read the format and size of an encoded image, and detect truncation."""
+def probe_image(data: bytes) -> ImageHeader:
+    """Read the header of an encoded image, and detect truncation."""
     known = find_format(data)
     header = known.read_header(data)
-    if known.has_end is None or header is None or not header.height or not header.width:
+    if known.has_end is None or header is None or not all(header[1:4]):
         return _probe_with_pillow(data)
-    if not known.has_end(data, header):
-        if known.name == "png":
-            raise unreadable("the PNG file is truncated: its end mark is missing")
+    if not known.has_end(data):
+        if known.name != "jpeg":
+            raise unreadable(f"the {known.title} file is truncated: its end is missing")
         _check_by_decoding(data)
-    return ImageInfo(known.name, header.height, header.width)
+    return header
 
 
 def exif_orientation(data: bytes) -> int:
@@ -101,15 +78,11 @@ def is_image(file: BinaryIO) -> bool:
         return True
     try:
         open_by_pillow(file)
+    except MissingExtraError:
+        raise
     except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on other files
         return False
     return True
-
-
-def channel_count(data: bytes) -> int:
-    """How many channels the pixels of an image have; 3 for palettes."""
-    with read_by_pillow(data) as image:
-        return 3 if image.mode == "P" else len(image.getbands())
 
 
 def _check_by_decoding(data: bytes) -> None:
@@ -121,15 +94,13 @@ def _check_by_decoding(data: bytes) -> None:
         raise unreadable("the JPEG file is truncated: its last pixels are missing") from None
 
 
-def _probe_with_pillow(data: bytes) -> ImageInfo:
+def _probe_with_pillow(data: bytes) -> ImageHeader:
     if not data:
         raise unreadable("the file is empty")
     known = find_format(data)
     peak = known.peak if isinstance(known.peak, int) else _LOADED
     with read_by_pillow(data) as image:
-        name = pillow_format(image)
-        width, height = image.size
-        if not named_format(name).is_checked_when_opened:
-            with reserve_memory(peak * width * height):
-                image.load()
-    return ImageInfo(name, height, width)
+        header = pillow_header(image)
+        with reserve_memory(peak * header.width * header.height):
+            image.load()
+    return header

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from recordsmith.image.decoding import decoders
 from recordsmith.image.decoding.decoders import Decoded
 from recordsmith.image.decoding.jpeg_pixels import OnDamage
 from recordsmith.image.formats import jpeg, orientation, png, webp
+from recordsmith.image.formats.header import ImageHeader
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,10 @@ class ImageFormat:
         signature: the first bytes of its files, as a regular expression.
         short_signature: other first bytes, too short to distinguish an image from other data.
         pillow: Pillow's name, if it opens the format and there is a signature.
-        read_header: reads the header without Pillow: an object with `height`, `width`, `channels`
-            (0 if not parsed), and `variant` if it has any; None if unreadable.
-        has_end: given the file and its header, whether the file is whole. Without it, Pillow
-            decodes the image to find out.
-        is_checked_when_opened: whether Pillow detects truncation without decoding.
+        read_header: reads the header without Pillow; None if unreadable.
+        has_end: whether a file is whole. Without it, Pillow decodes the image to find out.
         orientation: the EXIF orientation that decoding leaves to the reader.
-        decode: called as `decode(data, max_pixels, on_damage)`.
+        decode: called as `decode(data, header, on_damage)`.
         peak: bytes per pixel at the peak of decoding: a number, or called as
             `peak(data, channels, divisor)`.
     """
@@ -44,11 +41,10 @@ class ImageFormat:
     signature: bytes = b""
     short_signature: bytes = b""
     pillow: str = ""
-    read_header: Callable[[bytes | memoryview], Any] = lambda _: None
-    has_end: Callable[[bytes, Any], bool] | None = None
-    is_checked_when_opened: bool = False
+    read_header: Callable[[bytes | memoryview], ImageHeader | None] = lambda _: None
+    has_end: Callable[[bytes], bool] | None = None
     orientation: Callable[[bytes], int] = orientation.orientation_by_pillow
-    decode: Callable[[bytes, int, OnDamage | None], Decoded] = decoders.decode_by_pillow
+    decode: Callable[[bytes, ImageHeader, OnDamage | None], Decoded] = decoders.decode_by_pillow
     peak: int | Callable[[memoryview, int, int], float] = 8
 
 
@@ -59,7 +55,7 @@ _FORMATS = (
         suffixes=(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
         signature=rb"\xff\xd8\xff",
         pillow="JPEG",
-        read_header=jpeg.read_frame,
+        read_header=jpeg.read_header,
         has_end=jpeg.has_end,
         orientation=orientation.in_jpeg,
         decode=decoders.decode_jpeg_file,
@@ -93,7 +89,7 @@ _FORMATS = (
         signature=b"RIFF.{4}WEBP",
         pillow="WEBP",
         read_header=webp.read_header,
-        is_checked_when_opened=True,
+        has_end=webp.has_end,
         orientation=orientation.in_webp,
         decode=decoders.decode_webp,
         peak=webp.bytes_per_pixel,
@@ -131,8 +127,8 @@ _FORMATS = (
     ImageFormat("tga", "TGA", (".tga",)),
 )
 _OTHER = ImageFormat("")
-_BY_NAME = {each.name: each for each in _FORMATS}
-_BY_SUFFIX = {suffix: each for each in _FORMATS for suffix in each.suffixes}
+_BY_NAME = {known.name: known for known in _FORMATS}
+_BY_SUFFIX = {suffix: known for known in _FORMATS for suffix in known.suffixes}
 # without an entry, and mostly unsupported
 _OTHER_SUFFIXES = (".cr2", ".dng", ".exr", ".heic", ".heif", ".jxl", ".nef", ".psd", ".svg")
 
@@ -145,17 +141,17 @@ SIGNATURE_BYTES = 12
 
 def _alternatives(*signatures: bytes) -> re.Pattern[bytes]:
     """A pattern with a group for each format."""
-    return re.compile(b"|".join(b"(%s)" % (each or b"(?!)") for each in signatures), re.DOTALL)
+    return re.compile(b"|".join(b"(%s)" % (start or b"(?!)") for start in signatures), re.DOTALL)
 
 
-_LONG = _alternatives(*(each.signature for each in _FORMATS))
-_SHORT = _alternatives(*(each.short_signature for each in _FORMATS))
+_LONG = _alternatives(*(known.signature for known in _FORMATS))
+_SHORT = _alternatives(*(known.short_signature for known in _FORMATS))
 
 
 def find_format(data: bytes | memoryview) -> ImageFormat:
     """The format of an image, by its first bytes; one without a name if they show none."""
-    found = _LONG.match(data) or _SHORT.match(data)
-    return _OTHER if found is None else _FORMATS[found.lastindex - 1]  # type: ignore[operator]
+    match = _LONG.match(data) or _SHORT.match(data)
+    return _OTHER if match is None else _FORMATS[match.lastindex - 1]  # type: ignore[operator]
 
 
 def starts_like_image(data: bytes | memoryview) -> bool:
@@ -170,5 +166,5 @@ def named_format(name: str) -> ImageFormat:
 
 def usual_name(name: str) -> str:
     """The name of a format that may be named like a suffix: jpeg for `jpg`."""
-    found = _BY_SUFFIX.get(f".{name}")
-    return found.name if found else name
+    known = _BY_SUFFIX.get(f".{name}")
+    return known.name if known else name

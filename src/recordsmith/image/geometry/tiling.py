@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import OptionError, option
+from recordsmith.errors import OptionError, check_word, option
 from recordsmith.image.decoding.parts import Window, decode_part, has_bands
-from recordsmith.image.decoding.pixels import ImageHead, read_image_head
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, check_number, check_word
+from recordsmith.image.formats.header import ImageHeader
+from recordsmith.image.formats.probe import read_image_header
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, check_number
 
 Blend = Literal["center", "mean"]
 Array: TypeAlias = npt.NDArray[Any]
@@ -88,7 +89,7 @@ def tile_image(
         >>> tiles, offsets = rs.tile_image(image, (5, 4), overlap=2)
         >>> tiles.shape, offsets.tolist()
         ((3, 5, 4), [[0, 0], [0, 2], [0, 3]])
-        >>> (rs.untile(tiles, offsets) == image).all()
+        >>> bool((rs.untile(tiles, offsets) == image).all())
         True
     """
     tile = _sides("size", size, 1)
@@ -101,7 +102,7 @@ def tile_image(
         check_number("batch_size", batch_size, 1, _LONGEST_SIDE)
     rows: _Rows
     if isinstance(image, (bytes, bytearray, memoryview)):
-        head = read_image_head(image, max_pixels=None)
+        head = read_image_header(image)
         sides, rows = (head.height, head.width), _Encoded(image, head, channels, tile[0]).rows
     else:
         pixels = np.asarray(image)
@@ -197,7 +198,7 @@ def untile(
 class _Encoded:
     """An encoded image that is decoded by bands of rows if they can be decoded alone, else once."""
 
-    def __init__(self, data: BytesLike, head: ImageHead, channels: int, height: int) -> None:
+    def __init__(self, data: BytesLike, head: ImageHeader, channels: int, height: int) -> None:
         """`height`: of the bands."""
         if channels not in (1, 3, 4):
             raise OptionError(option="channels", value=channels, expected="1, 3 or 4")

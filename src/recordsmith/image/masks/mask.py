@@ -14,7 +14,12 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
 from recordsmith.image.decoding.memory import image_to_array, reserve_for_decoding
-from recordsmith.image.formats.pillow import pillow_format, read_by_pillow, unreadable
+from recordsmith.image.formats.pillow import (
+    pillow_format,
+    pillow_header,
+    read_by_pillow,
+    unreadable,
+)
 from recordsmith.image.formats.png import (
     GREY,
     GREY_ALPHA,
@@ -24,7 +29,7 @@ from recordsmith.image.formats.png import (
     Chunk,
     chunks_before_pixels,
     encode_png_values,
-    read_header,
+    read_png_header,
     with_height,
 )
 from recordsmith.image.formats.probe import probe_image
@@ -70,10 +75,10 @@ class MaskInfo(NamedTuple):
 
 def probe_mask(data: bytes) -> MaskInfo:
     """Read the header of an encoded mask."""
-    info = probe_image(data)
-    if info.format == "jpeg":
+    info = probe_image(data)[:3]
+    if info[0] == "jpeg":
         return MaskInfo(*info, "colour", is_lossy=True)
-    header = read_header(data)
+    header = read_png_header(data)
     if header is None:
         return _probe_with_pillow(data)
     kind = _KINDS.get(header.colour_type)
@@ -127,9 +132,8 @@ def decode_mask(data: BytesLike, row_count: int | None = None) -> MaskValues:
                 expected="a greyscale or palette image",
                 remedy="Map each colour to its class number first.",
             )
-        size = image.height, image.width
         with reserve_for_decoding(
-            encoded, pillow_format(image), *size, max_pixels=HIGHEST_MAX_PIXELS, channels=1
+            encoded, pillow_header(image), max_pixels=HIGHEST_MAX_PIXELS, channels=1
         ):
             scale = _grey_scale(encoded)
             return image_to_array(image, lambda part: _as_numbers(np.array(part), mode, scale))
@@ -172,7 +176,7 @@ def _as_numbers(values: Any, mode: str, scale: int) -> MaskValues:
 
 def _grey_scale(encoded: bytes) -> int:
     """The factor by which Pillow multiplied the grey levels of a PNG."""
-    header = read_header(encoded)
+    header = read_png_header(encoded)
     if header is None or header.colour_type != GREY:
         return 1
     return _SCALE_OF_BITS.get(header.bits, 1)
@@ -225,7 +229,7 @@ def store_mask(
 
 def _encode_like(data: bytes, values: MaskValues) -> bytes:
     """Encode values as PNG with the palette and bit depth of another mask."""
-    header = read_header(data)
+    header = read_png_header(data)
     if header is not None:
         kept = [chunk for chunk in chunks_before_pixels(data) if chunk.name in (b"PLTE", b"tRNS")]
         return encode_png_values(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast, get_args
 
-from recordsmith.errors import OptionError, option
-from recordsmith.words import did_you_mean
+from recordsmith.errors import OptionError, check_word, option
 
 StoreFormat = Literal["original", "jpeg", "png", "raw"]
 Orientation = Literal["keep", "apply"]
@@ -73,7 +72,10 @@ class ImageOptions:
                 check_number(name, getattr(self, name), 1, 65_535)
         if self.background is not None:
             object.__setattr__(self, "background", _checked_colour(self.background))
-        self._check_together()
+        for name, problem, remedy in self._conflicts():
+            raise OptionError(
+                f"{option(name)} {problem}", option=name, value=getattr(self, name), remedy=remedy
+            )
 
     @property
     def is_default(self) -> bool:
@@ -110,90 +112,38 @@ class ImageOptions:
             if getattr(self, field.name) != field.default
         }
 
-    def _check_together(self) -> None:
-        if self.shorter_side is not None and self.longer_side is not None:
-            raise OptionError(
-                f"{option('shorter_side')} and {option('longer_side')} exclude each other",
-                option="longer_side",
-                value=self.longer_side,
-                remedy="Pass only one of them; images keep their aspect ratio.",
-            )
-        may_encode_jpeg = self.store == "jpeg" or (
+    def _conflicts(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the options that conflict with others: name, problem, remedy."""
+        store = option("store", self.store)
+        jpeg, png, raw = (option("store", name) for name in ("jpeg", "png", "raw"))
+        makes_jpeg = self.store == "jpeg" or (
             self.store == "original" and (self.resizes or self.orientation == "apply")
         )
-        if self.quality != _QUALITY and not may_encode_jpeg:
-            raise OptionError(
-                f"{option('quality')} has no effect, because no image is encoded as JPEG",
-                option="quality",
-                value=self.quality,
-                remedy=f"Add {option('store', 'jpeg')}, or remove {option('quality')}.",
-            )
+        if self.shorter_side is not None and self.longer_side is not None:
+            problem = f"and {option('shorter_side')} exclude each other"
+            yield "longer_side", problem, "Pass only one of them; images keep their aspect ratio."
+        if self.quality != _QUALITY and not makes_jpeg:
+            problem = "has no effect, because no image is encoded as JPEG"
+            yield "quality", problem, f"Add {jpeg}, or remove {option('quality')}."
         if self.background is not None and self.store != "jpeg":
-            raise OptionError(
-                f"{option('background')} has no effect, because "
-                f"{option('store', self.store)} keeps alpha",
-                option="background",
-                value=self.background,
-                remedy=f"Add {option('store', 'jpeg')}, or remove {option('background')}.",
-            )
+            problem = f"has no effect, because {store} keeps alpha"
+            yield "background", problem, f"Add {jpeg}, or remove {option('background')}."
         if self.drop_alpha and self.store not in ("jpeg", "raw"):
-            raise OptionError(
-                f"{option('drop_alpha')} needs {option('store', 'jpeg')} or "
-                f"{option('store', 'raw')}, but {option('store', self.store)} keeps alpha",
-                option="drop_alpha",
-                value=True,
-            )
+            yield "drop_alpha", f"needs {jpeg} or {raw}, but {store} keeps alpha", ""
         if self.drop_alpha and self.background is not None:
-            raise OptionError(
-                f"{option('background')} and {option('drop_alpha')} exclude each other",
-                option="drop_alpha",
-                value=True,
-                remedy="Pass only one of them.",
-            )
+            problem = f"and {option('background')} exclude each other"
+            yield "drop_alpha", problem, "Pass only one of them."
         if self.recompress and self.store not in ("jpeg", "png"):
-            raise OptionError(
-                f"{option('recompress')} needs {option('store', 'jpeg')} or "
-                f"{option('store', 'png')}, not {option('store', self.store)}",
-                option="recompress",
-                value=True,
-            )
+            yield "recompress", f"needs {jpeg} or {png}, not {store}", ""
         for name in ("shrink", "baseline", "tiles"):
-            if getattr(self, name) and self.store == "raw":
-                raise OptionError(
-                    f"{option(name)} and {option('store', 'raw')} exclude each other, because raw "
-                    "pixels are not a file",
-                    option=name,
-                    value=True,
-                    remedy=f"Remove {option(name)}.",
-                )
-        for name in ("baseline", "tiles"):
-            if getattr(self, name) and self.store == "png":
-                raise OptionError(
-                    f"{option(name)} has no effect, because {option('store', 'png')} leaves no "
-                    "JPEG images",
-                    option=name,
-                    value=True,
-                    remedy=f"Remove {option(name)}.",
-                )
+            if getattr(self, name) and (
+                self.store == "raw" or (self.store == "png" and name != "shrink")
+            ):
+                problem = f"has no effect, because {store} leaves none of its files"
+                yield name, problem, f"Remove {option(name)}."
         if self.tiles and self.shrink and not self.baseline:
-            raise OptionError(
-                f"{option('tiles')} and {option('shrink')} exclude each other, because "
-                f"{option('shrink')} makes JPEGs progressive, which have no tiles",
-                option="tiles",
-                value=True,
-                remedy=f"Add {option('baseline', True)}, or remove {option('shrink')}.",
-            )
-
-
-def check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Raise OptionError if a value is not one of the allowed strings."""
-    if not (isinstance(value, str) and value in allowed):
-        raise OptionError(
-            option=name,
-            value=value,
-            expected=f"one of {', '.join(map(repr, allowed))}",
-            remedy=did_you_mean(str(value), allowed),
-        )
+            problem = f"and {option('shrink')} exclude each other: progressive JPEGs have no tiles"
+            yield "tiles", problem, f"Add {option('baseline', True)}, or remove {option('shrink')}."
 
 
 def check_number(name: str, value: object, lowest: int, highest: int) -> None:

@@ -33,6 +33,7 @@ from recordsmith.image.decoding.memory import (
     reserve_memory,
 )
 from recordsmith.image.decoding.pixels import decode_exact
+from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.jpeg import APP0, APP1, APP2, EXIF, START, is_progressive, segments
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk
@@ -127,8 +128,8 @@ def store_image(data: bytes, options: ImageOptions) -> StoredImage:
     else:
         # after decoding: another copy to encode; for alpha, also rows as floats
         extra = 4 if size == upright else 4 + 16 * size[1] // upright[1]
-        with reserve_for_decoding(data, *info, max_pixels=options.max_pixels, extra=extra):
-            stored = _reencode(data, _target_format(info.format, options), size, options)
+        with reserve_for_decoding(data, info, max_pixels=options.max_pixels, extra=extra):
+            stored = _reencode(data, info, size, options)
     return _rewrite(stored, options)
 
 
@@ -153,10 +154,10 @@ def _target_format(format_: str, options: ImageOptions) -> str:
 
 
 def _reencode(
-    data: bytes, format_: str, size: tuple[int, int], options: ImageOptions
+    data: bytes, header: ImageHeader, size: tuple[int, int], options: ImageOptions
 ) -> StoredImage:
     """Decode, rotate, resize and encode an image."""
-    decoded = decode_exact(data, max_pixels=options.max_pixels)
+    decoded, format_ = decode_exact(data, header), _target_format(header.format, options)
     changes = _decoding_changes(decoded)
     pixels = decoded.pixels
     orientation = exif_orientation(data)
@@ -221,7 +222,7 @@ def _without_alpha(pixels: ExactPixels, options: ImageOptions) -> tuple[ExactPix
 
 def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
     """Resize by area, weighting colours by their alpha."""
-    import cv2
+    from recordsmith.libraries import cv2
 
     channel_count = pixels.shape[2]
     if channel_count in (1, 3):

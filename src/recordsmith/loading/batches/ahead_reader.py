@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -18,14 +17,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
+from recordsmith.buffers import AllocateBytes, Int64Array
 from recordsmith.dataset import Faults
 from recordsmith.errors import DataError, FileAccessError
 from recordsmith.example import BytesArray
 from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
+from recordsmith.loading.order.mix import RecordSource
 from recordsmith.loading.order.schedule import Step
-from recordsmith.loading.record_source import RecordSource
 
 AHEAD_BYTES = 64 << 20
 """Rounds are read ahead of the steps up to so many bytes, and one more: of two long runs, one is
@@ -166,39 +165,36 @@ def _joined(sized: Iterable[Round]) -> Iterator[Round]:
         yield joined
 
 
-class FetchedRecords:
-    """The records of one step.
+class FetchedRecords(NamedTuple):
+    """Records that were read.
 
+    payloads: in the order of their positions.
+    faults: the errors of damaged ones by row; their bytes are undefined.
     seconds: how long the step waited for them.
     """
 
-    def __init__(self, positions: Int64Array, parts: list[_Fetched], seconds: float) -> None:
-        """`parts`: the records in the order of the positions."""
-        self.seconds = seconds
-        self._positions = positions
-        self._parts = parts
+    payloads: BytesArray
+    faults: Faults
+    seconds: float = 0.0
 
-    def read_records(
-        self,
-        positions: Int64Array,
-        allocate: AllocateBytes = empty_bytes,  # noqa: ARG002 - as of a dataset
-    ) -> BytesArray:
-        """Return the payloads at positions of the step: at all of them, or at some."""
-        if len(self._parts) == 1 and positions is self._positions:
-            fetched = self._parts[0]
-            if not fetched.faults:
-                return fetched.payloads
-        place = dict(zip(self._positions.tolist(), self._rows(), strict=True))
-        rows = [place[position] for position in positions.tolist()]
-        for fetched, row in rows:
-            if row in fetched.faults:
-                raise copy(fetched.faults[row])  # a raised error keeps its frames alive
-        return BytesArray.from_values([fetched.payloads[row] for fetched, row in rows])
 
-    def _rows(self) -> Iterator[tuple[_Fetched, int]]:
-        for fetched in self._parts:
-            for row in range(len(fetched.payloads)):
-                yield fetched, row
+def fetch_records(
+    records: RecordSource, positions: Int64Array, allocate: AllocateBytes
+) -> FetchedRecords:
+    """Read records, of which some may be damaged: one by one if an index cannot be built."""
+    faults: Faults = {}
+    with suppress(DataError):
+        return FetchedRecords(records.read_records(positions, allocate, faults), faults)
+    values: list[bytes] = []
+    faults = {}
+    for row, position in enumerate(positions):
+        try:
+            values.append(records.read_records(position[np.newaxis]).buffer.tobytes())
+        except DataError as error:
+            values.append(b"")
+            # its traceback would keep the memory
+            faults[row] = error.with_traceback(None)
+    return FetchedRecords(BytesArray.from_values(values), faults)
 
 
 class AheadReader:
@@ -209,14 +205,14 @@ class AheadReader:
         rounds = Rounds(records, step_parts(steps, runs))
         self._finish = rounds.finish
         memory = RecycledMemory(2)
-        self._runner: JobRunner[tuple[Round, list[_Fetched | FileAccessError]]] = JobRunner(
+        self._runner: JobRunner[tuple[Round, list[FetchedRecords | FileAccessError]]] = JobRunner(
             (Call(partial(_read_round, records, planned, memory)) for planned in rounds),
             threads=_ROUNDS_AT_ONCE,
             prefetch=_ROUNDS_AHEAD,
             upstream=rounds,
         )
-        self._ready: deque[tuple[StepPart, _Fetched | FileAccessError]] = deque()
-        self._begun: list[_Fetched] = []  # parts of the next step
+        self._ready: deque[tuple[StepPart, FetchedRecords | FileAccessError]] = deque()
+        self._begun: list[FetchedRecords] = []  # parts of the next step
         self._round: Round | None = None
 
     def __iter__(self) -> AheadReader:
@@ -238,7 +234,7 @@ class AheadReader:
             if part.completes_step:
                 parts, self._begun = self._begun, []
                 waited = time.perf_counter() - asked_at
-                return part.step, FetchedRecords(part.step.positions, parts, waited)
+                return part.step, _put_together(parts)._replace(seconds=waited)
 
     def close(self) -> None:
         """Stop reading ahead."""
@@ -249,58 +245,48 @@ class AheadReader:
         self._runner.abandon()
 
 
-class _Fetched(NamedTuple):
-    """The records of a part of a step; those with an error have no valid bytes."""
-
-    payloads: BytesArray
-    faults: Faults
+def _put_together(parts: list[FetchedRecords]) -> FetchedRecords:
+    """Join the parts of a step."""
+    if len(parts) == 1:
+        return parts[0]
+    faults: Faults = {}
+    row_count = 0
+    for part in parts:
+        faults |= {row_count + row: error for row, error in part.faults.items()}
+        row_count += len(part.payloads)
+    values = [payload for part in parts for payload in part.payloads]
+    return FetchedRecords(BytesArray.from_values(values), faults)
 
 
 def _read_round(
     records: RecordSource, planned: Round, memory: RecycledMemory
-) -> tuple[Round, list[_Fetched | FileAccessError]]:
-    """Read the records of a round: of each of its parts, or why that cannot be read."""
-    try:
-        return planned, list(_read(records, planned.parts, memory))
-    except (DataError, FileAccessError):
-        return planned, [_read_alone(records, part, memory) for part in planned.parts]
+) -> tuple[Round, list[FetchedRecords | FileAccessError]]:
+    """Read the records of a round: of each of its parts, or why that cannot be read.
 
+    Its parts are read together, and share the memory. If one fails, each is read alone.
+    """
 
-def _read(
-    records: RecordSource, parts: list[StepPart], memory: RecycledMemory
-) -> Iterator[_Fetched]:
-    """Read parts together; their payloads share the memory."""
-    positions = np.concatenate([part.positions for part in parts])
-    faults: Faults = {}
-    payloads = records.read_records(
-        positions, lambda byte_count: memory.empty("", (byte_count,), np.uint8), faults
-    )
+    def read(positions: Int64Array) -> FetchedRecords:
+        return fetch_records(
+            records, positions, lambda byte_count: memory.empty("", (byte_count,), np.uint8)
+        )
+
+    parts: list[FetchedRecords | FileAccessError] = []
     begin = 0
-    for part in parts:
+    try:
+        payloads, faults, _ = read(np.concatenate([part.positions for part in planned.parts]))
+    except FileAccessError:
+        for part in planned.parts:
+            try:
+                parts.append(read(part.positions))
+            except FileAccessError as error:
+                parts.append(error.with_traceback(None))
+        return planned, parts
+    for part in planned.parts:
         end = begin + len(part.positions)
         offsets = payloads.offsets[begin : end + 1]
         own = BytesArray(payloads.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
-        yield _Fetched(own, {row - begin: faults[row] for row in faults if begin <= row < end})
+        own_faults = {row - begin: faults[row] for row in faults if begin <= row < end}
+        parts.append(FetchedRecords(own, own_faults))
         begin = end
-
-
-def _read_alone(
-    records: RecordSource, part: StepPart, memory: RecycledMemory
-) -> _Fetched | FileAccessError:
-    """Read a part of a round that failed: record by record if an index cannot be built."""
-    try:
-        return next(_read(records, [part], memory))
-    except FileAccessError as error:
-        return error.with_traceback(None)
-    except DataError:
-        pass
-    values: list[bytes] = []
-    faults: Faults = {}
-    for row, position in enumerate(part.positions):
-        try:
-            single = records.read_records(position[np.newaxis], empty_bytes, None)
-            values.append(single.buffer.tobytes())
-        except DataError as error:
-            values.append(b"")
-            faults[row] = error.with_traceback(None)
-    return _Fetched(BytesArray.from_values(values), faults)
+    return planned, parts

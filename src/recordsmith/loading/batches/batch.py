@@ -16,12 +16,13 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
-from recordsmith.loading.batches.ahead_reader import FetchedRecords
+from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
     UserFunctions,
@@ -30,10 +31,10 @@ from recordsmith.loading.batches.user_functions import (
     mapped_batch,
 )
 from recordsmith.loading.features import (
-    BatchBuffer,
     BatchRows,
     Feature,
     ImageBuffer,
+    ImageFeature,
     RowFeature,
     Text,
     ValueFeature,
@@ -41,8 +42,8 @@ from recordsmith.loading.features import (
 from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
+from recordsmith.loading.order.mix import RecordSource
 from recordsmith.loading.order.schedule import EpochProgress, Step
-from recordsmith.loading.record_source import RecordSource
 
 _SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged records."
 
@@ -79,7 +80,7 @@ class BatchMaker:
         self.value_features = {
             name: feature for name, feature in features.items() if isinstance(feature, ValueFeature)
         }
-        self.row_features = _leaders_first(features)
+        self.row_features = _images_first(features)
         self.has_pixels = any(feature.has_pixels for feature in self.row_features.values())
         self.ragged_texts = {
             name for name, feature in features.items()
@@ -94,7 +95,12 @@ class BatchMaker:
         self._borrowed = {
             key for key, spec in specs.items() if spec.kind == "bytes" and key not in copied
         }  # images: used while the batch is made, and not kept
-        self._presence_of = {key for one in features.values() for key in one.presence_of()}
+        self._presence_of = {
+            key
+            for feature in features.values()
+            for key, request in feature.requests().items()
+            if request is None
+        }
         self._decoders: deque[ColumnDecoder] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,10 +111,10 @@ class BatchMaker:
         self,
         step: Step,
         allocate: Allocate = empty,
-        held: FetchedRecords | None = None,
+        fetched: FetchedRecords | None = None,
     ) -> BatchJob:
         """Return a job that makes one batch."""
-        return BatchJob(self, step, allocate, held)
+        return BatchJob(self, step, allocate, fetched)
 
     def make(self, step: Step) -> BatchResult:
         """Make one batch in this thread."""
@@ -143,21 +149,18 @@ class BatchJob:
         maker: BatchMaker,
         step: Step,
         allocate: Allocate,
-        held: FetchedRecords | None,
+        fetched: FetchedRecords | None,
     ) -> None:
         self._maker = maker
-        self._records = held or maker.records
+        self._fetched = fetched
         self._step = step
-        self._allocate = allocate
-        self._positions = step.positions
-        self._random_numbers = RandomNumbers(maker.seed, step.epoch, step.places)
+        random_numbers = RandomNumbers(maker.seed, step.epoch, step.places)
+        self._rows = BatchRows(step.positions, random_numbers, allocate)
         self._faults: list[tuple[int, DataError]] = []
-        self._columns: dict[str, Column] = {}  # of the records
         self._values: dict[str, Column] = {}  # of the batch, without pixels
-        self._buffers: dict[str, BatchBuffer] = {}
         self._mapped: MappedRows | None = None
-        held_seconds = 0.0 if held is None else held.seconds
-        self._cost = BatchCost(record_count=len(step.positions), reading_seconds=held_seconds)
+        waited = 0.0 if fetched is None else fetched.seconds
+        self._cost = BatchCost(record_count=len(step.positions), reading_seconds=waited)
         self._filled: list[tuple[float, float]] = []  # (decoding, functions), added by any thread
 
     # -- the three parts of the job ----------------------------------------------------------------
@@ -166,9 +169,9 @@ class BatchJob:
         """Read the records and decode everything but the pixels; return the number of rows."""
         maker, functions, cost = self._maker, self._maker.functions, self._cost
         begun = perf_counter()
-        payloads = self._read()
+        payloads, kept = self._read()
         read = perf_counter()
-        self._decode(payloads)
+        self._decode(payloads, kept)
         decoded = perf_counter()
         cost.byte_count = len(payloads.buffer)
         cost.reading_seconds += read - begun
@@ -176,27 +179,25 @@ class BatchJob:
         if functions.filter is not None:
             self._filter()
             cost.function_seconds = perf_counter() - decoded
-        count = len(self._positions)
-        self._rows = BatchRows(count, self._columns, self._random_numbers, self._allocate)
-        if functions.map_examples is not None and count:
+        rows = self._rows
+        if functions.map_examples is not None and rows.count:
             self._mapped = MappedRows(functions.map_examples, self._locate)
         elif not maker.row_features:
             return 0
         begun = perf_counter()
         for name, feature in maker.row_features.items():
-            self._buffers[name] = feature.begin(name, self._rows)
-            self._rows.buffers[name] = self._buffers[name]
-        if self._rows.failures:
-            self._check(min(self._rows.failures))
+            rows.buffers[name] = feature.begin(name, rows)
+        if rows.failures:
+            self._check(min(rows.failures))
         cost.decoding_seconds += perf_counter() - begun
-        return count
+        return rows.count
 
     def fill(self, start: int, stop: int) -> None:
         """Decode the pixels of some rows and map them."""
         begun = perf_counter()
         failures = self._rows.failures
         for row in range(start, stop):
-            for buffer in self._buffers.values():
+            for buffer in self._rows.buffers.values():
                 if row not in failures:
                     try:
                         buffer.fill(row)
@@ -205,10 +206,12 @@ class BatchJob:
                         self._check(row)
         filled = perf_counter()
         if self._mapped is not None:
+            entries = self._entries()
             with calling(self._maker):
                 for row in range(start, stop):
                     if row not in failures:
-                        self._map_example(self._mapped, row)
+                        generator = self._generator("map_examples", row)
+                        self._mapped.add(row, _example(entries, row), generator)
         self._filled.append((filled - begun, perf_counter() - filled))
 
     def finish(self) -> BatchResult:
@@ -217,10 +220,10 @@ class BatchJob:
         maker, failures = self._maker, self._rows.failures
         for row in sorted(failures):
             self._check(row)
-            self._faults.append((int(self._positions[row]), self._located(failures[row], row)))
-        batch = dict(self._values)
-        for buffer in self._buffers.values():
-            batch |= buffer.finish()
+            position = int(self._rows.positions[row])
+            self._faults.append((position, self._located(failures[row], row)))
+        batch = self._entries()
+        for buffer in self._rows.buffers.values():
             if isinstance(buffer, ImageBuffer):
                 image_pixels, decoded_pixels = buffer.pixel_counts()
                 self._cost.image_pixel_count += image_pixels
@@ -248,35 +251,38 @@ class BatchJob:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _read(self) -> BytesArray:
-        records = self._records
-        try:
-            return records.read_records(
-                self._positions, lambda count: self._allocate("", (count,), np.uint8)
-            )
-        except DataError as error:
-            if not self._maker.may_skip:
-                raise _with_skip_remedy(error) from error.__cause__
-        kept, pieces = [], []
-        for row, position in enumerate(self._positions):
-            try:
-                pieces.append(records.read_records(position[np.newaxis]).buffer.tobytes())
-                kept.append(row)
-            except DataError as error:
-                # its traceback would keep all of this batch in memory
-                self._faults.append((int(position), error.with_traceback(None)))
-        self._select(np.array(kept, np.int64))
-        return BytesArray.from_values(pieces)
+    def _read(self) -> tuple[BytesArray, Int64Array | None]:
+        """Return the payloads, and which of them can be used; None for all."""
+        maker, rows, fetched = self._maker, self._rows, self._fetched
 
-    def _decode(self, payloads: BytesArray) -> None:
+        def allocate(byte_count: int) -> npt.NDArray[np.uint8]:
+            return rows.allocate("", (byte_count,), np.uint8)
+
+        if fetched is None and not maker.may_skip:
+            try:
+                return maker.records.read_records(rows.positions, allocate), None
+            except DataError as error:
+                raise _with_skip_remedy(error) from error.__cause__
+        payloads, faults, _ = fetched or fetch_records(maker.records, rows.positions, allocate)
+        if not faults:
+            return payloads, None
+        if not maker.may_skip:
+            fault = faults[min(faults)]
+            raise _with_skip_remedy(copy(fault)) from fault.__cause__
+        self._faults += [(int(rows.positions[row]), faults[row]) for row in sorted(faults)]
+        kept = np.delete(np.arange(rows.count), list(faults))
+        self._select(kept)
+        return payloads, kept
+
+    def _decode(self, payloads: BytesArray, kept: Int64Array | None) -> None:
         """Decode columns and values of the payloads, and skip damaged ones if allowed."""
-        maker, kept = self._maker, None
+        maker, rows = self._maker, self._rows
         while True:
             try:
-                self._columns, presence = maker.decode(payloads, kept)
+                rows.columns, rows.presence = maker.decode(payloads, kept)
                 for name, feature in maker.value_features.items():
-                    columns = presence if feature.presence_of() else self._columns
-                    self._values |= feature.values(name, columns, self._positions)
+                    columns = feature.values(rows)
+                    self._values |= zip(feature.outputs(name), columns, strict=True)
             except DataError as error:
                 row = error.record
                 if row is None:
@@ -284,20 +290,21 @@ class BatchJob:
                 located = self._located(error, row)
                 if not maker.may_skip:
                     raise _with_skip_remedy(located) from None
-                self._faults.append((int(self._positions[row]), located))
-                self._columns, self._values = {}, {}
-                kept = np.arange(len(self._positions)) if kept is None else kept
+                self._faults.append((int(rows.positions[row]), located))
+                rows.columns, self._values = {}, {}
+                kept = np.arange(rows.count) if kept is None else kept
                 self._select(np.delete(np.arange(len(kept)), row))
                 kept = np.delete(kept, row)
             else:
                 return
 
-    def _select(self, rows: Int64Array) -> None:
+    def _select(self, kept: Int64Array) -> None:
         """Keep only some of the rows."""
-        self._positions = self._positions[rows]
-        self._random_numbers = self._random_numbers.select(rows)
-        self._columns = _rows_of(self._columns, rows)
-        self._values = _rows_of(self._values, rows)
+        rows = self._rows
+        rows.positions = rows.positions[kept]
+        rows.random_numbers = rows.random_numbers.select(kept)
+        rows.columns = _rows_of(rows.columns, kept)
+        self._values = _rows_of(self._values, kept)
 
     # -- faults ------------------------------------------------------------------------------------
 
@@ -318,36 +325,33 @@ class BatchJob:
         return located
 
     def _locate(self, row: int) -> RecordLocation:
-        return self._maker.records.locate_record(int(self._positions[row]))
+        return self._maker.records.locate_record(int(self._rows.positions[row]))
 
     # -- users' functions --------------------------------------------------------------------------
 
     def _filter(self) -> None:
         function = self._maker.functions.filter
         assert function is not None
-        count = len(self._positions)
+        count, entries = self._rows.count, self._entries()
         with calling(self._maker):
-            kept = [
-                row for row in range(count)
-                if accepts(
-                    function, self._example(row), self._generator("filter", row), row, self._locate
-                )
-            ]  # fmt: skip
+            kept = []
+            for row in range(count):
+                example, generator = _example(entries, row), self._generator("filter", row)
+                if accepts(function, example, generator, row, self._locate):
+                    kept.append(row)
         self._cost.rejected_count = count - len(kept)
         if len(kept) < count:
             self._select(np.array(kept, np.int64))
 
-    def _example(self, row: int) -> dict[str, Any]:
-        return {name: column[row] for name, column in self._values.items()}
+    def _entries(self) -> dict[str, Any]:
+        """Return the entries of the batch as far as they are made."""
+        entries: dict[str, Any] = dict(self._values)
+        for buffer in self._rows.buffers.values():
+            entries |= buffer.entries
+        return entries
 
     def _generator(self, purpose: str, row: int | None = None) -> Callable[[], np.random.Generator]:
-        return partial(self._random_numbers.generator, purpose, row)
-
-    def _map_example(self, mapped: MappedRows, row: int) -> None:
-        example = self._example(row)
-        for buffer in self._buffers.values():
-            example |= buffer.example(row)
-        mapped.add(row, example, self._generator("map_examples", row))
+        return partial(self._rows.random_numbers.generator, purpose, row)
 
     def _map_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
         function, step = self._maker.functions.map_batches, self._step
@@ -364,13 +368,17 @@ def _with_skip_remedy(error: DataError) -> DataError:
     return error
 
 
-def _leaders_first(features: Mapping[str, Feature]) -> dict[str, RowFeature]:
-    """Return the pixel features; those that follow an image come after it."""
-    pixels = {
+def _example(entries: Mapping[str, Any], row: int) -> dict[str, Any]:
+    return {name: column[row] for name, column in entries.items()}
+
+
+def _images_first(features: Mapping[str, Feature]) -> dict[str, RowFeature]:
+    """Return the row features; masks and boxes come after the images that they may follow."""
+    row_features = {
         name: feature for name, feature in features.items() if isinstance(feature, RowFeature)
     }
     return dict(
-        sorted(pixels.items(), key=lambda item: item[1].leader(item[0], features) is not None)
+        sorted(row_features.items(), key=lambda item: not isinstance(item[1], ImageFeature))
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +14,13 @@ from recordsmith.errors import DataError, OptionError
 from recordsmith.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
-from recordsmith.loading.features import Image
+from recordsmith.loading.features import images_in
 from recordsmith.loading.features.declaration import Features, declare_features
-from recordsmith.loading.features.images.image import in_words, line_with_size
 from recordsmith.loading.features.requests import merged_schema, resolve_for_all
-from recordsmith.loading.order.mix import Mix
-from recordsmith.loading.record_source import datasets_of, record_source
+from recordsmith.loading.order.mix import Mix, datasets_of, record_source
+
+if TYPE_CHECKING:
+    from recordsmith.loading.features.images.image import Image
 
 _PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
 
@@ -37,9 +39,12 @@ def make_batch_maker(
     schema, is_complete = merged_schema(previews)
     declared = declare_features(features, schema, is_complete=is_complete)
     specs = resolve_for_all(declared, previews, may_skip=may_skip)
-    for name, feature in declared.items():
-        if isinstance(feature, Image) and feature.needs_one_size:
-            declared[name] = _of_one_size(name, feature, specs, datasets)
+    if images_in(declared):
+        from recordsmith.loading.features.images.image import Image
+
+        for name, feature in declared.items():
+            if isinstance(feature, Image) and feature.needs_one_size:
+                declared[name] = _of_one_size(name, feature, specs, datasets)
     return BatchMaker(
         record_source(dataset),
         declared,
@@ -54,6 +59,8 @@ def _of_one_size(
     name: str, image: Image, specs: Mapping[str, FeatureSpec], datasets: Sequence[Dataset]
 ) -> Image:
     """Return an Image with the size of the first images; the others are checked when loaded."""
+    from recordsmith.loading.features.images.image import in_words, line_with_size
+
     sizes: dict[tuple[int, int], str] = {}  # with the record that first has it
     for number, dataset in enumerate(datasets):
         of_mix = f" of dataset {number}" if len(datasets) > 1 else ""

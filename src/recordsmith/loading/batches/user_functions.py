@@ -23,10 +23,10 @@ from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
 
 Example: TypeAlias = dict[str, Any]
-Filter: TypeAlias = Callable[[Example], Any] | Callable[[Example, np.random.Generator], Any]
+Filter: TypeAlias = "Callable[[Example], Any] | Callable[[Example, np.random.Generator], Any]"
 Map: TypeAlias = (
-    Callable[[dict[str, Any]], Mapping[str, Any]]
-    | Callable[[dict[str, Any], np.random.Generator], Mapping[str, Any]]
+    "Callable[[Example], Mapping[str, Any]] "
+    "| Callable[[Example, np.random.Generator], Mapping[str, Any]]"
 )
 Locate: TypeAlias = Callable[[int], RecordLocation]
 """Returns the location of the record of a row."""
@@ -280,24 +280,14 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
     rows = [_as_row(row, value) for row, value in enumerate(values)]
     first = rows[0]
     is_ragged = isinstance(given, RaggedArray) and all(len(value.shape) == 1 for value in rows)
+    first_kind = _kind_of_row(first, is_ragged)
     for row, value in enumerate(rows):
-        if isinstance(value, BytesArray) is not isinstance(first, BytesArray):
-            raise _MismatchError(row, f"{_sort(value)}, but {_sort(first)} for the first example")
-        if value.shape != first.shape and not is_ragged:
+        if (kind := _kind_of_row(value, is_ragged)) != first_kind:
             raise _MismatchError(
                 row,
-                f"shape {value.shape}, but {first.shape} for the first example",
-                "Crop, resize or pad the examples of a batch to one shape.",
-            )
-        if (
-            isinstance(value, np.ndarray)
-            and isinstance(first, np.ndarray)
-            and value.dtype != first.dtype
-        ):
-            raise _MismatchError(
-                row,
-                f"{value.dtype}, but {first.dtype} for the first example",
-                "Convert the examples of a batch to one dtype with astype.",
+                f"{_described(kind)}, but {_described(first_kind)} for the first example",
+                "Crop, resize or pad the examples of a batch to one shape, and convert them to one "
+                "dtype with astype.",
             )
     splits = offsets_from_lengths([len(row) for row in rows]) if is_ragged else None
     if isinstance(first, BytesArray):
@@ -351,5 +341,11 @@ def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:
     return array
 
 
-def _sort(value: Any) -> str:
-    return "text or bytes" if isinstance(value, BytesArray) else "numbers"
+def _kind_of_row(value: npt.NDArray[Any] | BytesArray, is_ragged: bool) -> tuple[Any, ...]:
+    """Return what must be equal in all rows: whether it is text, dtype, and shape unless ragged."""
+    kind = (True, "text or bytes") if isinstance(value, BytesArray) else (False, value.dtype)
+    return kind if is_ragged else (*kind, value.shape)
+
+
+def _described(kind: tuple[Any, ...]) -> str:
+    return " of shape ".join(map(str, kind[1:]))

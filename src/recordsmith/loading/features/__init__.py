@@ -1,4 +1,7 @@
-"""The features that users declare for a batch, one module for each kind."""
+"""The features that users declare for a batch, one module for each kind.
+
+Those of images are in `images`, which is imported when one of them is used.
+"""
 
 from recordsmith.loading.features.bytes import Bytes, Raw, Text
 from recordsmith.loading.features.feature import (
@@ -10,26 +13,19 @@ from recordsmith.loading.features.feature import (
     ImageFeature,
     RowFeature,
     ValueFeature,
+    images_in,
 )
-from recordsmith.loading.features.images.boxes import Boxes
-from recordsmith.loading.features.images.image import Image
-from recordsmith.loading.features.images.mask import Mask
-from recordsmith.loading.features.images.patches import Patches
 from recordsmith.loading.features.numbers import Padded, Position, Present, Ragged, Scalar, Tensor
 
 __all__ = [
     "BatchBuffer",
     "BatchRows",
-    "Boxes",
     "Bytes",
     "ColumnRequest",
     "Feature",
-    "Image",
     "ImageBuffer",
     "ImageFeature",
-    "Mask",
     "Padded",
-    "Patches",
     "Position",
     "Present",
     "Ragged",
@@ -39,4 +35,5 @@ __all__ = [
     "Tensor",
     "Text",
     "ValueFeature",
+    "images_in",
 ]

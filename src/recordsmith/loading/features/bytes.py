@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -12,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
-from recordsmith.loading.features.feature import ColumnRequest, ValueFeature
+from recordsmith.loading.features.feature import BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.features.numbers import row_of
+from recordsmith.words import count as counted
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,10 @@ class Bytes(ValueFeature):
         key: the key of the feature in the records.
         shape: of the values of a record: () for one, (n,) for n, "ragged" for any number.
         default: the value for records without the feature; without it, a ragged row is empty.
+
+    Example:
+        loader = rs.Loader(dataset, {"file": rs.Bytes("image/filename")}, batch_size=8)
+        print(next(iter(loader))["file"][0])
     """
 
     key: str
@@ -37,10 +40,8 @@ class Bytes(ValueFeature):
     def requests(self) -> dict[str, ColumnRequest]:
         return {self.key: ColumnRequest(("bytes",), self.shape, self.default)}
 
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        return {name: columns[self.key]}
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        return (rows.columns[self.key],)
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class Raw(ValueFeature):
         shape: of the array of a record, in C order.
         dtype: of its numbers, such as "uint8" or "float32"; little-endian unless it is explicitly
             big-endian, such as ">f4".
+
+    Example:
+        features = {"pixels": rs.Raw("pixels", shape=(28, 28), dtype="uint8")}
     """
 
     key: str
@@ -77,10 +81,8 @@ class Raw(ValueFeature):
     def requests(self) -> dict[str, ColumnRequest]:
         return {self.key: ColumnRequest(("bytes",), ())}
 
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        column = columns[self.key]
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        column = rows.columns[self.key]
         assert isinstance(column, BytesArray)
         stored = np.dtype(self.dtype)
         if stored.byteorder != ">":
@@ -92,13 +94,14 @@ class Raw(ValueFeature):
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"feature {self.key!r} has the wrong size",
-                found=_bytes(int(lengths[row])),
-                expected=f"{_bytes(size)} for shape {self.shape} of {np.dtype(self.dtype).name}",
+                found=counted(int(lengths[row]), "byte"),
+                expected=f"{counted(size, 'byte')} for shape {self.shape} of "
+                f"{np.dtype(self.dtype).name}",
                 feature=self.key,
                 record=row,
             )
-        numbers = _in_place(column.packed().buffer, stored).reshape(len(column), *self.shape)
-        return {name: numbers}
+        numbers = _in_place(column.packed().buffer, stored)
+        return (numbers.reshape(len(column), *self.shape),)
 
 
 def _in_place(memory: npt.NDArray[np.uint8], stored: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -111,25 +114,21 @@ def _in_place(memory: npt.NDArray[np.uint8], stored: np.dtype[Any]) -> npt.NDArr
     return native
 
 
-def _bytes(count: int) -> str:
-    return "1 byte" if count == 1 else f"{count} bytes"
-
-
 @dataclass(frozen=True)
-class Text(ValueFeature):
+class Text(Bytes):
     """Text: an ndarray of str objects, (batch, *shape); of lists of str, (batch,), if ragged.
 
     Attributes:
-        key: the key of the feature in the records.
-        shape, default: as of `Bytes`.
+        key, shape, default: as in `Bytes`.
         errors: how invalid UTF-8 is handled, as in `bytes.decode`: "strict" for an error,
             "replace", "ignore", "surrogateescape", "backslashreplace".
+
+    Example:
+        loader = rs.Loader(dataset, {"name": rs.Text("image/class/text")}, batch_size=8)
+        print(next(iter(loader))["name"][0])
     """
 
-    key: str
-    shape: tuple[int, ...] | Literal["ragged"] = ()
     _: KW_ONLY
-    default: Any = None
     errors: str = "strict"
 
     def __post_init__(self) -> None:
@@ -142,22 +141,17 @@ class Text(ValueFeature):
                 expected="'strict', 'replace', 'ignore' or another error handler of bytes.decode",
             ) from None
 
-    def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(("bytes",), self.shape, self.default)}
-
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        column = columns[self.key]
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        column = rows.columns[self.key]
         texts = self._decoded(column)
         if isinstance(column, RaggedArray):
-            rows = np.empty(len(column), object)
+            lists = np.empty(len(column), object)
             for row, (start, stop) in enumerate(pairwise(column.row_splits.tolist())):
-                rows[row] = texts[start:stop]
-            return {name: rows}
+                lists[row] = texts[start:stop]
+            return (lists,)
         array = np.empty(len(texts), object)
         array[:] = texts
-        return {name: array.reshape(column.shape)}
+        return (array.reshape(column.shape),)
 
     def _decoded(self, column: Column) -> list[str]:
         """Return all texts of a column, end to end."""

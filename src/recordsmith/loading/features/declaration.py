@@ -11,8 +11,16 @@ from typing import TypeAlias
 from recordsmith.errors import OptionError, option
 from recordsmith.example import FeatureSchema, Schema
 from recordsmith.example.keys import is_mask_key
-from recordsmith.loading.features import Bytes, Feature, Image, Mask, Ragged, Scalar, Tensor
-from recordsmith.loading.features.images.mask import images_in
+from recordsmith.loading.features import (
+    Bytes,
+    Feature,
+    ImageFeature,
+    Ragged,
+    RowFeature,
+    Scalar,
+    Tensor,
+    images_in,
+)
 from recordsmith.loading.features.requests import no_such_key
 
 Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
@@ -48,9 +56,10 @@ def declare_features(
     }
     has_image = bool(images_in(declared))
     for name, feature in declared.items():
-        if features[name] is not feature and isinstance(feature, (Image, Mask)):
-            is_usable = decodes_images and (has_image or isinstance(feature, Image))
-            declared[name] = feature if is_usable else Bytes(feature.key)
+        key = features[name]
+        if isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
+            is_usable = decodes_images and (has_image or isinstance(feature, ImageFeature))
+            declared[name] = feature if is_usable else Bytes(key)
     made_by: dict[str, str] = {}
     for name, feature in declared.items():
         feature.check(name, declared)
@@ -124,7 +133,13 @@ def _of_schema(name: str, key: str, known: FeatureSchema) -> Feature:
             f"that do not match with {option('skip_errors')}; or leave it out.",
         )
     if known.content == "image" and known.shape == ():
-        return Mask(key) if is_mask_key(key) else Image(key)
+        if is_mask_key(key):
+            from recordsmith.loading.features.images.mask import Mask
+
+            return Mask(key)
+        from recordsmith.loading.features.images.image import Image
+
+        return Image(key)
     if known.kind == "bytes":
         return Bytes(key, "ragged" if known.shape is None else known.shape)
     if known.shape is None:

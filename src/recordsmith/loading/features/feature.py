@@ -1,30 +1,33 @@
 """The interface of features.
 
-A feature requests columns of the records and makes arrays of them, whose first axis counts the rows
-of the batch. A `ValueFeature` makes its arrays directly from the columns. A `RowFeature` works
-row by row, such as decoding an image, in several threads: it allocates arrays, fills them, and
-finishes. Masks and boxes follow an `ImageFeature`: they are transformed as its images are.
+A feature requests columns of the records and makes entries of the batch of them: arrays whose first
+axis counts the rows. A `ValueFeature` makes its entries directly from the columns. A `RowFeature`
+works row by row, such as decoding an image, in several threads: it allocates arrays and fills
+them. Masks and boxes follow an `ImageFeature`: they are transformed as its images are.
 
 Features are immutable and independent of datasets, order and threads.
 """
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.errors import DataError
 from recordsmith.example import Column, Kind
-from recordsmith.image.geometry.fit import Placement
-from recordsmith.loading.memory import Allocate
+from recordsmith.loading.memory import Allocate, empty
 from recordsmith.permutation import mix_bits
 
+if TYPE_CHECKING:
+    from recordsmith.image.geometry.fit import Placement
+
+Result = TypeVar("Result")
 NUMBERS: tuple[Kind, ...] = ("int64", "float")
 
 
@@ -47,12 +50,8 @@ class Feature(ABC):
     """An entry of a batch, as a user declares it."""
 
     @abstractmethod
-    def requests(self) -> Mapping[str, ColumnRequest]:
-        """Return the columns to read, by key."""
-
-    def presence_of(self) -> tuple[str, ...]:
-        """Return the keys of which it reads not the column, but which records have them."""
-        return ()
+    def requests(self) -> Mapping[str, ColumnRequest | None]:
+        """Return the columns to read, by key; None to read only which records have the key."""
 
     def outputs(self, name: str) -> tuple[str, ...]:
         """Return the names of the entries that it makes when declared as `name`."""
@@ -66,30 +65,17 @@ class ValueFeature(Feature):
     """A feature that is ready when its columns are decoded."""
 
     @abstractmethod
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        """Return its entries of the batch, by the names of `outputs`.
-
-        Args:
-            name: the name that it is declared as.
-            columns: the columns of the records, by key; for a feature with `presence_of`, bool,
-                (batch,), by key.
-            positions: int64, (batch,): the positions of the records in the dataset.
-        """
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        """Return its entries of the batch, in the order of `outputs`."""
 
 
 class RowFeature(Feature):
-    """A feature with work for each row, or one that follows such a feature.
+    """A feature with work for each row, or one that follows an `ImageFeature`, which begins first.
 
     has_pixels: whether its arrays are pixels, which take most of the time and memory.
     """
 
     has_pixels: ClassVar[bool] = True
-
-    def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
-        """Return the name of the feature that it follows, if any; that one begins first."""
-        return None
 
     @abstractmethod
     def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
@@ -113,40 +99,53 @@ class ImageFeature(RowFeature):
 class BatchRows:
     """The rows of a batch in the making.
 
-    count: how many rows.
-    columns: the columns of the records, by key.
+    positions: int64, (batch,): of the records in the dataset.
     random_numbers: the random numbers of the rows.
     allocate: allocates the arrays to fill.
+    columns: the columns of the records, by key.
+    presence: which records have a feature, bool, (batch,), by key.
     buffers: of the row features that began before.
     failures: the errors of rows, which need not be filled.
     """
 
-    count: int
-    columns: Mapping[str, Column]
+    positions: Int64Array
     random_numbers: RandomNumbers
-    allocate: Allocate
+    allocate: Allocate = empty
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    presence: Mapping[str, Column] = field(default_factory=dict)
     buffers: dict[str, BatchBuffer] = field(default_factory=dict)
     failures: dict[int, Exception] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self.positions)
+
+    def each(self, function: Callable[[int], Result]) -> list[Result | None]:
+        """Call a function for each row; None where it raises DataError, or the row has failed."""
+        results: list[Result | None] = [None] * self.count
+        for row in range(self.count):
+            if row not in self.failures:
+                try:
+                    results[row] = function(row)
+                except DataError as error:
+                    self.fail(row, error)
+        return results
 
     def fail(self, row: int, error: Exception) -> None:
         """Record the error of a row; the first one counts."""
         self.failures.setdefault(row, error)
 
 
-class BatchBuffer(ABC):
-    """The arrays of a row feature in the making."""
+class BatchBuffer:
+    """The entries of a row feature, which are ready when all rows are filled or have failed."""
 
-    @abstractmethod
+    def __init__(self, entries: dict[str, npt.NDArray[Any]]) -> None:
+        """`entries`: arrays by name; the first axis counts the rows."""
+        self.entries = entries
+
     def fill(self, row: int) -> None:
         """Fill one row. Threads call it for different rows at the same time."""
-
-    @abstractmethod
-    def example(self, row: int) -> dict[str, Any]:
-        """Return views of the entries of a filled row, for the user's map."""
-
-    @abstractmethod
-    def finish(self) -> dict[str, Column]:
-        """Return the entries of the batch, when all rows are filled or have failed."""
 
 
 class ImageBuffer(BatchBuffer):
@@ -207,5 +206,14 @@ class RandomNumbers:
 
     def _key(self, purpose: str) -> np.uint64:
         text = f"{self._seed}/{self._epoch}/{purpose}"
+        import hashlib
+
         digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"draws").digest()
         return np.uint64(int.from_bytes(digest, "little"))
+
+
+def images_in(features: Mapping[str, Feature]) -> dict[str, ImageFeature]:
+    """Return the features that make images, by name."""
+    return {
+        name: feature for name, feature in features.items() if isinstance(feature, ImageFeature)
+    }

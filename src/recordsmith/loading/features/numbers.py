@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
@@ -14,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
 from recordsmith.example import Column, Kind, RaggedArray
-from recordsmith.image.storing.image_options import check_word
-from recordsmith.loading.features.feature import NUMBERS, ColumnRequest, ValueFeature
+from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.number_options import is_whole
+from recordsmith.words import count as counted
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,8 @@ class _Numbers(ValueFeature):
                     expected=f"a number that {self.dtype} can hold",
                 )
 
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        return {name: as_dtype(self.key, columns[self.key], self.dtype)}
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        return (as_dtype(self.key, rows.columns[self.key], self.dtype),)
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,9 @@ class Tensor(_Numbers):
             dtype cannot hold is an error, but floats may lose precision in a narrower float type,
             such as "float16" or "bfloat16" (which needs the package ml_dtypes).
         default: the value for records without the feature.
+
+    Example:
+        features = {"embedding": rs.Tensor("embedding", shape=(512,), dtype="float16")}
     """
 
     shape: tuple[int, ...]
@@ -68,7 +68,12 @@ class Tensor(_Numbers):
 
 @dataclass(frozen=True)
 class Scalar(_Numbers):
-    """One number from each record: int64 or float32, (batch,). Attributes as of `Tensor`."""
+    """One number from each record: int64 or float32, (batch,). Attributes as in `Tensor`.
+
+    Example:
+        loader = rs.Loader(dataset, {"width": rs.Scalar("image/width")}, batch_size=8)
+        print(next(iter(loader))["width"].dtype)  # int64
+    """
 
     def requests(self) -> dict[str, ColumnRequest]:
         return {self.key: ColumnRequest(NUMBERS, (), self.default)}
@@ -199,8 +204,11 @@ class Padded(ValueFeature):
         key: the key of the feature in the records.
         length: of all rows. Default: that of the longest row of the batch.
         fill: the padding.
-        dtype: as of `Tensor`.
+        dtype: as in `Tensor`.
         too_long: for a row longer than `length`: an `error`, or `cut` the rest.
+
+    Example:
+        features = {"tags": rs.Padded("tags", length=8, fill=-1, too_long="cut")}
     """
 
     key: str
@@ -226,20 +234,16 @@ class Padded(ValueFeature):
     def outputs(self, name: str) -> tuple[str, ...]:
         return name, f"{name}_lengths"
 
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        column = columns[self.key]
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        column = rows.columns[self.key]
         assert isinstance(column, RaggedArray)
         lengths, width = column.lengths, self.length
         if width is not None and self.too_long == "error" and (lengths > width).any():
             row = int(np.argmax(lengths > width))
-            values = "1 value" if lengths[row] == 1 else f"{lengths[row]} values"
             problem = f"feature {self.key!r} has too many values"
-            raise too_long(self.key, problem, values, width, row)
+            raise too_long(self.key, problem, counted(lengths[row], "value"), width, row)
         column = as_dtype(self.key, column, self.dtype)
-        padded, kept = pad(column.values, lengths, width, self.fill)
-        return dict(zip(self.outputs(name), (padded, kept), strict=True))
+        return pad(column.values, lengths, width, self.fill)
 
 
 def pad(
@@ -314,7 +318,10 @@ class Ragged(ValueFeature):
 
     Attributes:
         key: the key of the feature in the records.
-        dtype: as of `Tensor`.
+        dtype: as in `Tensor`.
+
+    Example:
+        features = {"scores": rs.Ragged("scores", dtype="float32")}
     """
 
     key: str
@@ -327,10 +334,8 @@ class Ragged(ValueFeature):
     def requests(self) -> dict[str, ColumnRequest]:
         return {self.key: ColumnRequest(NUMBERS, "ragged")}
 
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        return {name: as_dtype(self.key, columns[self.key], self.dtype)}
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        return (as_dtype(self.key, rows.columns[self.key], self.dtype),)
 
 
 @dataclass(frozen=True)
@@ -342,20 +347,19 @@ class Present(ValueFeature):
 
     Attributes:
         key: the key of the feature in the records.
+
+    Example:
+        loader = rs.Loader(dataset, {"has_text": rs.Present("image/class/text")}, batch_size=8)
+        print(next(iter(loader))["has_text"])
     """
 
     key: str
 
-    def requests(self) -> dict[str, ColumnRequest]:
-        return {}
+    def requests(self) -> dict[str, None]:
+        return {self.key: None}
 
-    def presence_of(self) -> tuple[str, ...]:
-        return (self.key,)
-
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        return {name: columns[self.key]}
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        return (rows.presence[self.key],)
 
 
 @dataclass(frozen=True)
@@ -363,12 +367,14 @@ class Position(ValueFeature):
     """The position of each record in the loader's dataset: int64, (batch,).
 
     `dataset[position]` is the record, in whatever order it was loaded.
+
+    Example:
+        loader = rs.Loader(dataset, {"at": rs.Position()}, batch_size=8, shuffle=True)
+        print(next(iter(loader))["at"])
     """
 
     def requests(self) -> dict[str, ColumnRequest]:
         return {}
 
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        return {name: positions.copy()}
+    def values(self, rows: BatchRows) -> tuple[Column, ...]:
+        return (rows.positions.copy(),)

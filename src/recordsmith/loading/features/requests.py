@@ -15,7 +15,8 @@ import numpy as np
 from recordsmith.errors import NotAnExampleError, OptionError, option, suggest_names
 from recordsmith.example import ColumnDecoder, FeatureSchema, FeatureSpec, Kind, Schema
 from recordsmith.example.payload import encode_key
-from recordsmith.loading.features import Boxes, ColumnRequest, Feature
+from recordsmith.loading.features import ColumnRequest, Feature
+from recordsmith.words import count as counted
 
 
 def resolve_requests(
@@ -35,6 +36,8 @@ def resolve_requests(
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
+            if request is None:
+                continue
             if request.shape is None:
                 raise OptionError(
                     f"feature {name!r}: {option('shape')} is None",
@@ -49,7 +52,8 @@ def resolve_requests(
                     f"features {other_name!r} and {name!r} both read {key!r}, but one expects "
                     f"{_described(other)} and the other {_described(request)}",
                     option="features",
-                    remedy=_conflict_remedy({other_name: features[other_name], name: feature}, key),
+                    remedy="Declare the key the same way in both, leave one of them out, or pass "
+                    "labels=None to Boxes.",
                 )
             requests[key] = other_name, both
     specs = {}
@@ -58,16 +62,13 @@ def resolve_requests(
         try:
             encode_key(key)
             specs[key] = FeatureSpec(_kind(request, known), request.shape, request.default)
+            ColumnDecoder({key: specs[key]})  # checks the default
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
         if schema.record_count:
             _check(name, key, request, schema, is_complete=is_complete, may_skip=may_skip)
-        try:
-            ColumnDecoder({key: specs[key]})  # checks the default
-        except OptionError as error:
-            raise _with_prefix(error, f"feature {name!r}") from None
     for name, feature in features.items():
-        for key in set(feature.presence_of()) - set(specs):
+        for key in feature.requests().keys() - specs.keys():
             encode_key(key)
             is_unknown = is_complete and schema.is_complete and key not in schema.features
             if is_unknown and schema.record_count:
@@ -83,17 +84,6 @@ def _with_prefix(error: OptionError, prefix: str) -> OptionError:
         prefixed.expected = ""
     prefixed.problem = f"{prefix}: {prefixed.problem}"
     return prefixed
-
-
-def _conflict_remedy(both: Mapping[str, Feature], key: str) -> str:
-    """What to do about two features that read a key differently."""
-    for name, feature in both.items():
-        if isinstance(feature, Boxes) and feature.labels == key:
-            return (
-                f"{name!r} already makes {name + '_labels'!r} of it: leave the other feature out, "
-                "or declare Boxes(labels=None)."
-            )
-    return "Declare the key the same way in both, or leave one of them out."
 
 
 def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> OptionError:
@@ -197,7 +187,7 @@ def _check(
             f"feature {name!r}: {key!r} has {_range(known)}",
             option="shape",
             value=request.shape,
-            expected=f"{_count(length)} for shape {request.shape}",
+            expected=f"{counted(length, 'value')} for shape {request.shape}",
         )
     if known.present < schema.record_count and request.default is None and not may_skip:
         which = "" if is_complete else "the first "
@@ -234,12 +224,8 @@ def _is_float(default: Any) -> bool:
 
 def _range(known: FeatureSchema) -> str:
     if known.min_length == known.max_length:
-        return _count(known.max_length)
+        return counted(known.max_length, "value")
     return f"{known.min_length} to {known.max_length} values"
-
-
-def _count(values: int) -> str:
-    return "1 value" if values == 1 else f"{values} values"
 
 
 def _described(request: ColumnRequest) -> str:

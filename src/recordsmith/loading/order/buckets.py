@@ -7,7 +7,6 @@ resume stay exact.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -128,6 +127,8 @@ class BucketOrder(PositionOrder):
 
 
 def _digest(sizes: npt.NDArray[Any]) -> str:
+    import hashlib
+
     return hashlib.blake2b(sizes.tobytes(), digest_size=8).hexdigest()
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -31,14 +30,33 @@ from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.permutation import Permutations
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 _MAX_DRAWS = 1 << 31  # so that products of two of them fit in int64
 _PARTS = "pairs of dataset and weight, such as [(dataset, 0.5), (other, 0.5)]"
 
 
+class RecordSource(Protocol):
+    """Records by position: `SelectedRecords` or a Mix."""
+
+    def read_records(
+        self,
+        positions: Int64Array,
+        allocate: AllocateBytes = empty_bytes,
+        faults: Faults | None = None,
+    ) -> BytesArray:
+        """Return the payloads at many positions; errors of damaged records go to `faults`."""
+
+    def record_sizes(self, positions: Int64Array) -> Int64Array:
+        """Return the sizes of the payloads at many positions: int64, (count,)."""
+
+    def locate_record(self, position: int) -> RecordLocation:
+        """Return the file, number and offset of a record."""
+
+
 class Mix:
     """Datasets mixed by weight, for a Loader.
-
-        Mix([(flowers, 0.7), (leaves, 0.3)])
 
     Each epoch reads the datasets in proportion to their weights. A small dataset with a large
     weight is read several times in an epoch; a large one with a small weight continues in the next.
@@ -47,6 +65,11 @@ class Mix:
     Attributes:
         datasets: in the order in which they were passed.
         draw_counts: how many examples an epoch reads from each.
+
+    Example:
+        roses = dataset.filter("image/class/label == 1")
+        mix = rs.Mix([(dataset, 0.75), (roses, 0.25)], length=40)
+        loader = rs.Loader(mix, ["image/class/label"], batch_size=8, shuffle=True)
     """
 
     def __init__(
@@ -116,7 +139,7 @@ class Mix:
         allocate: AllocateBytes = empty_bytes,
         faults: Faults | None = None,
     ) -> BytesArray:
-        """Return the payloads at many positions, in that order; as of `SelectedRecords`."""
+        """Return the payloads at many positions, in that order; as in `SelectedRecords`."""
         groups = self._by_shard(positions)
         offsets = offsets_from_lengths(payload_sizes(len(positions), groups))
         data = allocate(int(offsets[-1]))
@@ -144,6 +167,16 @@ class Mix:
                 for group in records_of(dataset).by_shard(own)
             ]
         return groups
+
+
+def record_source(dataset: Dataset | Mix) -> RecordSource:
+    """Return the records that positions of a loader refer to."""
+    return dataset if isinstance(dataset, Mix) else records_of(dataset)
+
+
+def datasets_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
+    """Return the datasets of a mix, or the only one."""
+    return dataset.datasets if isinstance(dataset, Mix) else (dataset,)
 
 
 class MixOrder(PositionOrder):
@@ -206,6 +239,8 @@ def _weight(number: int, weight: object) -> Fraction:
             value=weight,
             expected="a positive number",
         )
+    from fractions import Fraction
+
     return Fraction(float(weight))  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ from recordsmith.loading.number_options import is_same, whole_number
 from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.shuffle import PositionOrder
 
-_VERSION = 1
+VERSION = 1
 _PLACES_AT_ONCE = 16_384  # computing orders is slow in short arrays
 
 
@@ -40,6 +40,26 @@ class EpochProgress:
     def is_inside(self) -> bool:
         """Whether part of the epoch is read."""
         return self.read > 0
+
+
+class LoaderPlace(NamedTuple):
+    """Where a loader is, and where its next iteration begins.
+
+    is_resumed: whether the next iteration resumes there; else it begins the next epoch.
+    skipped_count: how many of the worker's steps it skips.
+    """
+
+    progress: EpochProgress = EpochProgress()
+    is_resumed: bool = False
+    skipped_count: int = 0
+
+    @property
+    def next_progress(self) -> EpochProgress:
+        """Where the next iteration begins."""
+        if self.is_resumed:
+            return self.progress
+        epoch = self.progress.epoch + self.progress.is_inside
+        return EpochProgress(epoch, begun=epoch)
 
 
 class Step(NamedTuple):
@@ -150,7 +170,7 @@ class Schedule:
 
     def state(self, progress: EpochProgress) -> dict[str, Any]:
         """Return a progress as a small JSON-able dict."""
-        return {"version": _VERSION, **asdict(progress), "order": self._describe(self._order)}
+        return {"version": VERSION, **asdict(progress), "order": self._describe(self._order)}
 
     def _describe(self, order: PositionOrder) -> dict[str, Any]:
         """Return what must be equal for a state to fit."""
@@ -159,9 +179,9 @@ class Schedule:
 
     def progress(self, state: Mapping[str, Any]) -> EpochProgress:
         """Return the progress of a state, and adopt the order of that state."""
-        if not isinstance(state, Mapping) or not is_same(state.get("version"), _VERSION):
+        if not isinstance(state, Mapping) or not is_same(state.get("version"), VERSION):
             raise OptionError(
-                option="state", value=state, expected=f"a state_dict() of version {_VERSION}"
+                option="state", value=state, expected=f"a state_dict() of version {VERSION}"
             )
         numbers = [state.get(name) for name in ("epoch", "read", "begun")]
         if not all(type(number) is int and number >= 0 for number in numbers):

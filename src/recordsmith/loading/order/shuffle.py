@@ -95,6 +95,10 @@ class BlockShuffle:
         size: records in a block; they are read one after the other.
         window: how many blocks are mixed with each other. Records of blocks that are further
             apart are never mixed.
+
+    Example:
+        shuffle = rs.BlockShuffle(size=16, window=4)
+        loader = rs.Loader(dataset, ["image/class/label"], batch_size=8, shuffle=shuffle)
     """
 
     size: int = 1024

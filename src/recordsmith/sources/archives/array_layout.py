@@ -6,7 +6,6 @@ MNIST: `train-images-idx3-ubyte.gz`, `t10k-labels.idx1-ubyte`; NumPy: `x_train` 
 
 from __future__ import annotations
 
-import itertools
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
-from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.files.file_tree import FileTree, SkippedFiles
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location
@@ -32,9 +31,6 @@ _WORDS = re.compile(r"[A-Za-z]+[0-9]*[a-z]*|[0-9]+")
 _DEEPEST = 3
 _MAX_FILES = 100
 _MAX_NAMED = 20
-_PICKLES = re.compile(r"(data_batch_\d|test_batch|train|test|batches\.meta|meta)(\.pkl)?")
-_PICKLE_MAGIC = b"\x80"
-_CIFAR = re.compile(r"(data_batch_\d|test_batch)\.bin")
 _EXPECTED = (
     "idx files such as train-images-idx3-ubyte.gz, or arrays named like images and labels, x_train "
     "and y_train"
@@ -92,16 +88,23 @@ class ArrayLayout:
 
 
 def find_arrays(path: Location) -> ArrayLayout:
-    """Find the arrays of a folder, or those that belong to a file."""
+    """Find the arrays of a folder, or of a `.npz` file."""
     is_folder = path.is_folder()
     root = path if is_folder else path.parent
+    names = [path.name]
     if is_folder:
-        names = [n for n, _, _ in FileTree(root).walk(root, []) if n.count("/") <= _DEEPEST]
-    else:
-        names = _near(path)
+        walk = FileTree(root).walk(root, SkippedFiles())
+        names = [name for name, _, _ in walk if name.count("/") <= _DEEPEST]
+    elif is_array_name(path.name) and not path.name.lower().endswith(".npz"):
+        raise SourceError(
+            "this file has one array; its labels are in another one",
+            path=path,
+            remedy="Pack the folder that contains both.",
+        )
     array_names = [name for name in names if is_array_name(name)]
-    _refuse_cifar(root, names)
-    files = _without_copies(array_names if is_folder else [path.name, *array_names])
+    known = set(array_names)
+    copies = {name for name in array_names if name.endswith(".gz") and name[:-3] in known}
+    files = [name for name in array_names if name not in copies] if is_folder else names
     if len(files) > _MAX_FILES:
         raise SourceError(
             f"{len(files):,} files of arrays, such as {files[0]}; expected images and labels of "
@@ -128,12 +131,11 @@ def find_arrays(path: Location) -> ArrayLayout:
             part.split = None
     used = [array for part in layout.parts for array in part.arrays]
     unused = [array.place for array in arrays if array not in used]
-    copies = sorted(set(array_names) - set(files))
     others = [name for name in names if name not in array_names] if is_folder else []
     layout.files = {array.file: opened[array.file] for array in used}
     layout.notices += [
         *count_notice(unused, "array", "that belong to no images skipped", shown=_MAX_NAMED),
-        *count_notice(copies, "compressed copy", "skipped", "compressed copies"),
+        *count_notice(sorted(copies), "compressed copy", "skipped", "compressed copies"),
         *count_notice(others, "file", "of other types not packed"),
     ]
     return layout
@@ -148,41 +150,16 @@ def is_array_name(name: str) -> bool:
     return _IDX.search(plain) is not None
 
 
-def is_cifar(name: str, head: bytes) -> bool:
-    """Whether a file is one of CIFAR's, by its name and first byte: a pickle, or binary."""
-    is_pickle = _PICKLES.fullmatch(name) is not None and head[:1] == _PICKLE_MAGIC
-    return is_pickle or _CIFAR.fullmatch(name) is not None
-
-
 def has_role(path: str) -> bool:
     """Whether the name of a file says that it contains images."""
     return _named(path, "").role == "images"
-
-
-def _near(path: Location) -> list[str]:
-    """A file, and those next to it that belong to it: its labels."""
-    if path.name.lower().endswith(".npz"):
-        return [path.name]
-    own = _named(path.name, "")
-    names = (entry.name for entry in path.parent.list_entries() if entry.kind == "object")
-    near = (name for name in names if is_array_name(name) and not name.lower().endswith(".npz"))
-    others = [_named(name, "") for name in near if name != path.name]
-    is_own = [array.split == own.split and _dataset(array) == _dataset(own) for array in others]
-    return [path.name, *(array.file for array in itertools.compress(others, is_own))]
-
-
-def _without_copies(names: Sequence[str]) -> list[str]:
-    """Without compressed files whose content is there uncompressed."""
-    known = set(names)
-    kept = [name for name in names if name.removesuffix(".gz") == name or name[:-3] not in known]
-    return list(dict.fromkeys(kept))
 
 
 def _named(file: str, member: str) -> NamedArray:
     """Read the name of an array."""
     folder, _, last = file.rpartition("/")
     stem = re.sub(r"\.(npy|npz)$", "", last.lower().removesuffix(".gz"))
-    text = f"{stem} {member}" if member and not last.lower().endswith(".npz") else member or stem
+    text = member or stem
     name_split: str | None = None
     role = role_word = ""
     words: list[str] = []
@@ -225,7 +202,7 @@ def _check_images(arrays: Sequence[NamedArray], names: Sequence[str], path: Loca
         raise SourceError(
             f"several datasets of arrays: {listed}; expected one",
             path=path,
-            remedy="Pass a file of one of them, or move its files to a folder of their own.",
+            remedy="Move the files of one of them to a folder of their own.",
         )
 
 
@@ -277,16 +254,3 @@ def _add_extras(layout: ArrayLayout, part: ArrayPart, group: Sequence[NamedArray
                 array = layout.array(named)
                 if array.shape[0] == row_count and array.dtype.kind in "iufb":
                     part.extras.append(named)
-
-
-def _refuse_cifar(root: Location, names: Sequence[str]) -> None:
-    for name in names:
-        last = posixpath.basename(name)
-        if is_cifar(last, (root / name).read(0, 1) if _PICKLES.fullmatch(last) else b""):
-            raise SourceError(
-                "this is one of CIFAR's files, as pickles, which can run code when they are "
-                "opened, or without a header",
-                path=root / name,
-                remedy="Load them with keras.datasets.cifar10 or torchvision, and save the arrays "
-                "with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...).",
-            )

@@ -49,7 +49,7 @@ class Arrays:
     def __init__(self, path: PlaceLike) -> None:
         """
         Args:
-            path: a folder, or a file; files next to it that have its labels are read as well.
+            path: a folder, or a `.npz` file.
         """
         self.path = as_place(path)
 

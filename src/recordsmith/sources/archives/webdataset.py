@@ -8,38 +8,43 @@ are listed once, and members are read with their sample.
 from __future__ import annotations
 
 import glob
+import io
 import json
 import re
+import tarfile
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.dataset.documents import json_fault
-from recordsmith.errors import DataError, OptionError, Problems, SourceError, located
+from recordsmith.errors import DataError, OptionError, Problems, SourceError, accessing, located
 from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.stored_array import npy_features
-from recordsmith.sources.archives.tar import TarFile
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
 from recordsmith.sources.files.images import image_features
 from recordsmith.sources.files.paths import common_version, is_folder, last_name, with_slashes
+from recordsmith.sources.files.text_file import inflated, is_gzip
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, join_names, raise_problems, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import only_split, sort_splits
-from recordsmith.sources.tables.json_values import (
-    KindSurvey,
+from recordsmith.sources.tables.json_rows import (
+    KeyKinds,
     as_json_text,
-    json_features,
+    as_text,
+    flat_column,
     restore_base64,
 )
 from recordsmith.sources.tables.precision import LOST_DIGITS, PrecisionLoss
-from recordsmith.stores import FolderEntry, Location, PlaceLike, as_place
+from recordsmith.stores import FolderEntry, Location, ObjectReader, PlaceLike, as_place
+from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.wire import HEAD_BYTES, detect_other_format
 from recordsmith.words import count
 
 EMPTY_KINDS = "recordsmith/empty"
@@ -54,6 +59,10 @@ _DIGITS_BEHIND = re.compile(r"[-_.]?\d*$")
 _MAX_ARCHIVES = 1_000_000
 _CLASH = "features occur in two members of a sample; the first was used"
 _SECOND_IMAGE = "samples have a second image, which was stored under its extension"
+_BLOCK_BYTES = 512
+_SEARCHED_BYTES = 1 << 20
+_BUFFER_BYTES = 1 << 16
+_EXPECTED_FORMATS = ("a tar archive", "a gzip of something else")
 
 
 class WebDataset:
@@ -176,7 +185,7 @@ class _Walk:
         self._version = common_version(version for _, version in files)
         self.archives: dict[str, TarFile] = {}
         self.extensions: Counter[str] = Counter()
-        self.json_kinds = KindSurvey({}, with_lists_as_text=True)
+        self.json_kinds = KeyKinds({})
         self._folders: set[str] = set()
         self.skipped: list[str] = []
         self._replaced_count = 0
@@ -208,6 +217,10 @@ class _Walk:
                         "members": [[extension, *place] for extension, place in members.items()],
                     },
                 )
+
+    def _update_kinds(self, row: Mapping[str, Any], place: str) -> None:
+        for key, value in row.items():
+            self.json_kinds.update(key, (value,), lambda _: place)
 
     def notices(self, sample_count: int) -> list[str]:
         """Notices on skipped and repeated members, and on extensions that some samples lack."""
@@ -247,7 +260,7 @@ class _Walk:
                 continue
             members = samples.setdefault(f"{folder}/{base}" if folder else base, {})
             self._replaced_count += extension.lower() in members
-            members[extension.lower()] = (member.offset, member.size)
+            members[extension.lower()] = (member.offset_data, member.size)
         self.skipped += [f"{archive.path}: {name}" for name in archive.skipped]
         return samples
 
@@ -258,9 +271,9 @@ class _Walk:
             return  # reading the sample raises it
         if isinstance(parsed, dict):
             empty = _pop_empty_kinds(parsed)
-            self.json_kinds.update(parsed, place)
+            self._update_kinds(parsed, place)
             values = {key: _EMPTY_VALUES[kind] for key, kind in empty.items()}
-            self.json_kinds.update(values, place)
+            self._update_kinds(values, place)
 
 
 class SafeNames:
@@ -281,6 +294,71 @@ class SafeNames:
         self._next[name] = number
         self._next.setdefault(unique, 1)
         return unique
+
+
+class TarFile:
+    """One archive, whose members are read without unpacking, from several threads.
+
+    A gzip-compressed archive is first decompressed into a temporary file.
+    """
+
+    def __init__(self, path: Location) -> None:
+        self.path = path
+        if is_gzip(path):
+            self._file: ObjectReader = ScratchFile(inflated(path))
+        else:
+            self._file = path.open_read()
+            weakref.finalize(self, self._file.close)
+        self.skipped: list[str] = []
+
+    def members(self) -> Iterator[tarfile.TarInfo]:
+        """Yield the regular files in order. Links and other special members are skipped."""
+        self._file.seek(0)
+        stream = io.BufferedReader(self._file, _BUFFER_BYTES)
+        with accessing(str(self.path)):
+            try:
+                with tarfile.open(fileobj=stream, mode="r:") as archive:
+                    while (member := archive.next()) is not None:
+                        archive.members.clear()  # type: ignore[attr-defined]  # keeps memory constant
+                        if member.isreg() and not member.issparse():
+                            left = self._file.size_bytes - member.offset_data
+                            if not 0 <= member.size <= left:  # PAX headers may state any number
+                                raise ValueError(f"{member.name!r} has {member.size} bytes")
+                            yield member
+                        elif not member.isdir():
+                            self.skipped.append(member.name)
+                    end = archive.offset
+            except (tarfile.TarError, ValueError, OverflowError) as error:  # sizes beyond a file's
+                raise self._damaged(str(error)) from None
+            finally:
+                stream.detach()
+        self._check_end(end)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The bytes of a member."""
+        data = self._file.read_at(offset, offset + size)
+        if len(data) < size:
+            raise SourceError(
+                "the file was truncated since it was listed: it ends at byte "
+                f"{offset + len(data)}, expected {offset + size} bytes",
+                path=self.path,
+            )
+        return data
+
+    def _check_end(self, end: int) -> None:
+        """Check for data after the end, because tarfile takes a damaged header for the end."""
+        head = self._file.read_at(end, end + _BLOCK_BYTES)
+        if any(head):
+            raise self._damaged(f"no member header at byte {end}")
+        if any(self._file.read_at(end, end + _SEARCHED_BYTES)):
+            self.skipped.append("data after the end of the archive")
+
+    def _damaged(self, reason: str) -> SourceError:
+        problem, remedy = f"not a tar archive, or damaged: {reason}", "Fetch the file again."
+        foreign = detect_other_format(self.path.read(0, HEAD_BYTES))
+        if foreign is not None and foreign.name not in _EXPECTED_FORMATS:
+            problem, remedy = f"this is {foreign.name}, not a tar archive", foreign.advice
+        return SourceError(problem, path=self.path, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -338,6 +416,38 @@ class TarReader(FilesReader[TarFile]):
     def _json_as(self) -> tuple[Mapping[str, Kind], frozenset[str]]:
         return dict(self.json_kinds), frozenset(self.json_as_text)
 
+    def _json_features(
+        self, row: Mapping[str, Any], loss: PrecisionLoss, place: str
+    ) -> dict[str, Any]:
+        """The features of the object of a JSON member."""
+        kinds, text_keys = self._json_as
+        features: dict[str, Any] = {}
+        problems = Problems()
+        for key, value in row.items():
+            if value is None or value == []:
+                features |= {} if value is None else {key: []}
+                continue
+            try:
+                if key in text_keys:
+                    features[key] = as_text(value)
+                    continue
+                kind = kinds.get(key, "bytes")
+                items = value if isinstance(value, list) else [value]
+                column = flat_column(items, kind)
+                wrong = None
+                if kind == "float":
+                    has_integers = any(isinstance(item, int) for item in items)
+                    wrong = loss.check(key, column, may_be_integers=has_integers)
+                if wrong is not None:
+                    large = column[wrong.argmax()]
+                    raise ValueError(f"{large:.17g} does not fit a 32-bit float")
+                values = list(column) if kind == "bytes" else column
+                features[key] = values if isinstance(value, list) else values[0]
+            except (TypeError, ValueError, OverflowError) as error:
+                problems.add(f"{place}: {key!r} is {value!r:.60}; {error}")
+        raise_problems(problems)
+        return features
+
     def _open(self, name: str) -> Mapping[str, TarFile]:
         return {name: TarFile(self.checked(name))}
 
@@ -367,7 +477,7 @@ class TarReader(FilesReader[TarFile]):
                 return {"json": as_json_text(parsed)}
             _pop_empty_kinds(parsed)
             loss = PrecisionLoss()
-            values = json_features(parsed, *self._json_as, loss, place)
+            values = self._json_features(parsed, loss, place)
             for column in loss.columns():
                 note(LOST_DIGITS, f"{place}: {column}")
             return values | {FILENAME: None} if parsed.get(FILENAME, ...) is None else values
@@ -425,24 +535,20 @@ def _archive_split(archive: str) -> str | None:
     return next(filter(is_split_name, (folder, stem)), None)
 
 
-def _expanded(pattern: str, given: str) -> list[str]:
+def _expanded(pattern: str, given: str, count: int = 1) -> list[str]:
     """Expand a pattern with numbers in braces; the numbers keep the width of the first."""
-    pieces = _BRACES.split(pattern)
-    choices: list[list[str]] = []
-    count = 1
-    for first, last in zip(pieces[1::3], pieces[2::3], strict=True):
-        low, high = int(first), int(last)
-        count *= max(0, high - low + 1)
-        if not 0 < count <= _MAX_ARCHIVES:
-            raise OptionError(
-                f"{given} matches {count:,} archives",
-                option="path",
-                value=given,
-                expected=f"ascending numbers and at most {_MAX_ARCHIVES:,} archives",
-            )
-        choices.append([f"{number:0{len(first)}d}" for number in range(low, high + 1)])
-    fixed = pieces[::3]
-    return [
-        "".join(part for pair in zip(fixed, (*chosen, ""), strict=True) for part in pair)
-        for chosen in product(*choices)
-    ]
+    match = _BRACES.search(pattern)
+    if match is None:
+        return [pattern]
+    low, high = map(int, match.groups())
+    count *= max(0, high - low + 1)
+    if not 0 < count <= _MAX_ARCHIVES:
+        raise OptionError(
+            f"{given} matches {count:,} archives",
+            option="path",
+            value=given,
+            expected=f"ascending numbers and at most {_MAX_ARCHIVES:,} archives",
+        )
+    head, width = pattern[: match.start()], len(match[1])
+    tails = _expanded(pattern[match.end() :], given, count)
+    return [f"{head}{n:0{width}d}{tail}" for n in range(low, high + 1) for tail in tails]

@@ -7,28 +7,30 @@ file, how such files begin, and the source that uses both.
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
+from xml.parsers import expat
 
 import msgspec
 
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.problems import Fault
-from recordsmith.sources.source import Note, ignore_note
 from recordsmith.stores import Location
 
 Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""
 
-MAX_VALUE_BYTES = 1 << 16
-"""Larger annotations are not part of a reference, which has their place instead."""
-
 MAX_OBJECTS = 100_000
 """Of an image: each takes some hundred bytes until its record is written."""
+
+MAX_TOKEN_BYTES = 1 << 22
+"""Of a tag or text in XML, such as a polygon of CVAT."""
+
+_LINE_BREAKS = frozenset("\r\n")
+_XML_STEP = 1 << 20
+_POLYGONS = "polygons were packed as the boxes around them"
 
 
 class AnnotatedObject(NamedTuple):
@@ -37,8 +39,7 @@ class AnnotatedObject(NamedTuple):
     where: in its file: "line 17".
     name: its class; None if it is unknown, which `fault` explains.
     corners: xmin, ymin, xmax, ymax in the units of the annotation; NaN for an invalid number.
-    outline: polygons or run lengths, see `rasterize`; "box" if it is the box; or a function that
-        returns one of these.
+    outline: JSON of polygons or run lengths, see `rasterize`; "box" if it is the box.
     extra: the values of `BoxFormat.features`.
     fault: why it cannot be read at all.
     """
@@ -46,7 +47,7 @@ class AnnotatedObject(NamedTuple):
     where: str
     name: str | None
     corners: Corners = (0, 0, 0, 0)
-    outline: Any = None
+    outline: str | None = None
     extra: Sequence[Any] = ()
     fault: str = ""
 
@@ -63,76 +64,41 @@ class AnnotatedImage(NamedTuple):
     file_name: of the image, as the file has it.
     size: width and height of the image that the objects were drawn on, 0 if unknown; None for
         coordinates that are relative to its sides.
-    spans: line, start and end of each part of the file about the image. `parse` reads the objects
-        from these parts again, so that none are kept; None if the listing keeps the objects, or if
-        the whole file is about the image.
     id: of the image, for `image/source_id`.
     split: its split, if the file has splits.
+    notes: (what, where) of what is left out.
     """
 
     where: str = ""
     file_name: str = ""
     size: tuple[float, float] | None = (0, 0)
     objects: Sequence[AnnotatedObject] = ()
-    spans: array[int] | None = None
     id: Any = None
     split: str = ""
-
-
-WHOLE_FILE = AnnotatedImage()
-"""An image whose annotation is a file that was not parsed."""
+    notes: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(eq=False)
 class AnnotationFile:
-    """An annotation file, or the parts of it about one image, for `parse`.
+    """An annotation file for `parse`.
 
     name: its path relative to the root, for messages.
-    texts, spans: the parts, with their first lines, or where they are; None for the whole file.
     with_outlines: whether outlines of objects are needed.
-    note: called for what is left out.
-    context: what parsing parts needs to know of the whole file, in JSON values; set by `parse`.
-    class_names: of its objects, in order; set by `parse`, except those of `objects`.
-    uses_category_0: whether an object has the category id 0, which may be the background; set by
-        `parse`.
-    problems, notices: what is wrong outside of objects, and what is left out; set by `parse`.
+    class_names: by what stands for them in the file; `parse` adds those that the file declares.
+    has_keypoints: whether objects have keypoints, where only another file tells.
+    features: those of the format that the file has; set by `parse` where columns may be missing.
+    problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
 
     location: Location
     name: str
     version: int = 0
-    texts: Sequence[tuple[int, str]] | None = None
-    spans: Sequence[tuple[int, int, int]] | None = None
     with_outlines: bool = False
-    note: Note = ignore_note
-    context: Any = None
-    class_names: dict[str, Any] = field(default_factory=dict)
-    uses_category_0: bool = False
+    class_names: dict[Any, str] = field(default_factory=dict)
+    has_keypoints: bool = False
+    features: Collection[str] = ()
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
-
-    @property
-    def is_part(self) -> bool:
-        """Whether only the parts about one image are parsed."""
-        return self.texts is not None or self.spans is not None
-
-    @cached_property
-    def data(self) -> bytes:
-        """All bytes, which stay in memory."""
-        return self.location.read()
-
-    def read(self, start: int, stop: int) -> bytes:
-        """Some bytes of the file."""
-        if "data" in vars(self):
-            return self.data[start:stop]
-        return self.location.read(start, stop)
-
-    def parts(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the first line and the bytes of each part."""
-        for line, text in self.texts or ():
-            yield line, text.encode()
-        for line, start, stop in self.spans or ():
-            yield line, self.read(start, stop)
 
 
 @dataclass(frozen=True)
@@ -141,9 +107,7 @@ class BoxFormat:
 
     suffix: of its annotation files, in lower case.
     matches: whether a file begins like one of this format.
-    parse: yields the images of a file; raises SourceError with the line of what is invalid. Sets
-        context, class_names, uses_category_0, problems and notices of the file, which are complete
-        when it is exhausted.
+    parse: yields the images of a file; raises SourceError with the line of what is invalid.
     what: how a folder in this format is described, with {} for the files.
     expected: the files of this format, for the error if there are none.
     file_what: how a single file is described, if it may be the source.
@@ -151,7 +115,6 @@ class BoxFormat:
     owns_suffixes: whether every file with one of these suffixes is of this format.
     has_outlines: whether objects can have masks.
     features: the features that it adds to those of all boxes, and their kinds.
-    without_outlines: shortens a part where outlines are not needed.
     """
 
     name: str
@@ -165,10 +128,27 @@ class BoxFormat:
     owns_suffixes: bool = False
     has_outlines: bool = True
     features: Mapping[str, Kind] = field(default_factory=dict)
-    without_outlines: Callable[[bytes], bytes] | None = None
+
+    def images(self, file: AnnotationFile) -> Iterator[AnnotatedImage]:
+        """Yield the images of a file, without outlines where they are not needed."""
+        for image in self.parse(file):
+            if max(len(image.objects), len(image.notes)) > MAX_OBJECTS:
+                raise SourceError(
+                    f"{image.where or 'the image'} has more than {MAX_OBJECTS:,} objects",
+                    path=file.name,
+                    remedy="Cut the image into tiles.",
+                )
+            if not file.with_outlines and any(item.outline for item in image.objects):
+                polygons = (item for item in image.objects if item.outline not in (None, "box"))
+                notes = [(_POLYGONS, item.place_in(file.name)) for item in polygons]
+                image = image._replace(  # noqa: PLW2901
+                    objects=[item._replace(outline=None) for item in image.objects],
+                    notes=[*image.notes, *notes],
+                )
+            yield image
 
 
-FORMATS: dict[str, BoxFormat] = {}
+BOX_FORMATS: dict[str, BoxFormat] = {}
 """By name; each is registered with its source."""
 
 
@@ -177,54 +157,67 @@ class Entry:
     """One sample: an image, and what a listing keeps of its annotation.
 
     image: its path, relative to the root; a name for the sample if the image is missing.
-    place: the path of the annotation file, relative to the root; empty without one.
+    annotation: the path of the annotation file, relative to the root; empty without one.
     annotated: without its objects.
-    objects: as JSON, where NaN is null, if the listing has parsed them and they are small.
-    file: if it is about several images.
+    objects: as JSON; empty if they are read with the sample.
     notes: (what, where) for each note to make when it is read.
     fault: why it cannot be read.
+    split: empty without one.
     """
 
     image: str
-    place: str = ""
+    annotation: str = ""
     version: int = 0
-    annotated: AnnotatedImage = WHOLE_FILE
+    annotated: AnnotatedImage = AnnotatedImage()  # noqa: RUF009 - immutable
     objects: bytes = b""
-    file: AnnotationFile | None = None
     notes: tuple[tuple[str, str], ...] = ()
     fault: Fault | None = None
+    split: str = ""
 
-    def reference(self, box_format: BoxFormat, root: Location) -> dict[str, Any]:
-        """The objects in JSON values, or their place in the file if they are large."""
+    def reference(self) -> dict[str, Any]:
+        """What the reader needs besides the image, in JSON values."""
         if self.fault is not None:
             return {"fault": self.fault.to_json()}
+        image = self.annotated
         reference: dict[str, Any] = {"notes": [*map(list, self.notes)]} if self.notes else {}
-        if not self.place:
-            return reference
-        reference["place"] = self.place
-        spans, size = self.annotated.spans, self.annotated.size
-        if self.annotated.id is not None:
-            reference["id"] = self.annotated.id
-        reference_size = {"size": size and list(size)}
+        if self.annotation:
+            reference["annotation"] = self.annotation
+        if image.id is not None:
+            reference["id"] = image.id
         if self.objects:
-            return reference | reference_size | {"objects": msgspec.json.decode(self.objects)}
-        if self.file is None or spans is None:
-            return reference
-        if not root.contains(self.file.location):
-            reference["file"] = str(self.file.location.absolute())
-        triples = [*map(list, zip(spans[::3], spans[1::3], spans[2::3], strict=True))]
-        in_file = reference | reference_size | {"spans": triples}
-        if sum(stop - start for _, start, stop in triples) > MAX_VALUE_BYTES:
-            return in_file
-        shorten = None if self.file.with_outlines else box_format.without_outlines
-        texts = []
-        try:
-            for line, start, stop in triples:
-                data = self.file.read(start, stop)
-                texts.append([line, (shorten(data) if shorten else data).decode()])
-        except ValueError:  # not UTF-8, or changed since it was listed: the reader reports it
-            return in_file
-        return reference | reference_size | {"texts": texts}
+            reference["objects"] = msgspec.json.decode(self.objects)
+            reference["size"] = image.size and list(image.size)
+        return reference
+
+
+def make_entry(file: AnnotationFile, image: AnnotatedImage, class_names: dict[str, None]) -> Entry:
+    """The entry of an image that is not found yet; adds the names of its classes."""
+    try:
+        objects = encode_objects(image.objects)
+    except ValueError as error:
+        raise SourceError(f"text that is not Unicode: {error}", path=file.name) from None
+    names = (item.name for item in image.objects)
+    class_names.update(dict.fromkeys(name for name in names if name and is_class_name(name)))
+    listed = image._replace(objects=(), notes=())
+    return Entry(file.name, file.name, file.version, listed, objects, tuple(image.notes))
+
+
+def is_class_name(name: str) -> bool:
+    """Whether a text can be a class in `labels.txt`."""
+    return bool(name) and _LINE_BREAKS.isdisjoint(name)
+
+
+encode_objects = msgspec.json.encode
+"""Objects as JSON, in which NaN is null."""
+
+
+def decode_objects(values: Iterable[Any]) -> list[AnnotatedObject]:
+    """The objects from JSON values."""
+    objects = []
+    for where, name, corners, *more in values:
+        left, top, right, bottom = map(to_float, corners)
+        objects.append(AnnotatedObject(where, name, (left, top, right, bottom), *more))
+    return objects
 
 
 def to_float(text: object) -> float:
@@ -235,29 +228,36 @@ def to_float(text: object) -> float:
         return math.nan
 
 
-def parse_objects(
-    box_format: BoxFormat, file: AnnotationFile, size: tuple[float, float] | None = (0, 0)
-) -> tuple[tuple[float, float] | None, list[AnnotatedObject]]:
-    """The size and the objects of the image that a file, or its parts, are about."""
-    objects: list[AnnotatedObject] = []
-    is_empty = file.is_part and not (file.texts or file.spans)
-    image = WHOLE_FILE if is_empty else None
+def parse_xml(parser: expat.XMLParserType, data: bytes, name: str) -> Iterator[None]:
+    """Parse XML, called `name` in messages, in steps; nothing is expanded, no other file opened."""
+    for start in range(0, len(data), MAX_TOKEN_BYTES):  # before the parser copies it
+        stop = start + MAX_TOKEN_BYTES
+        if stop < len(data) and data.find(b"<", start, stop) < 0:
+            raise SourceError(
+                f"a tag or text is longer than {MAX_TOKEN_BYTES:,} bytes",
+                path=name,
+                line=data.count(b"\n", 0, start) + 1,
+                remedy="Remove it, or simplify its polygon.",
+            )
+
+    def entity(*_: object) -> None:
+        raise SourceError(
+            "the file declares XML entities, which are refused for security",
+            path=name,
+            line=parser.CurrentLineNumber,
+            remedy="Remove its DOCTYPE.",
+        )
+
+    parser.EntityDeclHandler = entity
     try:
-        for image in box_format.parse(file):
-            objects += image.objects
-            if len(objects) > MAX_OBJECTS:
-                break
-    except ValueError:
-        if not file.is_part:
-            raise
-        image = None  # the parts were valid when they were listed
-    if image is None:
-        raise SourceError(
-            "the file changed after it was listed", path=file.location, remedy="Rerun the job."
-        )
-    if len(objects) > MAX_OBJECTS:
-        raise SourceError(
-            f"{file.name}: more than {MAX_OBJECTS:,} objects on an image",
-            remedy="Cut the image into tiles.",
-        )
-    return (image.size if size == (0, 0) else size), objects
+        for start in range(0, len(data) or 1, _XML_STEP):
+            stop = start + _XML_STEP
+            parser.Parse(data[start:stop], stop >= len(data))
+            yield
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise SourceError(f"not valid XML: {reason}", path=name, line=error.lineno) from None
+    except SourceError:
+        raise
+    except (ValueError, LookupError) as error:  # an encoding that expat does not know
+        raise SourceError(str(error), path=name, remedy="Save the file as UTF-8.") from None

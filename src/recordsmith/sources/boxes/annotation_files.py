@@ -1,43 +1,57 @@
-"""Sources with files that each describe many images: the files, their splits, their images."""
+"""Sources that find annotation files and their images: files about many, or a file for each image.
+
+Files about one image: `Annotations/` and `JPEGImages/` with lists in `ImageSets/`, `annotations/`
+and `images/`, or files next to the images, with or without folders named like splits. An image
+without a file is a sample only if a list names it.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import posixpath
 import re
-from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.sources.boxes.annotation import AnnotatedImage, AnnotationFile, Entry
+from recordsmith.errors import OptionError, RecordsmithError, SourceError, option
+from recordsmith.sources.boxes.annotation import AnnotationFile, Entry, make_entry
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
-from recordsmith.sources.boxes.source import AnnotatedSource, ListedImages, path_notes
-from recordsmith.sources.classes import Classes
+from recordsmith.sources.boxes.source import (
+    AnnotatedSource,
+    ListedImages,
+    listed_entry,
+    path_notes,
+)
 from recordsmith.sources.files.file_index import (
     FOUND_WITH_SUFFIX,
     FileIndex,
     Found,
+    name_key,
     no_files,
     not_found,
 )
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name, stem_of
-from recordsmith.sources.files.paths import inside, is_file, size_and_version
+from recordsmith.sources.files.name_files import read_lines
+from recordsmith.sources.files.paths import inside, is_file, size_and_version, with_slashes
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
+from recordsmith.sources.splits import split_lists, splits_by_folder
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
 _LIKELY_FOLDERS = frozenset((*IMAGE_FOLDERS, "data"))
+_ANNOTATION_FOLDERS = frozenset(
+    ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels")
+)
+_MASK_FOLDERS = frozenset(("segmentationclass", "segmentationobject", "segmentationclassaug"))
+_ANNOTATIONS = re.compile(r"(?:^|(?<=/))annotations/", re.IGNORECASE)
+_OTHER_NAME = "annotations name another image than their file name does"
 
 
 class SharedAnnotationSource(AnnotatedSource):
-    """What the sources of such files share: the options `annotations` and `images`."""
+    """A source of files that each describe many images."""
 
     option_names = ("annotations", "images", *AnnotatedSource.option_names)
 
@@ -70,14 +84,12 @@ class SharedAnnotationSource(AnnotatedSource):
         if annotations is None and is_file(self.root):
             annotations, folder = self.root, self.root.absolute().parent
             self.root = folder.parent if folder.name.lower() == "annotations" else folder
-        self._annotations: Mapping[str, PlaceLike] | None = None
-        if annotations is not None:
-            named = annotations if isinstance(annotations, Mapping) else {"": annotations}
-            self._annotations = named
+        named = annotations if isinstance(annotations, Mapping) else {"": annotations}
+        self._annotations: Mapping[str, Any] = {} if annotations is None else named
         self._images = None if images is None else _path_of_images(self.root, images)
 
     def describe(self) -> Mapping[str, Any]:
-        files = {split: self._located(path)[1] for split, path in (self._annotations or {}).items()}
+        files = {split: self._located(path)[1] for split, path in self._annotations.items()}
         named = files.get("", files) if files else None
         return {**super().describe(), "annotations": named, "images": self._images}
 
@@ -85,7 +97,7 @@ class SharedAnnotationSource(AnnotatedSource):
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
         if not (paths := cls._matching(tree)):
             return
-        chosen = [path for path in paths if not cls._is_of_other_task(path)] or paths
+        chosen = cls._chosen(paths)
         yield LayoutCandidate(
             cls.box_format.name,
             cls.box_format.what.format(join_names(chosen)),
@@ -95,31 +107,38 @@ class SharedAnnotationSource(AnnotatedSource):
         )
 
     @staticmethod
-    def _is_of_other_task(path: str) -> bool:  # noqa: ARG004 - most formats have none
-        """Whether a file has no boxes of objects, by its name."""
-        return False
+    def _chosen(paths: Sequence[str]) -> Sequence[str]:
+        """The files to read of those that match; most formats have none of other tasks."""
+        return paths
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         files = self._files(index)
-        listed = self._parse(files)
-        classes, notices = self._classes(index, files.values(), listed)
-        entries, splits, left = self._find_images(index, listed, files.values())
-        notices = [*notices, *left]
+        listed: list[Entry] = []
+        names: dict[str, None] = {}
+        for split, file in files.items():
+            for image in self.box_format.images(file):
+                listed.append(make_entry(file, image, names))
+                listed[-1].split = split
+        if len(files) == 1 and all(entry.annotated.split for entry in listed):
+            for entry in listed:
+                entry.split = entry.annotated.split.lower()
+            listed.sort(key=lambda entry: entry.split)
+        classes, notices = self._classes(index, files.values(), names)
+        entries = self._find_images(index, listed)
+        if not entries:
+            paths = join_names(file.name for file in files.values())
+            raise SourceError(f"no images to pack: {paths} list no images", path=self.root)
+        used = {entry.image for entry in entries.values()}
+        left = [path for path in index.paths if has_image_name(path) and path not in used]
+        what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
+        notices += count_notice(left, "image", what, check=check)
         notices += dict.fromkeys(text for file in files.values() for text in file.notices)
-        contexts = {file.name: file.context for file in files.values()}
-        return ListedImages(entries, splits, classes, notices, contexts)
-
-    @abstractmethod
-    def _classes(
-        self,
-        index: FileIndex,
-        files: Collection[AnnotationFile],
-        listed: Mapping[str, Sequence[Entry]],
-    ) -> tuple[Classes, list[str]]:
-        """The classes of all files together, and notices; may complete files and entries."""
+        present = {key for file in files.values() for key in file.features}
+        features = tuple(key for key in self.box_format.features if key in present)
+        return ListedImages(entries, classes, notices, {"features": features})
 
     def _find(self, index: FileIndex) -> Sequence[str]:
-        """The annotation files to read."""
+        """The annotation files of the format."""
         paths = [path for path in index.paths if self._matches(index, path)]
         if not paths:
             raise no_files(index.root, self.box_format.expected, index)
@@ -134,18 +153,27 @@ class SharedAnnotationSource(AnnotatedSource):
 
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         """The annotation file of each split; a single one may have the split ""."""
-        if self._annotations is None:
-            paths = _group_by_split(self._find(index))
+        places = {split: self._located(path) for split, path in self._annotations.items()}
+        left: list[str] = []
+        if not self._annotations:
+            known = self._find(index)
+            chosen = self._chosen(known)
+            left = [path for path in known if path not in chosen]
+            paths = _group_by_split(chosen)
             places = {split: (index.root / path, path) for split, path in paths.items()}
-        else:
-            places = {split: self._located(path) for split, path in self._annotations.items()}
-        with_outlines = self._masks is not None
-        return {
+        files = {
             split: AnnotationFile(
-                *place, size_and_version(place[0])[1], with_outlines=with_outlines
+                file,
+                name,
+                size_and_version(file)[1],
+                self._masks is not None,
+                features=self.box_format.features,
             )
-            for split, place in places.items()
+            for split, (file, name) in places.items()
         }
+        notices = count_notice(left, "annotation file", "of other tasks skipped")
+        next(iter(files.values())).notices += notices
+        return files
 
     def _located(self, place: PlaceLike) -> tuple[Location, str]:
         """A file from the caller, and its name relative to the root."""
@@ -155,59 +183,29 @@ class SharedAnnotationSource(AnnotatedSource):
             file = below if below is not None and is_file(below) else file
         return file, _path_inside(self.root, file) or file.name
 
-    def _parse(self, files: Mapping[str, AnnotationFile]) -> dict[str, list[Entry]]:
-        """The images of each file by split; those of a single file may have splits in it."""
-        entries: dict[str, list[Entry]] = {}
-        for split, file in files.items():
-            entries[split] = [_entry(image, file) for image in self.box_format.parse(file)]
-        if len(files) == 1:
-            ((split, listed),) = entries.items()
-            if listed and all(entry.annotated.split for entry in listed):
-                entries = {}
-                for entry in sorted(listed, key=lambda entry: entry.annotated.split.lower()):
-                    entries.setdefault(entry.annotated.split.lower(), []).append(entry)
-        return entries
-
-    def _find_images(
-        self, index: FileIndex, listed: Mapping[str, list[Entry]], files: Iterable[AnnotationFile]
-    ) -> tuple[dict[str, Entry], dict[str, str], list[str]]:
-        """The entries of all images, the split of each, and notices on what is left out."""
+    def _find_images(self, index: FileIndex, listed: Sequence[Entry]) -> dict[str, Entry]:
+        """The entries by their names; two for an image are a fault of the second."""
         entries: dict[str, Entry] = {}
-        splits: dict[str, str] = {}
         folders: dict[tuple[str, str], list[str]] = {}
-        for split, unplaced in listed.items():
-            unplaced.reverse()
-            while unplaced:  # what is found takes the place of what is listed
-                entry = unplaced.pop()
-                file, where = entry.place, entry.annotated.where
-                if (file, split) not in folders:
-                    own = None if self._images is None else [self._images]
-                    folders[file, split] = own or _image_folders(index, file, split)
-                _place(index, folders[file, split], entry)
-                name = entry.image
-                if name in entries:
-                    problem = f"{where}: {name} is already listed in {entries[name].place}"
-                    entry = dataclasses.replace(entry, fault=Fault(problem, file))
-                    name = f"{file}/{where.rpartition(' ')[2]}"
-                if name in entries:  # ids may be missing or repeated
-                    name = f"{name} ({len(entries)})"
-                entries[name], splits[name] = entry, split
-        if not entries:
-            names = join_names(file.name for file in files)
-            raise SourceError(f"no images to pack: {names} list no images", path=self.root)
-        used = {entry.image for entry in entries.values()}
-        left = [path for path in index.paths if has_image_name(path) and path not in used]
-        what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
-        return entries, splits, count_notice(left, "image", what, check=check)
-
-
-def _entry(image: AnnotatedImage, file: AnnotationFile) -> Entry:
-    """What is kept of an image, whose file is not looked for yet."""
-    content = b""
-    if image.spans is None:  # its objects have no place of their own
-        content = msgspec.json.encode(image.objects)
-        image = image._replace(objects=())
-    return Entry("", file.name, file.version, image, content, file)
+        for entry in listed:
+            file, where, key = (
+                entry.annotation,
+                entry.annotated.where,
+                (entry.annotation, entry.split),
+            )
+            if key not in folders:
+                own = self._images
+                folders[key] = _image_folders(index, *key) if own is None else [own]
+            _place(index, folders[key], entry)
+            name = entry.image
+            if name in entries:
+                problem = f"{where}: {name} is already listed in {entries[name].annotation}"
+                entry.fault = Fault(problem, file)
+                name = f"{file}/{where.rpartition(' ')[2]}"
+            if name in entries:  # ids may be missing or repeated
+                name = f"{name} ({len(entries)})"
+            entries[name] = entry
+        return entries
 
 
 def _path_of_images(root: Location, images: PlaceLike) -> str:
@@ -276,15 +274,195 @@ def _image_folders(index: FileIndex, file: str, split: str) -> list[str]:
 
 def _place(index: FileIndex, folders: list[str], entry: Entry) -> None:
     """Find the image of an entry; `folders` are where to look for it, best first."""
-    file, image = entry.place, entry.annotated
+    file, image = entry.annotation, entry.annotated
     name = image.file_name
     match = index.find_image(name, folders, file) if name else []
     if isinstance(match, Found) and has_image_name(match.path):
         entry.image = match.path
         entry.annotated = image._replace(file_name="", where="")
         if match.change != FOUND_WITH_SUFFIX or has_image_name(name):  # or names have no suffixes
-            entry.notes = path_notes(match, name, f"{file}, {image.where}")
+            entry.notes = (*path_notes(match, name, f"{file}, {image.where}"), *entry.notes)
         return
     problem = not_found(match, name, join_names(folder or "." for folder in folders))
     entry.image = f"{file}/{image.where.rpartition(' ')[2]}"
     entry.fault = Fault(f"{image.where}: {problem}", file, check=Check.ANNOTATION_WITHOUT_IMAGE)
+
+
+class PerImageAnnotationSource(AnnotatedSource):
+    """A source with an annotation file for each image."""
+
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        suffix = self.box_format.suffix
+        layout = _Layout(index, suffix)
+        entries: dict[str, Entry] = {}
+        class_names: dict[str, None] = {}
+        foreign: list[str] = []
+        for document in layout.documents:
+            entry = self._read(index, document, class_names)
+            if entry is None:
+                foreign.append(document)
+                continue
+            if entry.fault is None:
+                _find_image(index, layout, entry, suffix)
+            _add(entries, entry)
+        if lists := _find_lists(index, layout.base):
+            entries, notices = _with_lists(index, layout, entries, lists)
+        else:
+            for name, split in splits_by_folder(entries).items():
+                entries[name].split = split
+            used = {entry.image for entry in entries.values()}
+            left = [path for path in layout.image_paths if path not in used]
+            what, check = "without an annotation file skipped", Check.IMAGE_WITHOUT_ANNOTATION
+            notices = count_notice(left, "image", what, check=check)
+        if not entries:
+            raise no_files(index.root, self.box_format.expected, index)
+        notices += count_notice(foreign, f"other {suffix[1:].upper()} file", "skipped")
+        notices += count_notice(layout.masks, "segmentation mask", "skipped")
+        classes, more = self._classes(index, (), class_names)
+        return ListedImages(entries, classes, [*notices, *more])
+
+    def _read(self, index: FileIndex, document: str, class_names: dict[str, None]) -> Entry | None:
+        """The entry of an annotation file, whose image is not known; None for other files."""
+        version = index.version_of(document)
+        with_outlines = self._masks is not None
+        file = AnnotationFile(index.root / document, document, version, with_outlines)
+        try:
+            image = next(iter(self.box_format.images(file)), None)
+            return None if image is None else make_entry(file, image, class_names)
+        except RecordsmithError as error:
+            fault = Fault(str(error))
+            if isinstance(error, SourceError):
+                fault = Fault(error.problem, error.path, error.line, error.remedy)
+            return Entry(document, document, version, fault=fault)
+
+
+class _Layout:
+    """The folders of annotations, images and lists; paths end in `/` or are empty."""
+
+    def __init__(self, index: FileIndex, suffix: str) -> None:
+        self.base = _base(index)
+        inside = [path for path in index.paths if path.startswith(self.base)]
+        folders = sorted({path[len(self.base) :].split("/")[0] for path in inside if "/" in path})
+        documents = [path for path in inside if path.lower().endswith(suffix)]
+        named = (f"{self.base}{n}/" for n in folders if n.lower() in _ANNOTATION_FOLDERS)
+        self.annotations = next(
+            (folder for folder in named if any(path.startswith(folder) for path in documents)),
+            self.base,
+        )
+        by_lower = {name.lower(): name for name in folders}
+        images = [by_lower[name] for name in IMAGE_FOLDERS if name in by_lower]
+        has_own = self.annotations != self.base and bool(images)
+        self.images = f"{self.base}{images[0]}/" if has_own else self.base
+        self.documents = [path for path in documents if path.startswith(self.annotations)]
+        pixels = [path for path in inside if has_image_name(path)]
+        self.masks = [p for p in pixels if not _MASK_FOLDERS.isdisjoint(p.lower().split("/"))]
+        masks = {*self.masks}
+        self.image_paths = [p for p in pixels if p.startswith(self.images) and p not in masks]
+
+    def folders_for(self, document: str) -> list[str]:
+        """Where to look for the image of an annotation file, best first."""
+        mirrored = self.images + posixpath.dirname(document[len(self.annotations) :])
+        candidates = (mirrored, posixpath.dirname(document), self.images, self.base)
+        return list(dict.fromkeys(folder.rstrip("/") for folder in candidates))
+
+
+def _base(index: FileIndex) -> str:
+    """The folder of the dataset: the root, or the only dataset below it, VOCdevkit/VOC2012/."""
+    bases = {
+        path[: match.start()]
+        for path in index.paths
+        if (match := _ANNOTATIONS.search(path)) and path.endswith(".xml")
+    }
+    if len(bases) > 1 and "" not in bases:
+        paths = join_names(sorted(str(index.root / base[:-1]) for base in bases), "or")
+        raise SourceError(
+            f"the folder contains {len(bases)} datasets, each with its own Annotations/",
+            path=index.root,
+            remedy=f"Pack {paths}.",
+        )
+    return bases.pop() if len(bases) == 1 else ""
+
+
+def _find_image(index: FileIndex, layout: _Layout, entry: Entry, suffix: str) -> None:
+    """Find the image by the name of the annotation file, else by the name in it."""
+    document, filename = entry.annotation, entry.annotated.file_name
+    entry.annotated = entry.annotated._replace(file_name="")
+    folders, stem = layout.folders_for(document), stem_of(document)
+    own_stem = stem_of(with_slashes(filename))
+    is_own = own_stem == stem or name_key(own_stem) == name_key(stem)
+    candidates: list[str] = []
+    for name in filter(None, (filename, stem) if is_own else (stem, filename)):
+        match = index.find_image(name, folders, document)
+        if isinstance(match, list):
+            candidates = candidates or match
+        elif not match.path.lower().endswith(suffix):
+            entry.image = match.path
+            if name == filename:
+                entry.notes += path_notes(match, filename, document)
+            if filename and not is_own:
+                entry.notes += path_notes(Found(match.path, _OTHER_NAME), filename, document)
+            return
+    problem = not_found(candidates, filename or stem)
+    entry.fault = Fault(problem, document, check=Check.ANNOTATION_WITHOUT_IMAGE)
+
+
+def _add(entries: dict[str, Entry], entry: Entry) -> None:
+    """Add an entry; a second one for an image is a fault."""
+    if entry.fault is not None:
+        entries[entry.annotation] = entry
+        return
+    earlier = entries.setdefault(entry.image, entry)
+    if earlier is not entry:
+        if stem_of(entry.annotation) == stem_of(entry.image):  # the better match
+            entries[entry.image], earlier, entry = entry, entry, earlier
+        problem = f"image {entry.image} already has the annotations {earlier.annotation}"
+        entry.image, entry.fault = entry.annotation, Fault(problem, entry.annotation)
+        entries[entry.annotation] = entry
+
+
+def _find_lists(index: FileIndex, base: str) -> dict[str, str]:
+    """The lists of splits, without those of one class (aeroplane_train.txt)."""
+    for folder in ("imagesets/main", "imagesets"):
+        known = base.lower() + folder
+        paths = (path for path in index.paths if posixpath.dirname(path).lower() == known)
+        if lists := split_lists(paths):
+            return lists
+    return {}
+
+
+def _with_lists(
+    index: FileIndex, layout: _Layout, annotated: Mapping[str, Entry], lists: Mapping[str, str]
+) -> tuple[dict[str, Entry], list[str]]:
+    """The entries in the lists, and notices."""
+    by_stem: dict[str, str] = {}
+    for name, entry in annotated.items():
+        by_stem.setdefault(stem_of(entry.annotation), name)
+        by_stem.setdefault(stem_of(name), name)
+    entries: dict[str, Entry] = {}
+    twice: list[str] = []
+    folders = [layout.images.rstrip("/"), layout.base.rstrip("/")]
+    for split, path in lists.items():
+        for line, text in read_lines(index.root / path):
+            first = text.split(maxsplit=1)[0]  # lists of one class have -1, 0 or 1 behind it
+            stems = (posixpath.basename(text), stem_of(text), first)
+            known = next((by_stem[stem] for stem in stems if stem in by_stem), None)
+            if known:
+                entry = annotated[known]
+            else:
+                missing = posixpath.join(folders[0], text)
+                entry = listed_entry(index, text, folders, path, line, missing)
+                entry.notes = ()  # names in lists have no suffixes
+            name = known or entry.image
+            if name not in entries:
+                entry.split = split
+                entries[name] = entry
+            elif entries[name].split != split:
+                twice.append(f"{name} in {entries[name].split} and {split}")
+    bare = [name for name, entry in entries.items() if not entry.annotation and entry.fault is None]
+    left = sorted({*annotated, *layout.image_paths} - entries.keys())
+    what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
+    return entries, [
+        *count_notice(twice, "image", "in two splits packed in the first"),
+        *count_notice(bare, "image", what, check=check),
+        *count_notice(left, "file", "missing from the lists skipped"),
+    ]

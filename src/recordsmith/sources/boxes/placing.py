@@ -1,29 +1,17 @@
-"""Convert the boxes of one image to object detection features.
+"""Converts the boxes of one image to object detection features.
 
 Boxes may be drawn on the stored image, on the upright image, or on a resized copy: the image size
-in the annotation identifies this frame. Each box is checked; an invalid one is a problem, or is
-fixed or dropped with a note if the caller chose that.
+in the annotation identifies this frame. An invalid box is a problem, or is fixed or dropped.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
-from recordsmith.errors import OptionError, Problems, SourceError, option
-from recordsmith.example import Kind
-from recordsmith.example.keys import (
-    HEIGHT,
-    IMAGE,
-    OBJECT_LABEL,
-    OBJECT_TEXT,
-    WIDTH,
-    XMAX,
-    XMIN,
-    YMAX,
-    YMIN,
-)
+from recordsmith.errors import Problems, SourceError, option
+from recordsmith.example import Kind, keys
 from recordsmith.image import (
     UPRIGHT,
     Box,
@@ -32,7 +20,7 @@ from recordsmith.image import (
     orient_box,
     swaps_sides,
 )
-from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners
+from recordsmith.sources.boxes.annotation import AnnotatedObject, Corners, is_class_name
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_problems
@@ -42,12 +30,12 @@ BoxPolicy = Literal["stop", "clip", "drop"]
 """What happens to an invalid box: its sample fails, it is fixed if possible, or it is dropped."""
 
 BOX_KINDS: Mapping[str, Kind] = {
-    YMIN: "float",
-    XMIN: "float",
-    YMAX: "float",
-    XMAX: "float",
-    OBJECT_LABEL: "int64",
-    OBJECT_TEXT: "bytes",
+    keys.YMIN: "float",
+    keys.XMIN: "float",
+    keys.YMAX: "float",
+    keys.XMAX: "float",
+    keys.OBJECT_LABEL: "int64",
+    keys.OBJECT_TEXT: "bytes",
 }
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
@@ -55,10 +43,8 @@ _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 _CLIPPED = Flaw("boxes were clipped to their image", Check.BOX_OUTSIDE)
 _REORDERED = Flaw("boxes had minimum and maximum swapped and were reordered", Check.BOX_INVERTED)
-DROPPED = Flaw("objects were dropped because their box is invalid", Check.INVALID_BOX)
-UNKNOWN_CLASSES_DROPPED = Flaw(
-    "objects were dropped because their class is unknown", Check.UNKNOWN_CLASS
-)
+_DROPPED = Flaw("objects were dropped because their box is invalid", Check.INVALID_BOX)
+_UNKNOWN_DROPPED = Flaw("objects were dropped because their class is unknown", Check.UNKNOWN_CLASS)
 _ROTATED = Flaw(
     "images have an EXIF orientation; their boxes were rotated to the stored image",
     Check.EXIF_ORIENTATION,
@@ -96,18 +82,10 @@ class Frame(NamedTuple):
     is_relative: bool = False
 
 
-def check_policy(boxes: object) -> BoxPolicy:
-    """Check the option `boxes` of the sources."""
-    for policy in get_args(BoxPolicy):
-        if boxes == policy:
-            return policy  # type: ignore[no-any-return]
-    raise OptionError(option="boxes", value=boxes, expected="'stop', 'clip' or 'drop'")
-
-
 class BoxPlacer:
     """Checks and places the boxes of one image, and collects their problems.
 
-    Call `make_frame` (or make a frame), `place`, `finish`.
+    Call `make_frame`, `place`, `finish`.
     """
 
     def __init__(self, image: Mapping[str, Any], policy: BoxPolicy, note: Note) -> None:
@@ -117,42 +95,47 @@ class BoxPlacer:
         self.note = note
         self.problems = Problems()
 
-    def make_frame(self, width: float, height: float, place: str) -> Frame:
-        """The frame for the image size in an annotation; 0 if the annotation has no size."""
-        size = (self._image[WIDTH], self._image[HEIGHT])
-        orientation = exif_orientation(self._image[IMAGE])
+    def make_frame(
+        self, annotated: tuple[float, float] | None, place: str, *, is_upright: bool = False
+    ) -> Frame:
+        """The frame for the image size in an annotation; 0 if the annotation has no size.
+
+        None for relative boxes, which were drawn on the upright or on the stored image.
+        """
+        size = (self._image[keys.WIDTH], self._image[keys.HEIGHT])
+        orientation = exif_orientation(self._image[keys.IMAGE])
+        if annotated is None:
+            if orientation != UPRIGHT:
+                what = _ROTATED if is_upright else _NOT_ROTATED
+                self.note(what, f"{place}: orientation {orientation}")
+            return Frame(1, 1, orientation if is_upright else UPRIGHT, is_relative=True)
+        width, height = annotated
         is_rotated = swaps_sides(orientation)
         if not (width > 0 and height > 0) or (width, height) == size:
             is_clear = is_rotated and width > 0 and width != height
             if orientation != UPRIGHT and not is_clear:
                 self.note(_NOT_ROTATED, f"{place}: orientation {orientation}")
             return Frame(*size)
-        if is_rotated and (height, width) == size:
-            self.note(_ROTATED, f"{place}: orientation {orientation}")
-            return Frame(width, height, orientation)
+        is_swapped = (height, width) == size
         sizes = f"annotated size {width:g}x{height:g}, image size {size[0]}x{size[1]}"
-        fault = f"{place}: {sizes}"
-        if self._policy == "stop":
-            swapped = " (width and height are swapped)" if (height, width) == size else ""
+        if is_rotated and is_swapped:
+            frame = Frame(width, height, orientation)
+        elif self._policy == "stop":
+            swapped = " (width and height are swapped)" if is_swapped else ""
             self.problems.add(Flaw(f"{sizes}{swapped}", Check.IMAGE_SIZE, place=place))
             return Frame(width, height)
-        if _have_same_shape((width, height), size):
-            self.note(_SCALED, fault)
-            return Frame(width, height)
-        if is_rotated and _have_same_shape((height, width), size):
-            self.note(_SCALED, fault)
+        elif _have_same_shape((width, height), size):
+            self.note(_SCALED, f"{place}: {sizes}")
+            frame = Frame(width, height)
+        elif is_rotated and _have_same_shape((height, width), size):
+            self.note(_SCALED, f"{place}: {sizes}")
+            frame = Frame(width, height, orientation)
+        else:
+            self.note(_WRONG_SIZE, f"{place}: {sizes}")
+            return Frame(*size)
+        if frame.orientation != UPRIGHT:
             self.note(_ROTATED, f"{place}: orientation {orientation}")
-            return Frame(width, height, orientation)
-        self.note(_WRONG_SIZE, fault)
-        return Frame(*size)
-
-    def relative_frame(self, place: str, *, is_upright: bool) -> Frame:
-        """The frame of relative boxes, drawn on the upright or the stored image."""
-        orientation = exif_orientation(self._image[IMAGE])
-        if orientation == UPRIGHT:
-            return Frame(1, 1, is_relative=True)
-        self.note(_ROTATED if is_upright else _NOT_ROTATED, f"{place}: orientation {orientation}")
-        return Frame(1, 1, orientation if is_upright else UPRIGHT, is_relative=True)
+        return frame
 
     def place(
         self, objects: Iterable[AnnotatedObject], frame: Frame, classes: Classes, file: str
@@ -160,20 +143,19 @@ class BoxPlacer:
         """The valid and fixed boxes; others are noted or become problems with their file."""
         placed = []
         for item in objects:
-            label, name = None, item.name
+            name = item.name
             if item.fault:
-                dropped = UNKNOWN_CLASSES_DROPPED if name is None else DROPPED
-                self._reject(item.place_in(file), [Flaw(item.fault, dropped.check)], dropped)
+                dropped = _UNKNOWN_DROPPED if name is None else _DROPPED
+                self.reject(item.place_in(file), item.fault, dropped)
                 continue
-            if not name or "\n" in name:
-                fault = Flaw(f"invalid class name {name!r}", Check.UNKNOWN_CLASS)
-                self._reject(f"{file}, {item.where}", [fault], UNKNOWN_CLASSES_DROPPED)
+            if name is None or not is_class_name(name):
+                place, fault = f"{file}, {item.where}", f"invalid class name {name!r}"
+                self.reject(place, fault, _UNKNOWN_DROPPED)
                 continue
             label = classes.label_of(name)
             if label is None:
-                unknown = Flaw(classes.unknown(name), Check.UNKNOWN_CLASS)
-                shares = _shares(item.corners, frame)
-                self._reject(item.place_in(file), [unknown], UNKNOWN_CLASSES_DROPPED, shares)
+                place, shares = item.place_in(file), _shares(item.corners, frame)
+                self.reject(place, classes.unknown(name), _UNKNOWN_DROPPED, shares)
                 if self._policy != "stop":
                     continue
             corners = _within(item.corners, frame)
@@ -186,23 +168,31 @@ class BoxPlacer:
                 placed.append(PlacedBox(item, label, box))
         return placed
 
-    def reject(self, place: str, fault: str, what: Flaw = DROPPED) -> None:
-        """Add the problem of an unreadable object, or drop it with the note `what`."""
-        self._reject(place, [Flaw(fault, what.check)], what)
+    def reject(
+        self,
+        place: str,
+        faults: str | Sequence[Flaw],
+        dropped: Flaw = _DROPPED,
+        box: FlawBox | None = None,
+    ) -> None:
+        """Add the problems of an invalid object, or drop it with the note `dropped`."""
+        listed = [Flaw(faults, dropped.check)] if isinstance(faults, str) else faults
+        if self._policy == "stop":
+            self.problems.extend(fault.at(place, box) for fault in listed)
+        else:
+            self.note(dropped, f"{place}: {'; '.join(listed)}")
 
     def finish(self, name: str) -> None:
         """Raise the collected problems of the sample; `name` is its file."""
         if not self.problems:
             return
-        remedy = (
-            f"Fix the annotations, or pass {option('boxes', 'clip')} to fix boxes where possible, "
-            f"or {option('boxes', 'drop')} to drop such objects."
-        )
-        text = join_problems(self.problems)
-        if self.problems.count == 1:
-            raise SourceError(text, self.problems, remedy=remedy)
+        text, count = join_problems(self.problems), self.problems.count
         raise SourceError(
-            f"{self.problems.count:,} problems: {text}", self.problems, path=name, remedy=remedy
+            text if count == 1 else f"{count:,} problems: {text}",
+            self.problems,
+            path=None if count == 1 else name,
+            remedy=f"Fix the annotations, or pass {option('boxes', 'clip')} to fix boxes where "
+            f"possible, or {option('boxes', 'drop')} to drop such objects.",
         )
 
     def _fixed(self, corners: Corners, place: str, frame: Frame) -> Corners | None:
@@ -219,27 +209,19 @@ class BoxPlacer:
                 if _within(ordered, frame) is None:
                     self.note(_CLIPPED, where)
                 return clipped
-        self._reject(place, faults, DROPPED, _shares(corners, frame))
+        self.reject(place, faults, box=_shares(corners, frame))
         return None
-
-    def _reject(
-        self, place: str, faults: Sequence[Flaw], what: str, box: FlawBox | None = None
-    ) -> None:
-        if self._policy == "stop":
-            self.problems.extend(fault.at(place, box) for fault in faults)
-        else:
-            self.note(what, f"{place}: {'; '.join(faults)}")
 
 
 def box_features(placed: Sequence[PlacedBox]) -> dict[str, Any]:
     """The features of the boxes, one list per key."""
+    sides = (keys.YMIN, keys.XMIN, keys.YMAX, keys.XMAX)
     return {
-        YMIN: [item.box[0] for item in placed],
-        XMIN: [item.box[1] for item in placed],
-        YMAX: [item.box[2] for item in placed],
-        XMAX: [item.box[3] for item in placed],
-        OBJECT_LABEL: [item.label for item in placed],
-        OBJECT_TEXT: [str(item.source.name).encode("utf-8", "surrogateescape") for item in placed],
+        **{key: [item.box[side] for item in placed] for side, key in enumerate(sides)},
+        keys.OBJECT_LABEL: [item.label for item in placed],
+        keys.OBJECT_TEXT: [
+            str(item.source.name).encode("utf-8", "surrogateescape") for item in placed
+        ],
     }
 
 
@@ -247,12 +229,11 @@ def _within(corners: Corners, frame: Frame) -> Corners | None:
     """The corners of a valid box, without what rounding left over the edge; else None."""
     xmin, ymin, xmax, ymax = corners
     spare_x, spare_y = frame.width * _TOLERANCE, frame.height * _TOLERANCE
-    is_valid = (
-        -spare_x <= xmin < xmax <= frame.width + spare_x
-        and -spare_y <= ymin < ymax <= frame.height + spare_y
-    )
-    cut = _clipped(corners, frame) if is_valid else corners
-    return cut if is_valid and cut[0] < cut[2] and cut[1] < cut[3] else None
+    is_inside_x = -spare_x <= xmin < xmax <= frame.width + spare_x
+    if not is_inside_x or not -spare_y <= ymin < ymax <= frame.height + spare_y:
+        return None
+    cut = _clipped(corners, frame)
+    return cut if cut[0] < cut[2] and cut[1] < cut[3] else None
 
 
 def _clipped(corners: Corners, frame: Frame) -> Corners:

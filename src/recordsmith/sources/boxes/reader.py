@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
-from recordsmith.example import Kind
-from recordsmith.example.keys import (
-    HEIGHT,
-    MASK,
-    MASK_FORMAT,
-    OBJECT_AREA,
-    OBJECT_MASK,
-    SOURCE_ID,
-    WIDTH,
-)
+from recordsmith.example import Kind, keys
 from recordsmith.image import (
     apply_orientation,
     encode_mask,
@@ -29,11 +22,11 @@ from recordsmith.image import (
     swaps_sides,
 )
 from recordsmith.sources.boxes.annotation import (
-    FORMATS,
+    BOX_FORMATS,
+    AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
-    parse_objects,
-    to_float,
+    decode_objects,
 )
 from recordsmith.sources.boxes.placing import (
     BOX_KINDS,
@@ -55,7 +48,6 @@ from recordsmith.stores import Location
 Masks = Literal["instance", "class"]
 
 MAX_MASK_PIXELS = 1 << 28
-_POLYGONS = "polygons were packed as the boxes around them"
 _NO_OUTLINE = Flaw("objects have an invalid segmentation and got an empty mask", Check.MASK_FORMAT)
 _NO_OUTLINE_DROPPED = Flaw(
     "objects were dropped because their segmentation is invalid", Check.MASK_FORMAT
@@ -67,12 +59,12 @@ _EMPTY_MASK = Flaw(
 
 @dataclass(frozen=True)
 class AnnotatedReader(StoredReader):
-    """Reads an image and its annotation, from its reference or from the file where that is.
+    """Reads an image and its annotation, from its reference or from its annotation file.
 
     labels: of classes by name.
     origin: where the classes are from, for messages.
-    contexts: (file, `AnnotationFile.context`) of each file; "" for all others.
     features: those of the format that are read.
+    names_by_number, has_keypoints: for annotation files; see `AnnotationFile`.
     is_upright: whether relative boxes are relative to the upright image.
     """
 
@@ -82,8 +74,9 @@ class AnnotatedReader(StoredReader):
     origin: str
     boxes: BoxPolicy
     object_masks: Masks | None = None
-    contexts: tuple[tuple[str, Any], ...] = ()
     features: tuple[str, ...] = ()
+    names_by_number: tuple[tuple[int, str], ...] = ()
+    has_keypoints: bool = False
     is_upright: bool = False
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
@@ -93,77 +86,63 @@ class AnnotatedReader(StoredReader):
             note(what, where)
         features = read_image(self.root / sample.name, sample.name)
         source_id = reference.get("id", posixpath.basename(sample.name))
-        features[SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
+        features[keys.SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
         placer = BoxPlacer(features, self.boxes, note)
-        place = reference.get("place", sample.name)
+        place = reference.get("annotation", sample.name)
         placed: list[PlacedBox] = []
         masks: dict[str, Any] = {}
-        frame = Frame(features[WIDTH], features[HEIGHT])
-        if "place" in reference:
-            size, objects = self._read_objects(reference, note)
-            frame = (
-                placer.relative_frame(place, is_upright=self.is_upright)
-                if size is None
-                else placer.make_frame(*size, place)
-            )
-            if self.object_masks is None:
-                for item in objects:
-                    if isinstance(item.outline, list) or callable(item.outline):
-                        note(_POLYGONS, item.place_in(place))
-            placed = placer.place(objects, frame, self._classes, place)
+        frame = Frame(features[keys.WIDTH], features[keys.HEIGHT])
+        if "annotation" in reference:
+            annotated = self._annotated(reference)
+            for what, where in annotated.notes:
+                note(what, where)
+            frame = placer.make_frame(annotated.size, place, is_upright=self.is_upright)
+            placed = placer.place(annotated.objects, frame, self._classes, place)
         if self.object_masks is not None and not placer.problems:
             placed, masks = self._add_masks(placed, frame, features, placer, place)
         placer.finish(place)
         return {**features, **box_features(placed), **self._extra(placed, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
-        known = FORMATS[self.format].features
+        known = BOX_FORMATS[self.format].features
         kinds = {**BOX_KINDS, **{key: known[key] for key in self.features}}
-        return {**kinds, OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds
+        return {**kinds, keys.OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds
 
     @cached_property
     def _classes(self) -> Classes:
         return Classes(dict(self.labels), self.origin)
 
-    def _read_objects(
-        self, reference: Mapping[str, Any], note: Note
-    ) -> tuple[tuple[float, float] | None, list[AnnotatedObject]]:
-        """The size and the objects that a reference contains or leads to."""
-        place, size = reference["place"], reference.get("size", (0, 0))
-        size = size and (size[0], size[1])
+    def _annotated(self, reference: Mapping[str, Any]) -> AnnotatedImage:
+        """The annotation that a reference contains or leads to."""
         if "objects" in reference:
-            objects = []
-            for where, name, corners, *more in reference["objects"]:
-                left, top, right, bottom = map(to_float, corners)
-                objects.append(AnnotatedObject(where, name, (left, top, right, bottom), *more))
-            return size, objects
-        contexts = dict(self.contexts)
+            size = reference["size"]
+            objects = decode_objects(reference["objects"])
+            return AnnotatedImage(size=size and (size[0], size[1]), objects=objects)
+        path = reference["annotation"]
         file = AnnotationFile(
-            referenced(self.root, reference.get("file", place)),
-            place,
-            texts=reference.get("texts"),
-            spans=reference.get("spans"),
+            referenced(self.root, path),
+            path,
             with_outlines=self.object_masks is not None,
-            note=note,
-            context=contexts.get(place, contexts.get("")),
+            class_names=dict(self.names_by_number),
+            has_keypoints=self.has_keypoints,
         )
-        return parse_objects(FORMATS[self.format], file, size)
+        (image,) = BOX_FORMATS[self.format].images(file)
+        return image
 
     def _extra(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
         """The features of objects that only this format has."""
         features: dict[str, Any] = {}
-        for number, (key, kind) in enumerate(FORMATS[self.format].features.items()):
-            if key in self.features:
-                values = [item.source.extra[number] for item in placed]
-                features[key] = [str(v).encode() for v in values] if kind == "bytes" else values
-        if OBJECT_AREA in features:  # that of the box, where the file has none
-            pixel_count = image[HEIGHT] * image[WIDTH]
-            features[OBJECT_AREA] = [
-                (item.box[2] - item.box[0]) * (item.box[3] - item.box[1]) * pixel_count
-                if area is None
-                else area
-                for item, area in zip(placed, features[OBJECT_AREA], strict=True)
-            ]
+        pixel_count = image[keys.HEIGHT] * image[keys.WIDTH]
+        for number, (key, kind) in enumerate(BOX_FORMATS[self.format].features.items()):
+            if key not in self.features:
+                continue
+            values = [item.source.extra[number] for item in placed]
+            if key == keys.OBJECT_AREA:  # that of the box, where the file has none
+                for row, item in enumerate(placed):
+                    if values[row] is None:
+                        top, left, bottom, right = item.box
+                        values[row] = (bottom - top) * (right - left) * pixel_count
+            features[key] = [str(v).encode() for v in values] if kind == "bytes" else values
         return features
 
     def _add_masks(
@@ -175,7 +154,7 @@ class AnnotatedReader(StoredReader):
         place: str,
     ) -> tuple[list[PlacedBox], dict[str, Any]]:
         """The kept objects, and the features of their masks on the stored image."""
-        height, width = image[HEIGHT], image[WIDTH]
+        height, width = image[keys.HEIGHT], image[keys.WIDTH]
         canvas = (int(frame.height), int(frame.width))
         if frame.is_relative:
             canvas = (width, height) if swaps_sides(frame.orientation) else (height, width)
@@ -209,16 +188,19 @@ class AnnotatedReader(StoredReader):
             else:
                 whole.add(mask, item.label)
         if self.object_masks == "instance":
-            return kept, {OBJECT_MASK: encoded}
-        return kept, {MASK: encode_mask(whole.draw()), MASK_FORMAT: "png"}
+            return kept, {keys.OBJECT_MASK: encoded}
+        return kept, {keys.MASK: encode_mask(whole.draw()), keys.MASK_FORMAT: "png"}
 
 
 def _outline(item: AnnotatedObject, frame: Frame, canvas: tuple[int, int]) -> Any:
     """The outline of an object as `rasterize` takes it."""
-    outline = item.outline() if callable(item.outline) else item.outline
-    if isinstance(outline, str):
+    if item.outline == "box":
         xmin, ymin, xmax, ymax = item.corners
         return [[xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]]
+    try:
+        outline = json.loads(item.outline or "null")
+    except (ValueError, RecursionError) as error:
+        raise RegionError(f"invalid segmentation: {json_fault(error)}") from None
     if frame.is_relative and isinstance(outline, list):
         scale = np.array(canvas[::-1])
         return [(np.reshape(polygon, (-1, 2)) * scale).ravel() for polygon in outline]

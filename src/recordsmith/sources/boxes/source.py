@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import posixpath
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from recordsmith.errors import OptionError, option
-from recordsmith.sources.boxes.annotation import FORMATS, BoxFormat, Entry
-from recordsmith.sources.boxes.placing import BoxPolicy, check_policy
+from recordsmith.errors import OptionError, check_word, option
+from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
+from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
-from recordsmith.sources.classes import Classes
-from recordsmith.sources.files.file_index import FileIndex, Found
+from recordsmith.sources.classes import Classes, make_classes
+from recordsmith.sources.files.file_index import FileIndex, Found, not_found
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.paths import common_version, last_name
+from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.numbered import SampleTable
-from recordsmith.sources.problems import count_notice
+from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
@@ -45,17 +46,13 @@ class ListedImages:
     """The images of a source.
 
     entries: by sample name.
-    splits: by sample name, for the samples that have one.
-    contexts, features, is_upright: as in `AnnotatedReader`.
+    options: other fields of `AnnotatedReader`.
     """
 
     entries: Mapping[str, Entry]
-    splits: Mapping[str, str]
     classes: Classes
     notices: list[str]
-    contexts: Mapping[str, Any] = field(default_factory=dict)
-    features: Sequence[str] | None = None
-    is_upright: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class AnnotatedSource(TreeSource):
@@ -71,7 +68,7 @@ class AnnotatedSource(TreeSource):
             if not box_format.has_outlines:
                 names = (name for name in cls.option_names if name != "object_masks")
                 cls.option_names = tuple(names)
-            FORMATS[box_format.name], SOURCES[box_format.name] = box_format, cls
+            BOX_FORMATS[box_format.name], SOURCES[box_format.name] = box_format, cls
 
     def __init__(
         self,
@@ -92,7 +89,8 @@ class AnnotatedSource(TreeSource):
         """
         self.root = as_place(root)
         self._label_map = None if label_map is None else as_location(label_map)
-        self._policy = check_policy(boxes)
+        check_word("boxes", boxes, get_args(BoxPolicy))
+        self._policy = boxes
         self._masks = object_masks
         known = (None, "instance", "class") if self.box_format.has_outlines else (None,)
         if object_masks not in known:
@@ -122,18 +120,15 @@ class AnnotatedSource(TreeSource):
             listed.classes.origin,
             self._policy,
             self._masks,
-            tuple(listed.contexts.items()),
-            tuple(self.box_format.features if listed.features is None else listed.features),
-            listed.is_upright,
+            **{"features": tuple(self.box_format.features), **listed.options},
         )
-        entries, splits = listed.entries, listed.splits
+        entries = listed.entries
         names = sorted(entries)
-        names_of_splits = sort_splits(filter(None, splits.values()))
-        only = only_split(names_of_splits[:1], index.root)
-        if len(names_of_splits) < 2:
-            splits, names_of_splits = {}, ()
-        numbers = {split: number for number, split in enumerate(names_of_splits)}
-        of_split = np.array([numbers.get(splits.get(name, ""), -1) for name in names], np.int32)
+        splits = sort_splits(filter(None, (entry.split for entry in entries.values())))
+        only = only_split(splits[:1], index.root)
+        splits = splits if len(splits) > 1 else ()
+        numbers = {split: number for number, split in enumerate(splits)}
+        of_split = np.array([numbers.get(entries[name].split, -1) for name in names], np.int32)
         sizes, versions = np.empty(len(names), np.int64), np.empty(len(names), np.int64)
         for number, name in enumerate(names):
             sizes[number], image = index.size_and_version(entries[name].image)
@@ -141,25 +136,38 @@ class AnnotatedSource(TreeSource):
         samples = SampleTable(
             names,
             sizes,
-            splits=(names_of_splits, of_split) if splits else None,
+            splits=(splits, of_split) if splits else None,
             version=versions,
-            references=lambda number: entries[names[number]].reference(self.box_format, self.root),
+            references=lambda number: entries[names[number]].reference(),
         )
-        hidden = count_notice(index.hidden, "hidden file", "skipped")
         return Listing(
             samples,
             reader,
             listed.classes.names(),
-            (*listed.notices, *hidden),
-            names_of_splits,
+            (*listed.notices, *index.skipped.notices()),
+            splits,
             only,
             has_label_map=True,
         )
 
     @classmethod
-    @abstractmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
         """Yield the ways to read a folder in this format."""
+        known = cls.box_format
+        if paths := cls._matching(tree):
+            files = sum(folder.suffixes[known.suffix] for folder in tree.folders.values())
+            is_weak = 2 * files < tree.image_counts[""]  # as most images have no file
+            confidence = Confidence.STRUCTURE if is_weak else Confidence.ANNOTATED
+            yield LayoutCandidate(known.name, known.what.format(paths[0]), confidence)
+
+    def _classes(
+        self,
+        index: FileIndex,
+        files: Collection[AnnotationFile],
+        used: Collection[str],
+    ) -> tuple[Classes, list[str]]:
+        """The classes of all files together, and notices; `used` are the names of objects."""
+        return make_classes(used, self._label_map), []
 
     @abstractmethod
     def _list_images(self, index: FileIndex) -> ListedImages:
@@ -172,17 +180,22 @@ class AnnotatedSource(TreeSource):
         return [path for path in paths if cls.box_format.matches(tree.head(path))]
 
 
-def strength(tree: FileTree, suffix: str) -> Confidence:
-    """That of a format with a file for each image: less where most images have none."""
-    files = sum(folder.suffixes[suffix] for folder in tree.folders.values())
-    return Confidence.ANNOTATED if 2 * files >= tree.image_counts[""] else Confidence.STRUCTURE
-
-
 def path_notes(match: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
     """The notes for an image that was not found under the exact name in its annotation."""
     if match.change is None:
         return ()
     return ((match.change, f"{place}: {name!r}, used {match.path}"),)
+
+
+def listed_entry(
+    index: FileIndex, name: str, folders: list[str], path: str, line: int, missing: str
+) -> Entry:
+    """The entry of an image that a line of a list names; `missing` names it without the image."""
+    match = index.find_image(name, folders, path)
+    if isinstance(match, Found) and has_image_name(match.path):
+        return Entry(match.path, notes=path_notes(match, name, f"{path}, line {line}"))
+    fault = Fault(not_found(match, name), path, line, check=Check.ANNOTATION_WITHOUT_IMAGE)
+    return Entry(missing, fault=fault)
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:

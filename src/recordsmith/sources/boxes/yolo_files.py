@@ -1,31 +1,26 @@
-"""Parses the text files of YOLO datasets: `data.yaml`, `obj.data`, lists of names.
-
-Only the YAML that occurs in a `data.yaml` is supported: top-level keys whose values are scalars,
-lists in brackets or with dashes, or mappings from numbers to names. Other keys may have any value;
-an unsupported value of a needed key is an error with its line.
-"""
+"""Parses the descriptions of YOLO datasets: `data.yaml` and `obj.data`."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recordsmith.dataset.labels import is_label
 from recordsmith.errors import SourceError
-from recordsmith.sources.files.name_files import Lines, read_lines, read_text
+from recordsmith.sources.files.name_files import read_lines, read_text
 from recordsmith.stores import Location
 
-_SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
-_KEY = re.compile(r"""(?P<key>[A-Za-z_][\w-]*|"[^"]*"|'[^']*')\s*:(?:\s+|$)(?P<value>.*)""")
-_QUOTE_OR_HASH = re.compile(r"""["'#]""")
-_STRINGS = {'"': re.compile(r"""[^"\\]*(?:\\.[^"\\]*)*\""""), "'": re.compile(r"[^']*'")}
-"""Opening quote -> the rest of a string."""
+MAX_YAML_CHARACTERS = 1 << 18
+"""Of a `data.yaml`: a parsed character takes microseconds and some hundred bytes."""
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<mark>[\[\]{},:])|(?P<double>"(?:[^"\\]|\\.)*")|(?P<single>'(?:[^']|'')*')"""
-    r"""|(?P<plain>[^\[\]{},:"'\s](?:[^\[\]{},:]|:(?=\S))*))"""
-)
-_ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "r": "\r"}
+_SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
+_NAMES_KEY = re.compile(r"^[\"']?names[\"']?\s*:", re.MULTILINE)
+_SPLIT_KEY = re.compile(rf"^[\"']?({'|'.join(_SPLIT_KEYS)})[\"']?\s*:", re.MULTILINE)
+
+
+def is_yaml_description(text: str) -> bool:
+    """Whether a YAML file has the top-level keys of a dataset."""
+    return _NAMES_KEY.search(text) is not None and _SPLIT_KEY.search(text) is not None
 
 
 class DataFile(NamedTuple):
@@ -33,7 +28,7 @@ class DataFile(NamedTuple):
 
     splits: split -> folders or lists of images.
     names: class number, from 0 -> name; empty if they are in `names_file`.
-    base: the folder that paths are relative to; bases: where it may be, relative to the root.
+    base: the folder that paths are relative to.
     """
 
     name: str
@@ -43,12 +38,6 @@ class DataFile(NamedTuple):
     base: str = ""
     names_file: str = ""
     has_keypoints: bool = False
-    bases: list[str] = []  # noqa: RUF012 - replaced, never changed
-
-
-def read_names(location: Location) -> dict[int, str]:
-    """Read class names, one per line, numbered from 0; a blank line is a class without a name."""
-    return {number - 1: name for number, name in read_lines(location)}
 
 
 def read_data_file(location: Location, name: str) -> DataFile | None:
@@ -73,140 +62,65 @@ def _read_darknet(location: Location, name: str) -> DataFile | None:
 
 
 def _read_yaml(location: Location, name: str) -> DataFile | None:
-    blocks = _blocks(read_text(location))
-    if "names" not in blocks or not blocks.keys() & set(_SPLIT_KEYS):
+    from recordsmith.libraries import yaml
+
+    text = read_text(location)
+    if not is_yaml_description(text):
         return None
-    values = {
-        key: _value(blocks[key], name) for key in ("names", "path", *_SPLIT_KEYS) if key in blocks
-    }
-    splits = {}
-    for key in _SPLIT_KEYS:
-        value = values.get(key)
-        if isinstance(value, dict):
-            raise _unclear(name, blocks[key][0][0], f"{key} is a mapping; expected a path or list")
-        if value:
-            splits[key] = value if isinstance(value, list) else [value]
-    names, base = values["names"], values.get("path", "")
-    if isinstance(names, str):
-        raise _unclear(name, blocks["names"][0][0], f"names is {names!r}; expected a list")
+    if len(text) > MAX_YAML_CHARACTERS:
+        raise SourceError(f"more than {MAX_YAML_CHARACTERS:,} characters", path=name)
+    try:
+        root = yaml.compose(text, yaml.BaseLoader)  # all scalars are texts, and nothing is created
+    except (yaml.YAMLError, RecursionError) as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        line = None if mark is None else mark.line + 1
+        raise SourceError(f"invalid YAML: {problem or error}", path=name, line=line) from None
+    nodes: dict[str, Any] = {}
+    for key, node in root.value if root.id == "mapping" else ():
+        if key.id == "scalar":
+            if key.value in nodes:
+                raise _unclear(name, key, f"the key {key.value!r:.60} occurs twice")
+            nodes[key.value] = node
+    if "names" not in nodes or nodes.keys().isdisjoint(_SPLIT_KEYS):
+        return None  # these words are in a text
+    names = _numbered(nodes["names"], name)
+    splits = {key: _texts(nodes[key], name) for key in _SPLIT_KEYS if key in nodes}
+    base = nodes["path"].value if "path" in nodes else ""
     return DataFile(
         name,
         True,
-        splits,
-        dict(enumerate(names)) if isinstance(names, list) else names,
+        {key: paths for key, paths in splits.items() if paths},
+        names,
         base if isinstance(base, str) else "",
-        has_keypoints="kpt_shape" in blocks,
+        has_keypoints="kpt_shape" in nodes,
     )
 
 
-def _blocks(text: str) -> dict[str, Lines]:
-    """Key -> the text after and below it, with line numbers, without comments."""
-    blocks: dict[str, Lines] = {}
-    here: Lines = []
-    for number, raw in enumerate(text.splitlines(), 1):
-        if raw.rstrip() in ("---", "..."):  # start and end of a document
-            continue
-        line = _without_comment(raw).rstrip()
-        key = _KEY.match(line)
-        if key is not None:
-            here = blocks.setdefault(key["key"].strip("\"'"), [])
-            here.append((number, key["value"].strip()))
-        elif line.strip():
-            here.append((number, line))
-    return blocks
+def _texts(node: Any, name: str) -> list[str]:
+    """The text of a scalar, or those of a list of scalars."""
+    items = node.value if node.id == "sequence" else [node]
+    for item in items:
+        if item.id != "scalar":
+            raise _unclear(name, item, "expected a text, or a list of texts")
+    return [] if node.value in ("", "~", "null") else [item.value for item in items]
 
 
-def _without_comment(line: str) -> str:
-    """A line without its comment, which starts at a # after a space and outside strings."""
-    position = 0
-    unclosed = ""  # quotes without a closing quote on the line
-    while match := _QUOTE_OR_HASH.search(line, position):
-        mark, position = match[0], match.end()
-        if mark == "#":
-            if position == 1 or line[position - 2].isspace():
-                return line[: position - 1]
-        elif mark not in unclosed:
-            string = _STRINGS[mark].match(line, position)
-            if string is None:
-                unclosed += mark
-            else:
-                position = string.end()
-    return line
-
-
-def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
-    """A scalar, a list, or a mapping from numbers."""
-    number, first = lines[0]
-    rest = lines[1:]
-    if first == "{}":
-        return {}
-    if first[:1] == "[":
-        return _flow("\n".join(line for _, line in lines), number, name)
-    if not rest or first[:1] in ("|", ">", "&", "*", "!"):
-        return "" if first in ("", "~", "null") else _scalar(first, number, name)
-    if first:
-        raise _unclear(name, rest[0][0], f"unexpected continuation {rest[0][1].strip()!r}")
-    if all(line.lstrip().startswith(("- ", "-\t")) for _, line in rest):
-        return [_scalar(line.lstrip()[1:].strip(), line_number, name) for line_number, line in rest]
+def _numbered(node: Any, name: str) -> dict[int, str]:
+    """The names of a list, or of a mapping from numbers."""
+    if node.id == "scalar":
+        raise _unclear(name, node, f"names is {node.value!r:.60}; expected a list")
+    if node.id == "sequence":
+        return dict(enumerate(_texts(node, name)))
     names: dict[int, str] = {}
-    for line_number, line in rest:
-        key, _, value = line.strip().partition(":")
-        _add(names, key, _scalar(value.strip(), line_number, name), line_number, name)
+    for key, value in node.value:
+        texts = _texts(value, name) if value.id == "scalar" else []
+        if key.id != "scalar" or not is_label(key.value) or not texts:
+            raise _unclear(name, key, "invalid entry in names; expected one such as 0: person")
+        if int(key.value) in names:
+            raise _unclear(name, key, f"class number {key.value} occurs twice")
+        names[int(key.value)] = texts[0]
     return names
 
 
-def _flow(text: str, line: int, name: str) -> list[str]:
-    """A list in brackets, over any number of lines."""
-    values: list[str] = []
-    is_open, position = False, 0  # `is_open`: a value is expected
-    text = text.rstrip()
-    while (match := _TOKEN.match(text, position)) is not None:
-        kind, position = str(match.lastgroup), match.end()
-        if kind != "mark" and is_open:
-            values.append(_plain(kind, match[kind]))
-        is_expected = match["mark"] in ("[", ",", "]") if kind == "mark" else is_open
-        if not is_expected or (match["mark"] == "[") != (match.start() == 0):
-            raise _unclear(name, line + text.count("\n", 0, position), "expected a list of names")
-        is_open = match["mark"] in ("[", ",")
-        if match["mark"] == "]":
-            break
-    if match is None or position < len(text):
-        raise _unclear(name, line + text.count("\n", 0, position), "expected ']' at the end")
-    return values
-
-
-def _add(names: dict[int, str], key: str, value: str, line: int, name: str) -> None:
-    """Add the name of a class."""
-    key = key.strip("\"' ")
-    if not is_label(key) or not value:
-        entry = f"{key}: {value}"
-        raise _unclear(name, line, f"invalid entry {entry!r}; expected one such as 0: person")
-    if int(key) in names:
-        raise _unclear(name, line, f"class number {key} occurs twice")
-    names[int(key)] = value
-
-
-def _scalar(text: str, line: int, name: str) -> str:
-    match = _TOKEN.fullmatch(text)
-    kind = None if match is None else match.lastgroup
-    if text[:1] in ("&", "*", "!", "|", ">", "[", "{") or (text[:1] in "\"'" and kind is None):
-        raise _unclear(name, line, f"unsupported YAML {text!r}")
-    return _plain(kind, text) if kind in ("single", "double") else text
-
-
-def _plain(kind: str, text: str) -> str:
-    if kind == "single":
-        return text[1:-1].replace("''", "'")
-    if kind == "double":
-        return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])
-    return text.strip()
-
-
-def _unclear(name: str, line: int, what: str) -> SourceError:
-    return SourceError(
-        what,
-        path=name,
-        line=line,
-        remedy="Use values on one line, lists as [a, b] or with dashes, and mappings of numbers to "
-        "names.",
-    )
+def _unclear(name: str, node: Any, what: str) -> SourceError:
+    return SourceError(what, path=name, line=node.start_mark.line + 1)

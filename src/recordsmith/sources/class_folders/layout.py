@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,22 +9,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError, option
+from recordsmith.errors import option
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.images import is_image_word, is_mask_word, without_suffix
-from recordsmith.sources.files.name_files import Lines
+from recordsmith.sources.files.images import is_image_word, is_mask_word
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import is_like_split, sort_splits
-from recordsmith.stores import Location
 from recordsmith.words import count
 
 _MAX_DEPTH = 8
 _MAX_SKIPPED = 0.1  # a candidate that leaves out a larger share of the images is not the only one
-_MAX_LISTS = 20
-_MANY_CLASSES = 20  # more classes than this are named only if images share them
 _CLASS_IN_NAME = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
-_IMAGENET_CLASS, _CLASS_BEHIND_NUMBER = r"(?:^|/)(n\d{8})_\d+\.\w+$", r"\d[ ._-]([^/\d]+)\.\w+$"
 _OUTER, _INNER = r"([^/]+)/", r"(?:[^/]+/)*([^/]+)/[^/]+$"
 _NO_CLASSES_TEXT = (
     "dsc dscn dscf pano scan screenshot vid mvimg pxl file page item sample untitled unnamed "
@@ -118,19 +112,12 @@ class _Images:
             left_out = [f"{path}/" for path in left_out] if flat else []
             yield from self._by_path(folders, head, what, base, left_out)
             return
-        what = f"{_class_count(classes)} in {_paths(splits.values())}"
-        if (file := self._class_list(classes)) is not None:
-            what += f", classes of {_paths(flat.values())} from {file}"
-            confidence, options = Confidence.ANNOTATED, {"labels": file}
-            candidate = LayoutCandidate("folder", what, confidence, options, files=(file,))
-        else:
-            counts = {name: count(tree.direct_count(path), "image") for name, path in flat.items()}
-            skipped = (
-                f"{_join(self._base, name)}/ ({images} without class folders)"
-                for name, images in counts.items()
-            )
-            confidence = Confidence.STRUCTURE
-            candidate = LayoutCandidate("folder", what, confidence, left_out=tuple(skipped))
+        left_out = [
+            f"{_join(self._base, name)}/ ({count(tree.direct_count(path), 'image')} without class "
+            "folders)"
+            for name, path in flat.items()
+        ]
+        candidate = self._class_folders(classes, _paths(splits.values()), left_out)
         total = sum(map(self._count, splits.values()))
         yield from self._or_all(candidate, classes, total - sum(map(tree.direct_count, folders)))
 
@@ -140,7 +127,7 @@ class _Images:
         named = {name: found for name in flat if (found := self._classes_in_names(flat[name]))}
         if len(named) not in (1, len(flat)):
             yield self._files(Confidence.STRUCTURE)
-            yield self._class_folders(Confidence.POSSIBLE)
+            yield self._class_folders()
             return
         classes = sorted({text for found in named.values() for text in found})
         left_out = [
@@ -153,28 +140,6 @@ class _Images:
         yield self._files(Confidence.STRUCTURE, what, images, _CLASS_IN_NAME, left_out)
         yield self._files(Confidence.POSSIBLE)
 
-    def _class_list(self, classes: Sequence[str]) -> str | None:
-        """A list with the classes of the images in the only split without class folders."""
-        flat = self.layout.flat
-        folders = [flat[name] for name in flat if not name.lower().startswith("test")]
-        if len(folders) != 1:
-            return None
-        folder = self._tree.scan(folders[0])
-        images = {without_suffix(name) for name in folder.images}
-        is_complete = len(images) == folder.image_count
-        files = self._tree.files(".txt", ".csv", depth=3)
-        named = (path for path in files if "val" in _last(path).lower())
-        for path in itertools.islice(named, _MAX_LISTS):
-            text = self._tree.head(path).decode("utf-8-sig", "replace")
-            lines = [line.strip() for line in text.splitlines()[:-1][:50] if line.strip()]
-            try:
-                listed = parse_class_list([*enumerate(lines, 1)], classes, self._tree.root / path)
-            except SourceError:
-                continue
-            if listed and not (is_complete and images.isdisjoint(listed)):
-                return path
-        return None
-
     def folders(self) -> Iterator[LayoutCandidate]:
         """Folders that are not splits: class folders, or folders around them, or of all images."""
         tree, base = self._tree, self._base
@@ -185,15 +150,17 @@ class _Images:
             yield from self._flat(base)
         elif len(filled) == 1 and not direct:
             yield from self._flat(filled[0])
-            yield self._class_folders(Confidence.POSSIBLE)
+            yield self._class_folders()
         elif len(classes) >= 2:
             skipped_count = self._count(base) - sum(map(tree.direct_count, filled))
-            candidate = self._class_folders(Confidence.STRUCTURE, classes)
+            candidate = self._class_folders(classes, self._place)
             yield from self._or_all(candidate, classes, skipped_count)
         elif classes or direct:
             yield self._files(Confidence.STRUCTURE)
             if classes:
-                yield self._class_folders(Confidence.POSSIBLE, classes)
+                yield replace(
+                    self._class_folders(classes, self._place), confidence=Confidence.POSSIBLE
+                )
         else:
             head = re.escape(f"{base}/") if base else ""
             yield from self._by_path(filled, head, f"images in {_paths(filled)}", base)
@@ -228,10 +195,12 @@ class _Images:
             yield self._files(Confidence.STRUCTURE)
 
     def _class_folders(
-        self, confidence: Confidence, classes: Sequence[str] = ()
+        self, classes: Sequence[str] = (), where: str = "", left_out: Iterable[str] = ()
     ) -> LayoutCandidate:
-        what = f"{_class_count(classes)} in {self._place}" if classes else "class folders"
-        return LayoutCandidate("folder", what, confidence)
+        """Class folders; without known classes only if they are asked for."""
+        what = f"{_class_count(classes)} in {where}" if classes else "class folders"
+        confidence = Confidence.STRUCTURE if classes else Confidence.POSSIBLE
+        return LayoutCandidate("folder", what, confidence, left_out=tuple(left_out))
 
     def _flat(self, folder: str) -> Iterator[LayoutCandidate]:
         """Images in one folder: with classes in their names, or without."""
@@ -241,17 +210,15 @@ class _Images:
             what = f"images in {where}, {_class_count(classes, '')} from their names"
             yield self._files(confidence, what, folder, _CLASS_IN_NAME)
             confidence = Confidence.POSSIBLE
-        problem = remedy = ""
+        candidate = self._files(confidence, f"images in {where}, without classes", folder)
         if is_mask_word(_last(folder)):
-            problem = f"{where} has masks, as its name says, but no images"
-            remedy = (
-                "Pack the folder that contains the images as well, or pass "
-                f"{option('format', 'files')} to pack the masks as images."
+            candidate = replace(
+                candidate,
+                problem=f"{where} has masks, as its name says, but no images",
+                remedy="Pack the folder that contains the images as well, or pass "
+                f"{option('format', 'files')} to pack the masks as images.",
             )
-        left_out = () if classes or problem else self._uncertain_classes(folder)
-        what = f"images in {where}, without classes"
-        candidate = self._files(confidence, what, folder, left_out=left_out)
-        yield replace(candidate, problem=problem, remedy=remedy)
+        yield candidate
 
     def _files(
         self,
@@ -278,51 +245,12 @@ class _Images:
         are_shared = all(number > 1 for number in numbers.values())
         return sorted(numbers) if are_shared and _may_be_classes(numbers) else []
 
-    def _uncertain_classes(self, folder: str) -> tuple[str, ...]:
-        """Names that may be classes, with the option that reads them."""
-        names = self._tree.scan(folder).images
-        for pattern in (_IMAGENET_CLASS, _CLASS_BEHIND_NUMBER, _CLASS_IN_NAME):
-            matches = [re.search(pattern, name) for name in names]
-            classes = sorted({match[1] if match else "" for match in matches})
-            if len(classes) <= max(_MANY_CLASSES, len(names) // 2) and _may_be_classes(classes):
-                remedy = f"for classes: {option('class_pattern', pattern)}"
-                return (f"names of images that may be classes: {join_names(classes)} ({remedy})",)
-        return ()
-
     @property
     def _place(self) -> str:
         return f"{self._base}/" if self._base else "the folder itself"
 
     def _count(self, folder: str) -> int:
         return self._tree.image_counts.get(folder, 0)
-
-
-def parse_class_list(lines: Lines, classes: Sequence[str], file: Location) -> dict[str, str]:
-    """The class of each image by its name without suffix; the first line may be a heading.
-
-    A line has the name of an image, with or without its suffix, and the name of its class or its
-    number among the sorted classes, counted from 0. An error if a line has no known class.
-    """
-    known = set(classes)
-    listed: dict[str, str] = {}
-    for place, (number, text) in enumerate(lines):
-        separator = next((mark for mark in "\t," if mark in text), None)
-        image, *rest = (cell.strip() for cell in text.split(separator))
-        name = rest[0] if rest else ""
-        if name not in known:  # LOC_val_solution.csv has boxes after the class
-            name = name.partition(" ")[0]
-        if name not in known and name.isascii() and name.isdigit() and len(name) < 7:
-            name = classes[int(name)] if int(name) < len(classes) else ""
-        if name in known:
-            listed[without_suffix(_last(image))] = name
-        elif place:
-            raise SourceError(
-                f"no class in {text!r:.80}; expected an image and its class",
-                path=file,
-                line=number,
-                remedy=f"Choose another list with {option('labels')}.",
-            )
-    return listed
 
 
 def _may_be_classes(names: Collection[str]) -> bool:

@@ -19,6 +19,7 @@ from recordsmith.dataset.names import INTERNAL_NAMES
 from recordsmith.errors import FileAccessError
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.files.images import has_image_name, is_image_file
+from recordsmith.sources.problems import count_notice
 from recordsmith.stores import FolderEntry, Location
 
 HEAD_BYTES = 1 << 16
@@ -53,28 +54,22 @@ class ImageEntry(NamedTuple):
 
 
 @dataclass
-class ImageListing:
-    """The content of one folder, or of a folder and all folders below it.
+class SkippedFiles:
+    """The full paths of what a source does not read; links are those to folders."""
 
-    images: names, or paths relative to the folder, with `/`.
-    folders: the names of those directly in it, if those below it are not listed.
-    hidden, others, links: full paths; links are those to folders that were not followed.
-    """
-
-    path: Location
-    images: list[ImageEntry] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    hidden: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
 
-
-class OtherFiles(NamedTuple):
-    """The full paths of files that a source does not read."""
-
-    images: list[str]
-    others: list[str]
-    hidden: list[str]
+    def notices(self, where: str = "") -> list[str]:
+        """One notice for each kind; `where` the images are."""
+        return [
+            *count_notice(self.images, "image", f"{where} skipped"),
+            *count_notice(self.hidden, "hidden file", "skipped"),
+            *count_notice(self.links, "link to a folder", "not followed", "links to folders"),
+            *count_notice(self.others, "non-image file", "skipped"),
+        ]
 
 
 @dataclass
@@ -135,6 +130,10 @@ class FileTree:
         self._room = _MAX_LISTED
         self.is_complete = True  # whether `folders` has all folders, once it is known
 
+    def place(self, path: str) -> Location:
+        """The location of a path below the root."""
+        return self.root / path if path else self.root
+
     # -- listings ----------------------------------------------------------------------------------
 
     def entries(self, folder: Location) -> Iterable[FolderEntry]:
@@ -150,55 +149,31 @@ class FileTree:
         self._listings[str(folder)] = first
         return first
 
-    def list_images(self, folder: Location) -> ImageListing:
-        """The content of one folder, without the folders in it."""
-        listing, head = ImageListing(folder), _head(folder)
-        for entry in self.entries(folder):
-            name = entry.name
-            if name in INTERNAL_NAMES:
-                continue
-            if name.startswith("."):
-                listing.hidden.append(head + name)
-            elif entry.kind == "folder":
-                listing.folders.append(name)
-            elif is_image_file(folder, entry):
-                listing.images.append(ImageEntry(name, entry.size_bytes, entry.version_number))
-            else:
-                listing.others.append(head + name)
-        return listing
-
     def walk_images(
-        self, listing: ImageListing, *, follows_links: bool = False
+        self, folder: Location, skipped: SkippedFiles, *, follows_links: bool = False
     ) -> Iterator[ImageEntry]:
-        """Yield each image below the folder of a listing by path, and add the rest to the listing.
+        """Yield each image below a folder by its relative path.
 
         A file is opened only if its name does not have an image suffix.
         """
-        head = _head(listing.path)
-        hidden: list[str] = []
-        links: list[str] = []
-        for name, folder, entry in self.walk(
-            listing.path, hidden, None if follows_links else links
-        ):
-            if is_image_file(folder, entry):
-                yield ImageEntry(name, entry.size_bytes, entry.version_number)
+        for path, here, entry in self.walk(folder, skipped, follows_links=follows_links):
+            if is_image_file(here, entry):
+                yield ImageEntry(path, entry.size_bytes, entry.version_number)
             else:
-                listing.others.append(head + name)
-        listing.hidden = [head + name for name in hidden]
-        listing.links = [head + name for name in links]
+                skipped.others.append(str(here / entry.name))
 
     def walk(
         self,
         folder: Location,
-        hidden: list[str],
-        links: list[str] | None = None,
+        skipped: SkippedFiles,
+        *,
+        follows_links: bool = True,
         excluded: Container[str] = (),
     ) -> Iterator[tuple[str, Location, FolderEntry]]:
         """Yield each file below a folder: its relative path with `/`, its folder, and its entry.
 
-        `hidden` receives the relative paths of skipped files, pipes and devices among them, `links`
-        those of links to folders; without it, they are followed. Relative paths that are excluded
-        are left out.
+        Pipes and devices are skipped like hidden files. Relative paths that are excluded are left
+        out.
         """
         # with a stack instead of recursion, as folders may be nested thousands of levels deep
         stack: list[tuple[str, Location, tuple[str, ...], Iterator[FolderEntry]]]
@@ -210,13 +185,13 @@ class FileTree:
                 if entry.name in INTERNAL_NAMES or name in excluded:
                     continue
                 if entry.name.startswith("."):
-                    hidden.append(name)
+                    skipped.hidden.append(str(here / entry.name))
                 elif entry.kind == "special":
-                    hidden.append(f"{name} (a pipe or a device)")
+                    skipped.hidden.append(f"{here / entry.name} (a pipe or a device)")
                 elif entry.kind != "folder":
                     yield name, here, entry
-                elif links is not None and entry.is_link:
-                    links.append(name)
+                elif entry.is_link and not follows_links:
+                    skipped.links.append(str(here / entry.name))
                 else:
                     below = here / entry.name
                     identity = below.identity
@@ -227,16 +202,24 @@ class FileTree:
             else:
                 stack.pop()
 
-    def list_outside(self, folder: Location, places: Iterable[Location] = ()) -> OtherFiles:
-        """What is below a folder, but not below some places. Links to folders are left out."""
-        excluded = {str(place.relative_to(folder)) for place in places}
-        images: list[str] = []
-        others: list[str] = []
-        hidden: list[str] = []
+    def skip_others(self, places: Iterable[Location], skipped: SkippedFiles) -> None:
+        """Add what is below the root, but not below some places."""
+        excluded = {str(place.relative_to(self.root)) for place in places}
         if "" not in excluded:
-            for path, here, entry in self.walk(folder, hidden, [], excluded):
-                (images if has_image_name(path) else others).append(str(here / entry.name))
-        return OtherFiles(images, others, [_head(folder) + name for name in hidden])
+            walk = self.walk(self.root, skipped, follows_links=False, excluded=excluded)
+            for path, here, entry in walk:
+                kind = skipped.images if has_image_name(path) else skipped.others
+                kind.append(str(here / entry.name))
+
+    def folder_names(self, folder: Location) -> list[str]:
+        """The names of the folders directly in a folder, without hidden ones."""
+        return [
+            entry.name
+            for entry in self.entries(folder)
+            if entry.kind == "folder"
+            and not entry.name.startswith(".")
+            and entry.name not in INTERNAL_NAMES
+        ]
 
     def has_direct_image(self, folder: Location) -> bool:
         """Whether there is an image in a folder itself."""
@@ -323,7 +306,7 @@ class FileTree:
         Of a tree with too many folders for the summary, all folders.
         """
         if not self.is_complete:
-            return self.list_images(self.root / folder if folder else self.root).folders
+            return self.folder_names(self.place(folder))
         head = f"{folder}/" if folder else ""
         return [name for name in self.inside(folder) if self.image_counts[head + name]]
 
@@ -332,7 +315,7 @@ class FileTree:
         known = self.folders.get(folder)
         if known is None:
             known = FolderScan(folder)
-            _scan_entries(known, self.entries(self.root / folder), _NAMES_KEPT)
+            _scan_entries(known, self.entries(self.place(folder)), _NAMES_KEPT)
         return known
 
     def direct_count(self, folder: str) -> int:
@@ -424,8 +407,3 @@ def _scan_entries(folder: FolderScan, entries: Iterable[FolderEntry], max_names:
         folder.by_suffix[suffix] = sorted(names)
     folder.suffixes = Counter(counts)
     return inner
-
-
-def _head(folder: Location) -> str:
-    """What precedes relative paths in full paths."""
-    return str(folder / "_")[:-1]

@@ -21,7 +21,7 @@ from recordsmith.example.keys import (
     IMAGE,
     WIDTH,
 )
-from recordsmith.image import IMAGE_SUFFIXES, ImageInfo, is_image, probe_image
+from recordsmith.image import IMAGE_SUFFIXES, ImageHeader, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 
@@ -101,7 +101,7 @@ def is_mask_word(name: str) -> bool:
     return name.lower() in ("mask", "masks", "segmentationclass", "trimaps", "annotation_masks")
 
 
-def _probe(data: bytes) -> ImageInfo:
+def _probe(data: bytes) -> ImageHeader:
     try:
         return probe_image(data)
     except CorruptDataError as error:

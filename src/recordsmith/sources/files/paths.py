@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.stores import Location, PlaceLike, as_location
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=/)")
+_MAX_PARTS = 64
 
 # -- locations -------------------------------------------------------------------------------------
 
@@ -66,14 +67,17 @@ def inside(folder: Location, path: str) -> Location | None:
         return None
 
 
-def place_below(root: Location, place: Location) -> str:
-    """The text for a place in references: relative to the root if it lies below it."""
+def path_inside(root: Location, folder: PlaceLike, option: str) -> str:
+    """The path of a folder relative to the root, which must contain it."""
+    place = relative_place(root, folder, as_folder)
     below = place.relative_to(root)
-    return str(place.absolute()) if below is None else below
+    if below is None:
+        raise OptionError(f"{place} is outside {root}", option=option, value=str(folder))
+    return below
 
 
 def referenced(root: Location, text: str) -> Location:
-    """The place of a text from `place_below`."""
+    """The place of a text: relative to the root, or absolute."""
     return as_location(text) if text.startswith("/") or "://" in text else root / text
 
 
@@ -130,8 +134,12 @@ def leaves_folder(path: str) -> bool:
 
 
 def path_endings(path: str) -> Iterator[str]:
-    """The endings of a path with `/`, longest first, without those that contain `..`."""
+    """The endings of a path with `/`, longest first, without those that contain `..`.
+
+    At most 64 folders deep, as text may have any number of `/`.
+    """
     parts = [part for part in _DRIVE.sub("", path, count=1).split("/") if part not in ("", ".")]
+    parts = parts[-_MAX_PARTS:]
     for first in range(len(parts)):
         if ".." not in parts[first:]:
             yield "/".join(parts[first:])

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, islice, takewhile
+from itertools import chain, combinations, islice, product, takewhile
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -197,29 +197,23 @@ def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
 def _matches(folders: list[_Folder]) -> list[_Pair]:
     """Two sides whose files have the same names, in two folders or in one."""
     members: defaultdict[Any, list[tuple[Any, ...]]] = defaultdict(list)
-    for left, right in _neighbours(folders):
+    within = folders[:: max(1, -(-len(folders) // _MAX_WITHIN))]
+    for left, right in chain(_neighbours(folders), zip(within, within, strict=True)):
         paths = _split_paths(left.path, right.path)
         if paths is not None:
+            above, *rests = paths
+            depth = None if left is right else len(above)
             for patterns, names in _shared_names(left, right):
-                members[paths[1:], len(paths[0]), patterns].append((paths[0], left, right, names))
-    for folder in folders[:: max(1, -(-len(folders) // _MAX_WITHIN))]:
-        for left_pattern, right_pattern in combinations(folder.by_pattern, 2):
-            names = folder.by_pattern[left_pattern], folder.by_pattern[right_pattern]
-            if _share(folder, folder, *names):
-                patterns = _simplified(left_pattern, right_pattern)
-                members[patterns].append((_split(folder.path), folder, folder, names))
+                members[tuple(rests), patterns, depth].append((above, left, right, names))
     matches = []
-    for key, group in members.items():
+    for (rests, patterns, depth), group in members.items():
         aboves = [above for above, *_ in group]
-        if len(key) == 3:
-            (left_rest, right_rest), _, patterns = key
-            head = _common_pattern(aboves)
-        else:
-            left_rest, right_rest, patterns = (), (), key
-            head = _common_start(aboves)
-        left_side = _Side("/".join((*head, *left_rest)) or ".", patterns[0])
-        right_side = _Side("/".join((*head, *right_rest)) or ".", patterns[1])
-        match = _Pair(left_side, right_side, len(left_rest) + len(right_rest))
+        head = _common_start(aboves) if depth is None else _common_pattern(aboves)
+        left_side, right_side = (
+            _Side("/".join((*head, *rest)) or ".", pattern)
+            for rest, pattern in zip(rests, patterns, strict=True)
+        )
+        match = _Pair(left_side, right_side, sum(map(len, rests)))
         for _, left, right, names in group:
             match.add(left, right, names)
         matches.append(match)
@@ -228,15 +222,19 @@ def _matches(folders: list[_Folder]) -> list[_Pair]:
 
 def _shared_names(left: _Folder, right: _Folder) -> Iterator[tuple[Any, tuple[_Names, _Names]]]:
     """How the names of two folders fit: one way if they are alike, else one for each pattern."""
-    if _share(left, right, left.plain, right.plain):
+    if left is right:
+        ways: Iterable[Any] = combinations(left.by_pattern.items(), 2)
+    elif _share(left, right, left.plain, right.plain):
         yield (PLAIN, PLAIN), (left.plain, right.plain)
         return
-    for left_pattern, of_left in left.by_pattern.items():
-        for right_pattern, of_right in right.by_pattern.items():
-            if _share(left, right, of_left, of_right):
-                patterns = _simplified(left_pattern, right_pattern)
-                is_known = is_usual(*patterns) or is_usual(*patterns[::-1])
-                yield (PLAIN, PLAIN) if is_known else patterns, (of_left, of_right)
+    else:
+        ways = product(left.by_pattern.items(), right.by_pattern.items())
+    for (left_pattern, of_left), (right_pattern, of_right) in ways:
+        if _share(left, right, of_left, of_right):
+            patterns = _simplified(left_pattern, right_pattern)
+            is_known = is_usual(*patterns) or is_usual(*patterns[::-1])
+            is_plain = is_known and left is not right
+            yield (PLAIN, PLAIN) if is_plain else patterns, (of_left, of_right)
 
 
 def _simplified(left: NamePattern, right: NamePattern) -> tuple[NamePattern, NamePattern]:

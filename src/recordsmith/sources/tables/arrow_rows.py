@@ -21,12 +21,13 @@ from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import FILENAME, IMAGE
-from recordsmith.sources.problems import count_notice, raise_problems
+from recordsmith.sources.problems import count_notice, join_names, raise_problems
 from recordsmith.sources.tables.nested_columns import described_features, flat_table
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location, ObjectReader
 
+_IMAGE_NAME = "image"
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
 _IPC_MAGIC = b"ARROW1"
@@ -63,17 +64,25 @@ class ArrowRows(TableRows):
             ]
         except UnicodeDecodeError:
             raise SourceError("the name of a column is not UTF-8", path=paths[0]) from None
-        self.image, self.class_names = described[0]
-        self._schema = self._inputs[0].schema
+        self.image, self._others, self.class_names, self.of_lists = described[0]
+        schema = self._inputs[0].schema
         problems = Problems()
         for path, file, other in zip(paths, self._inputs, described, strict=True):
-            problems.extend(f"{path}: {each}" for each in _differences(self._schema, file.schema))
+            problems.extend(f"{path}: {each}" for each in _differences(schema, file.schema))
             if other != described[0]:
                 problems.add(f"{path}: other images or class names")
         raise_problems(
             problems, "Write all files with the same columns and types, or pack them one by one."
         )
-        self._natural = feature_kinds(self._without_image(), problems, f"{paths[0]}: ")
+        as_bytes = dict.fromkeys(self._others, self._pa.large_binary())
+        self._schema = self._pa.schema(
+            [
+                self._pa.field(field.name, as_bytes.get(field.name, field.type))
+                for field in schema
+                if field.name != self.image
+            ]
+        )
+        self._natural = feature_kinds(self._schema, problems, f"{paths[0]}: ")
         if self.image is not None:
             problems.extend(
                 f"{paths[0]}: column {name!r} has the name of an image feature; rename it"
@@ -107,8 +116,8 @@ class ArrowRows(TableRows):
 
     def arrow_schema(self, loss: PrecisionLoss) -> str:
         kept = [
-            field.remove_metadata()
-            for field in self._without_image()
+            field
+            for field in self._schema
             if field.name not in loss.inexact
             and not self._pa.types.is_null(field.type)
             and self.kinds[field.name] == kind_of_type(field.type)
@@ -125,17 +134,21 @@ class ArrowRows(TableRows):
         ]
         if nulls_by_column:
             notices.append(f"nulls left out of their rows: {', '.join(nulls_by_column)}")
+        if self._others:
+            others = join_names(self._others)
+            notices.append(f"images of other columns stored as encoded bytes: {others}")
         return notices
-
-    def _without_image(self) -> Any:
-        return self._pa.schema([field for field in self._schema if field.name != self.image])
 
     def _stored(self, path: Location, first: int, batch: Any) -> dict[str, Any]:
         """The columns of a batch by name, in types whose kinds are those of this table."""
+        from pyarrow import compute
+
         pa = self._pa
         columns: dict[str, Any] = {}
         for name, natural in self._natural.items():
             columns[name] = batch.column(name)
+            if name in self._others and pa.types.is_struct(columns[name].type):
+                columns[name] = compute.struct_field(columns[name], "bytes")
             if self._kinds[name] != natural:
                 try:
                     columns[name] = _cast(pa, columns[name], self._kinds[name])
@@ -150,8 +163,6 @@ class ArrowRows(TableRows):
         images = batch.column(self.image)
         if not pa.types.is_struct(images.type):
             return columns | {IMAGE: images, FILENAME: pa.nulls(len(batch), pa.string())}
-        from pyarrow import compute
-
         return columns | {
             IMAGE: compute.struct_field(images, "bytes"),
             FILENAME: compute.struct_field(images, "path"),
@@ -190,32 +201,51 @@ class _ArrowBatch(RowBatch):
             raise SourceError(error.problem, path=self._path) from None
 
 
-def _described(
-    path: Location, schema: Any, image_column: str | None
-) -> tuple[str | None, dict[str, Sequence[str]]]:
-    """The column of images and the class names of a file, as `datasets` describes them."""
-    pa = import_pyarrow()
+class _Columns(NamedTuple):
+    """What the columns of a file are, as `datasets` describes them.
+
+    image: the column of images, if there is one.
+    others: other columns of images.
+    class_names: by column.
+    of_lists: the columns with lists of classes.
+    """
+
+    image: str | None
+    others: list[str]
+    class_names: dict[str, Sequence[str]]
+    of_lists: list[str]
+
+
+def _described(path: Location, schema: Any, image_column: str | None) -> _Columns:
+    """Choose the columns of images and classes."""
+    types = import_pyarrow().types
     features = described_features(schema)
     class_names: dict[str, Sequence[str]] = {}
     images: list[str] = []
+    of_lists = []
     for field in schema:
         feature = features.get(field.name)
         feature = feature if isinstance(feature, dict) else {}
-        names = feature.get("names")
-        is_class = feature.get("_type") == "ClassLabel" and pa.types.is_integer(field.type)
+        inner, names = feature.get("feature"), feature.get("names")
+        is_class = feature.get("_type") == "ClassLabel" and types.is_integer(field.type)
         if is_class and isinstance(names, list) and {str}.issuperset(map(type, names)):
             class_names[field.name] = names
-        is_encoded = feature.get("_type") == "Image" and pa.types.is_binary(field.type)
-        if (is_encoded or _is_image(pa, field.type)) and image_column in (None, field.name):
+        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
+            of_lists.append(field.name)
+        is_encoded = feature.get("_type") == "Image" and types.is_binary(field.type)
+        if is_encoded or _is_image(field.type):
             images.append(field.name)
-    if len(images) > 1:
-        raise SourceError(
-            f"several columns of images: {', '.join(images)}",
-            path=path,
-            remedy=f"Choose one with {option('image_column', images[0])}, after the others "
-            "were removed from the table.",
-        )
-    return images[0] if images else None, class_names
+    image = image_column if image_column in images else None
+    if image_column is None and images:
+        image = _IMAGE_NAME if _IMAGE_NAME in images else images[0]
+        if image != _IMAGE_NAME and len(images) > 1:
+            raise OptionError(
+                f"{path}: the columns {join_names(images)} have images",
+                option="image_column",
+                expected="the column to store as image/encoded",
+                remedy=f"Pass {option('image_column', image)}.",
+            )
+    return _Columns(image, [name for name in images if name != image], class_names, of_lists)
 
 
 def _differences(first: Any, other: Any) -> list[str]:
@@ -354,8 +384,9 @@ def _open_file(path: Location) -> _Input:
         raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None
 
 
-def _is_image(pa: Any, arrow_type: Any) -> bool:
+def _is_image(arrow_type: Any) -> bool:
     """Whether a type is a struct of encoded bytes and a path."""
+    pa = import_pyarrow()
     if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != 2:
         return False
     kinds = {}

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from recordsmith.dataset.labels import LARGEST_LABEL, ClassNames, class_names_of
 from recordsmith.errors import SourceError, option
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.numbered import Coding
+from recordsmith.sources.numbered import Coding, RowNames, SampleTable
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.splits import sort_splits
+from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
 from recordsmith.words import count
 
@@ -41,14 +42,6 @@ class CategoryColumn:
         """The distinct values, in the order in which they appeared."""
         return [value for value in self._codes if value is not None]
 
-    @property
-    def missing_count(self) -> int:
-        return self._numbers.count(-1)
-
-    def coding(self) -> Coding:
-        """The distinct values, and which each row has."""
-        return self.values, self.numbers()
-
     def numbers(self) -> npt.NDArray[np.int32]:
         """int32, (rows,): the place of each row's value in `values`, -1 where it has none."""
         return np.array(self._numbers, np.int32)
@@ -74,19 +67,6 @@ def category_text(value: Any) -> str | None:
     return str(value) if value != "" else None
 
 
-def category_texts(values: Sequence[Any]) -> list[str | None]:
-    """The text of each value."""
-    try:
-        return list(map(category_text, values))
-    except TypeError:
-        for place, value in enumerate(values):
-            try:
-                category_text(value)
-            except TypeError as error:
-                raise TypeError(str(error), place) from None
-        raise
-
-
 class RowMarks:
     """The columns with the split, the group and the class of each row; None for no column."""
 
@@ -105,7 +85,7 @@ class RowMarks:
                 message = join_problems([f"no row has a value for {name!r}", *problems])
                 raise SourceError(message, problems, path=path)
 
-    def splits(self) -> Coding | None:
+    def _splits(self) -> Coding | None:
         """Names of splits in order, and which each row has: the first, if it has none.
 
         Rows without a split cannot be read, so that does not matter.
@@ -117,9 +97,20 @@ class RowMarks:
         numbers = values.map_values({name: place for place, name in enumerate(names)})
         return names, np.maximum(numbers, 0)
 
-    def groups(self) -> Coding | None:
-        """The names of groups, and which each row has."""
-        return None if self.names[1] is None else self._columns[1].coding()
+    def samples(
+        self, names: RowNames, rows: EncodedRows, labels: npt.NDArray[np.int32] | None
+    ) -> SampleTable:
+        """The rows of encoded tables as samples."""
+        groups = self._columns[1]
+        return SampleTable(
+            names,
+            rows.sizes,
+            labels=labels,
+            splits=self._splits(),
+            groups=None if self.names[1] is None else (groups.values, groups.numbers()),
+            version=rows.crc32c,
+            references=names.reference,
+        )
 
     def labels(
         self,
@@ -154,8 +145,8 @@ class RowMarks:
                 remedy="A regression target is a feature, not a class: pass "
                 f"{option('label_column', '')} for no column of classes.",
             )
-        if values.missing_count:
-            notices.append(f"{count(values.missing_count, 'row')} without a class in {column!r}")
+        if missing := int(np.count_nonzero(values.numbers() < 0)):
+            notices.append(f"{count(missing, 'row')} without a class in {column!r}")
         check_class_names(names)
         if kind != "int64":
             numbers = {name: place for place, name in enumerate(sorted(names))}

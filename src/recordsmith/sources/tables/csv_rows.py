@@ -1,7 +1,9 @@
 """CSV and TSV: blocks of rows -> columns of cells, whose kinds all rows decide.
 
 pyarrow parses blocks with regular quotes, with every cell as text, and converts numbers. The csv
-module parses other blocks, and finds what is wrong with a row.
+module parses other blocks, and finds what is wrong with a row. A column is int64 if all cells are
+integers, float if all are numbers, else text; codes such as 007, phone numbers with a + and
+integers beyond int64 are text.
 """
 
 from __future__ import annotations
@@ -9,13 +11,17 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.arrow import ArrowColumns
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import Problems, SourceError
@@ -23,7 +29,6 @@ from recordsmith.example import Kind
 from recordsmith.example.schema import MAX_FEATURES
 from recordsmith.sources.files.text_file import TextFile, last_line_end
 from recordsmith.sources.problems import count_notice, join_names
-from recordsmith.sources.tables.cells import CellColumn, cell_kind, cell_memory
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location
 from recordsmith.words import count
@@ -33,6 +38,13 @@ _SLOW_BYTES = 1 << 18  # of rows at once with the csv module: a row takes 500 by
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LINE_BREAKS = tuple(b"\r\n")
 _OPEN_QUOTE = "unexpected end"
+_LIMIT = 2**63
+_OF_FLOATS = b"+.eEnNaAiIfFtTyY"  # in addition to digits and -
+_INTEGER = r"-?(?:0|[1-9][0-9]{0,18})"
+_FLOAT = (
+    r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+"
+    r"|[+-]?(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
+)
 
 
 class CsvRows(TableRows):
@@ -52,10 +64,10 @@ class CsvRows(TableRows):
         import_pyarrow()
         csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARACTERS))
         self._files = [_CsvFile(self, path, delimiter, encoding) for path in paths]
-        self.columns: dict[str, CellColumn] = {}
+        self.columns: dict[str, _CellColumn] = {}
         for file in self._files:
             for name in file.names:
-                column = CellColumn(name, kinds.get(name), is_named=name not in file.nameless)
+                column = _CellColumn(name, kinds.get(name), is_named=name not in file.nameless)
                 self.columns.setdefault(name, column)
         self.check_columns(required, self.columns)
 
@@ -68,11 +80,10 @@ class CsvRows(TableRows):
     def batches(self, number: int) -> Iterator[RowBatch]:
         """Parse one file."""
         file = self._files[number]
-        is_empty = True
+        batch = None
         for batch in file.batches():
-            is_empty = False
             yield batch
-        if is_empty:
+        if batch is None:
             raise SourceError(
                 f"no rows below the column names ({join_names(file.names)})", path=file.path
             )
@@ -126,22 +137,15 @@ class _CsvBatch(RowBatch):
         return [cell.strip() for cell in self._cells[name].to_pylist()]
 
     def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
-        columns: dict[str, Any] = {}
-        validity: dict[str, npt.NDArray[np.bool_]] = {}
+        arrays: dict[str, Any] = {}
         problems: dict[int, Problems] = {}
         for name, cells in self._cells.items():
-            column = self._columns[name]
-            if column.is_left_out:
-                continue
-            if column.kind == "bytes":
-                columns[name] = cell_memory(cells)
-                continue
-            columns[name], valid, wrong = column.numbers(cells)
-            if not valid.all():
-                validity[name] = valid
-            for number, problem in wrong.items():
-                problems.setdefault(number, Problems()).add(f"column {name!r}: {problem}")
-        return columns, validity, problems
+            if not self._columns[name].is_left_out:
+                arrays[name], wrong = self._columns[name].convert(cells)
+                for number, problem in wrong.items():
+                    problems.setdefault(number, Problems()).add(f"column {name!r}: {problem}")
+        batch = import_pyarrow().RecordBatch.from_pydict(arrays)
+        return *ArrowColumns(batch.schema).convert(batch), problems
 
 
 class _CsvFile:
@@ -242,22 +246,13 @@ class _CsvFile:
         pa = import_pyarrow()
         from pyarrow import csv as arrow_csv
 
-        is_ragged = False
-
-        def skip_row(_: Any) -> str:
-            nonlocal is_ragged
-            is_ragged = True
-            return "skip"
-
         try:
             table = arrow_csv.read_csv(
                 pa.BufferReader(data),
                 arrow_csv.ReadOptions(
                     use_threads=False, block_size=len(data) + 1, column_names=self.names
                 ),
-                arrow_csv.ParseOptions(
-                    delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=skip_row
-                ),
+                arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
                 arrow_csv.ConvertOptions(
                     column_types=dict.fromkeys(self.names, pa.string()),
                     strings_can_be_null=False,
@@ -265,8 +260,6 @@ class _CsvFile:
                 ),
             )
         except pa.ArrowInvalid:
-            return None
-        if is_ragged:
             return None
         return {
             name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -359,9 +352,9 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
     numbers = [
         name
         for name in names
-        if any(map(str.isdigit, name)) and cell_kind(name) in ("int64", "float")
+        if any(map(str.isdigit, name)) and _cell_kind(name) in ("int64", "float")
     ]
-    whole = [int(name) for name in numbers if cell_kind(name) == "int64"]
+    whole = [int(name) for name in numbers if _cell_kind(name) == "int64"]
     counts_up = len(whole) > 1 and whole == [whole[0] + n for n in range(len(numbers))]
     problem, remedy = "", "Add a first line with column names."
     if len(names) > MAX_FEATURES:
@@ -376,3 +369,182 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
         problem = f"no column names: found numbers: {join_names(numbers)}"
     if problem:
         raise SourceError(problem, path=path, line=1, remedy=remedy)
+
+
+# -- cells -----------------------------------------------------------------------------------------
+
+
+class _CellColumn:
+    """A column, over all files.
+
+    is_left_out: whether it has neither a name nor values, as where every line ends with a comma.
+    first_text: the first cell that made a column of numbers text, with its place.
+    """
+
+    def __init__(self, name: str, declared: Kind | None, *, is_named: bool) -> None:
+        self.name = name
+        self.is_named = is_named
+        self.empty_count = 0
+        self.first_text = ""
+        self._is_declared = declared is not None
+        self._kind = declared
+        self._is_filled = False
+        self._row_count = 0
+        self._surveyed: tuple[Any, Any] = (None, None)  # cells, as numbers
+
+    @property
+    def kind(self) -> Kind:
+        return self._kind or "bytes"
+
+    @property
+    def is_left_out(self) -> bool:
+        return not self.is_named and not self._is_filled
+
+    def update(self, cells: Any, place: Callable[[int], str]) -> bool:
+        """Consider more cells; return whether they change how earlier ones are stored."""
+        has_earlier = self._row_count > 0
+        self._row_count += len(cells)
+        empty_count = len(cells) - int(np.count_nonzero(np.diff(_offsets(cells))))
+        self.empty_count += empty_count
+        if empty_count == len(cells):
+            return False
+        before, was_left_out = self._kind, self.is_left_out
+        self._is_filled = True
+        if self._kind != "bytes" and not self._is_declared:
+            self._kind = self._kind_with(cells, place)
+        return has_earlier and (self._kind != before or was_left_out)
+
+    def _kind_with(self, cells: Any, place: Callable[[int], str]) -> Kind | None:
+        """The kind of the column with more cells."""
+        numbers = _as_numbers(cells)
+        if numbers is not None:
+            self._surveyed = (cells, numbers)
+            if numbers.null_count == len(numbers):
+                return self._kind
+            return "float" if _is_float(numbers) or self._kind == "float" else "int64"
+        kinds = {self._kind}
+        for number, cell in enumerate(cells.to_pylist()):
+            kind = _cell_kind(cell)
+            if kind == "bytes":
+                if kinds != {None}:
+                    self.first_text = f"{place(number)}: {cell:.40}"
+                return "bytes"
+            kinds.add(kind)
+        return "float" if "float" in kinds else "int64"
+
+    def convert(self, cells: Any) -> tuple[Any, dict[int, str]]:
+        """The values as a pyarrow.Array, and why some cells cannot be stored, by row."""
+        if self.kind == "bytes":
+            return cells, {}
+        from pyarrow import compute
+
+        as_float = self.kind == "float"
+        surveyed, numbers = self._surveyed
+        self._surveyed = (None, None)
+        if surveyed is not cells or (as_float and not _is_float(numbers)):
+            numbers = _as_numbers(cells, as_float=as_float)
+        if numbers is None or (_is_float(numbers) and not as_float):
+            return self._convert_one_by_one(cells)
+        if _is_float(numbers):
+            infinite = cells.filter(compute.is_inf(numbers))
+            if len(infinite) and not _all_match(infinite, "[^0-9]*"):
+                return self._convert_one_by_one(cells)
+        return numbers, {}
+
+    def _convert_one_by_one(self, cells: Any) -> tuple[Any, dict[int, str]]:
+        """Convert cells of which some cannot be stored."""
+        pa = import_pyarrow()
+        values: list[int | float | None] = [None] * len(cells)
+        problems: dict[int, str] = {}
+        for row, cell in enumerate(cells.to_pylist()):
+            if not cell or cell.isspace():
+                continue
+            try:
+                values[row] = _to_number(cell, self.kind)
+            except ValueError as error:
+                problems[row] = str(error)
+        return pa.array(values, pa.int64() if self.kind == "int64" else pa.float64()), problems
+
+
+def _cell_kind(cell: str) -> Kind | None:
+    """The kind of a single cell; None if it is blank."""
+    bare = cell.strip(" \t")
+    if not bare:
+        return None
+    if re.fullmatch(_INTEGER, bare) and -_LIMIT <= int(bare) < _LIMIT:
+        return "int64"
+    return "float" if re.fullmatch(_FLOAT, bare) else "bytes"
+
+
+def _to_number(cell: str, kind: Kind) -> int | float:
+    """The number in a cell; ValueError if it is none of this kind."""
+    bare = cell.strip()
+    is_integer = re.fullmatch("[+-]?[0-9]+", bare) is not None
+    if kind == "int64":
+        if not is_integer:
+            raise ValueError(f"{cell!r:.40} is not an integer")
+        if not -_LIMIT <= int(bare[:30]) < _LIMIT:
+            raise ValueError(f"{cell} does not fit int64; expected the kind bytes")
+        return int(bare)
+    if not is_integer and not re.fullmatch(_FLOAT, bare):
+        raise ValueError(f"{cell!r:.40} is not a number")
+    number = float(bare)
+    if math.isinf(number) and re.search("[0-9]", cell):
+        raise ValueError(f"{cell:.40} does not fit a 32-bit float")
+    return number
+
+
+def _as_numbers(cells: Any, *, as_float: bool = False) -> Any:
+    """Cells as an array of int64 or float64, null for blank ones; None if one is neither.
+
+    pyarrow also takes 007 as a number, which is text here.
+    """
+    from pyarrow import compute
+
+    pa = import_pyarrow()
+    offsets = _offsets(cells)
+    content = memoryview(cells.buffers()[2] or b"") if len(cells) else memoryview(b"")
+    others = content[offsets[0] : offsets[-1]].tobytes().translate(None, b"0123456789-")
+    if b" " in others or b"\t" in others:
+        cells = compute.ascii_trim(cells, " \t")
+        others = others.translate(None, b" \t")
+    if others.translate(None, _OF_FLOATS):
+        return None  # not left to `cast`, which describes each cell that it refuses
+    is_filled = np.diff(_offsets(cells)) > 0
+    if not is_filled.all():
+        # neither pa.scalar nor pa.array, which import pandas where it is installed
+        valid = pa.py_buffer(np.packbits(is_filled, bitorder="little"))
+        buffers = pa.py_buffer(_offsets(cells)), cells.buffers()[2], valid
+        cells = pa.StringArray.from_buffers(len(cells), *buffers)
+    with suppress(pa.ArrowInvalid):
+        if not others and not as_float:
+            integers = cells.cast(pa.int64())
+            starts = compute.starts_with(cells, "0"), compute.starts_with(cells, "-0")
+            if _all_match(cells.filter(compute.or_(*starts)), _INTEGER):
+                return integers
+        floats = cells.cast(pa.float64())
+        integral = cells.filter(compute.invert(compute.match_substring(cells, ".")))
+        is_integer = compute.match_substring_regex(integral, f"^(?:{_INTEGER})$")
+        integral.filter(is_integer).cast(pa.int64())
+        if _all_match(integral, f"{_INTEGER}|{_FLOAT}"):
+            return floats
+    return None
+
+
+def _all_match(cells: Any, pattern: str) -> bool:
+    """Whether a pattern matches the whole of each cell."""
+    from pyarrow import compute
+
+    matches = compute.match_substring_regex(cells, f"^(?:{pattern})$")
+    return bool(compute.all(matches, min_count=0).as_py())
+
+
+def _offsets(cells: Any) -> npt.NDArray[np.int32]:
+    """Where each cell begins in the memory of a pyarrow.StringArray."""
+    if not len(cells):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(cells.buffers()[1], np.int32)[cells.offset :][: len(cells) + 1]
+
+
+def _is_float(numbers: Any) -> bool:
+    return bool(import_pyarrow().types.is_floating(numbers.type))

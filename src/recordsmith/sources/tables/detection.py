@@ -18,15 +18,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.locate import detect_foreign_folder
-from recordsmith.dataset.splits import has_split_word, is_split_name
+from recordsmith.dataset.names import has_split_word, is_split_name
 from recordsmith.errors import RecordsmithError, option
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name
-from recordsmith.sources.files.paths import is_absolute, is_file, leaves_folder, with_slashes
+from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
 from recordsmith.sources.tables.csv_rows import guess_delimiter
+from recordsmith.sources.tables.named_images import ImageFinder
 from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES
 from recordsmith.sources.tables.table_reader import open_rows
 from recordsmith.stores import Location
@@ -50,6 +51,7 @@ _LABEL_NAMES = frozenset(
         *("diagnosis", "disease"),
     )
 )
+_ENDINGS = (*TABLE_SUFFIXES, *(f"{suffix}.gz" for suffix in TABLE_SUFFIXES))
 _PLAIN_LABEL_NAMES = frozenset(("label", "class", "target", "y"))
 """Columns of classes in tables without images; in `target` and `y`, classes repeat."""
 _SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
@@ -86,7 +88,7 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     if metadata := _metadata(tree):
         yield metadata
         return
-    tables = list(itertools.islice(tree.files(*_endings(), depth=2), _MAX_TABLES))
+    tables = list(itertools.islice(tree.files(*_ENDINGS, depth=2), _MAX_TABLES))
     heads = [
         head
         for path in tables
@@ -125,10 +127,6 @@ def of_file(reading: LayoutCandidate, table: Location) -> LayoutCandidate:
         "to pack the rows alone.",
         needs=("image_column",),
     )
-
-
-def _endings() -> tuple[str, ...]:
-    return (*TABLE_SUFFIXES, *(f"{suffix}.gz" for suffix in TABLE_SUFFIXES))
 
 
 def _metadata(tree: FileTree) -> LayoutCandidate | None:
@@ -178,24 +176,18 @@ class TableHead:
 def read_table_head(tree: FileTree, path: str) -> TableHead | None:
     """Read the first rows of a table; None if it is not a table with column names."""
     name = path.lower().removesuffix(".gz")
-    if name.endswith(ARROW_SUFFIXES):
-        return _arrow(tree, path)
-    head = tree.head(path)
-    if head.startswith(GZIP_MAGIC):
-        try:
-            head = zlib.decompressobj(31).decompress(head, _INFLATED_BYTES)
-        except zlib.error:
-            return None
-    text = head.decode("utf-8-sig", "replace")
-    lines = text.splitlines(keepends=True)
-    if lines and len(head) >= 1 << 16:
-        lines.pop()  # it may be cut
-    rows = lines[: _ROWS + 1]
+    is_arrow = name.endswith(ARROW_SUFFIXES)
+    columns: Mapping[str, Sequence[Any]]
     try:
-        columns = _json(rows) if name.endswith((".jsonl", ".ndjson")) else _csv(rows, name)
-    except (csv.Error, ValueError, RecursionError):
+        if is_arrow:
+            columns = _arrow(tree.root / path)
+        elif name.endswith((".jsonl", ".ndjson")):
+            columns = _json(_first_lines(tree.head(path)))
+        else:
+            columns = _csv(_first_lines(tree.head(path)), name)
+    except (csv.Error, zlib.error, ValueError, RecursionError, RecordsmithError):
         return None
-    if not columns or len(columns) > _MAX_READ_COLUMNS:
+    if not columns or (len(columns) > _MAX_READ_COLUMNS and not is_arrow):
         return None
     return TableHead(
         path,
@@ -204,15 +196,24 @@ def read_table_head(tree: FileTree, path: str) -> TableHead | None:
     )
 
 
-def _csv(lines: Sequence[str], name: str) -> dict[str, list[Any]]:
+def _first_lines(head: bytes) -> list[str]:
+    if head.startswith(GZIP_MAGIC):
+        head = zlib.decompressobj(31).decompress(head, _INFLATED_BYTES)
+    lines = head.decode("utf-8-sig", "replace").splitlines(keepends=True)
+    if lines and len(head) >= 1 << 16:
+        lines.pop()  # it may be cut
+    return lines[: _ROWS + 1]
+
+
+def _csv(lines: Sequence[str], name: str) -> dict[str, Sequence[Any]]:
     if not lines:
         return {}
     names, *rows = list(csv.reader(lines, delimiter=guess_delimiter(name, lines[0])))
     rows = [row for row in rows if len(row) == len(names)]
-    return {column.strip(): [row[at] for row in rows] for at, column in enumerate(names)}
+    return {column.strip(): [row[number] for row in rows] for number, column in enumerate(names)}
 
 
-def _json(lines: Sequence[str]) -> dict[str, list[Any]]:
+def _json(lines: Sequence[str]) -> Mapping[str, Sequence[Any]]:
     columns: dict[str, list[Any]] = {}
     for line in lines:
         row = json.loads(line) if not line.isspace() else {}
@@ -223,21 +224,12 @@ def _json(lines: Sequence[str]) -> dict[str, list[Any]]:
     return columns
 
 
-def _arrow(tree: FileTree, path: str) -> TableHead | None:
-    try:
-        rows = open_rows([tree.root / path], {})
-        batch = next(iter(rows.batches(0)), None)
-        if batch is None:
-            return None
-        names = [name for name in rows.kinds if name != rows.image]
-        columns = {name: list(map(_text, batch.values(name)[:_ROWS])) for name in names}
-    except RecordsmithError:
-        return None
-    return TableHead(
-        path,
-        {name: list(filter(None, values)) for name, values in columns.items()},
-        min(_ROWS, len(batch)),
-    )
+def _arrow(path: Location) -> dict[str, Sequence[Any]]:
+    rows = open_rows([path], {})
+    batch = next(iter(rows.batches(0)), None)
+    if batch is None:
+        return {}
+    return {name: batch.values(name)[:_ROWS] for name in rows.kinds if name != rows.image}
 
 
 def _text(value: Any) -> str:
@@ -271,7 +263,7 @@ def _image_readings(
         images, label = with_images[head], labels[head]
         others = [path for path in tables if path not in _paths(group)]
         options: dict[str, Any] = {"image_column": images.column}
-        if head.folder not in ("", "data") or {"", head.folder} & set(map(_folder, others)):
+        if head.folder not in ("", "data") or {"", head.folder} & {*map(posixpath.dirname, others)}:
             options = {"table": ",".join(_paths(group))} | options
         if images.folder != head.folder or images.spread:
             options["images"] = images.folder or "."
@@ -288,8 +280,7 @@ def _image_readings(
             + (f", splits in column {split}" if split is not None else "")
         )
         left_out = tuple(
-            f"{path} ({_why_left_out(path, heads, with_images, labelled, images, lookup)})"
-            for path in others
+            f"{path} ({_why_left_out(path, heads, with_images, labelled)})" for path in others
         )
         folders = _other_folders(lookup.tree, images, head.columns[images.column])
         yield LayoutCandidate(
@@ -313,17 +304,11 @@ def _groups(
     return list(groups.values())
 
 
-def _folder(path: str) -> str:
-    return posixpath.dirname(path)
-
-
 def _why_left_out(
     path: str,
     heads: Sequence[TableHead],
     with_images: Collection[TableHead],
     labelled: Collection[TableHead],
-    images: _ImageColumn,
-    lookup: _Lookup,
 ) -> str:
     """Why a table is not read next to one with images."""
     if _is_submission(path):
@@ -333,18 +318,8 @@ def _why_left_out(
         return "not a table with column names"
     if head in with_images:
         return "other columns or images" if head in labelled else "no classes"
-    columns = [name for name, values in head.columns.items() if any(map(has_image_name, values))]
-    column = images.column if head.columns.get(images.column) else next(iter(columns), None)
-    if column is None:
-        return "no column of images"
-    names = list(dict.fromkeys(head.columns[column]))
-    near = _near_folders(lookup.tree, head)
-    there = set().union(*(lookup.hits(folder, names) for folder in near))
-    missing = [name for name in names if name not in there]
-    return (
-        f"{len(missing):,} of {len(names):,} images in column {column} of its first "
-        f"{count(head.row_count, 'row')} are missing: {join_names(missing)}"
-    )
+    has_names = any(has_image_name(value) for values in head.columns.values() for value in values)
+    return "most of its images are missing" if has_names else "no column of images"
 
 
 def _other_folders(tree: FileTree, images: _ImageColumn, values: Sequence[str]) -> tuple[str, ...]:
@@ -415,11 +390,17 @@ def _near_folders(tree: FileTree, head: TableHead) -> Iterator[str]:
 
 
 class _Lookup:
-    """Looks up names of images in the folders of a tree, of which some names are known."""
+    """Looks up names of images in the folders of a tree, as the source does."""
 
     def __init__(self, tree: FileTree) -> None:
         self.tree = tree
-        self._known: dict[str, tuple[frozenset[str], list[str], bool]] = {}
+        self._finder = ImageFinder(
+            lambda path: (
+                tree.entries(tree.root / path if path else tree.root)
+                if path in tree.folders
+                else ()
+            )
+        )
 
     def hits(self, folder: str, values: Sequence[str]) -> set[str]:
         """Which values are names of images relative to a folder; none if not the first."""
@@ -427,34 +408,12 @@ class _Lookup:
         for number, value in enumerate(values):
             name = with_slashes(value)
             if not is_absolute(name) and not leaves_folder(name):
-                path = posixpath.normpath(posixpath.join(folder, name))
-                if self._is_image(path):
+                file = self._finder.find(posixpath.normpath(posixpath.join(folder, name)))
+                if file is not None and has_image_name(file[0]):
                     hits.add(value)
             if number == _FIRST and not hits:
                 break
         return hits
-
-    def _is_image(self, path: str) -> bool:
-        """Whether an image is at a path, or at a path with a suffix that images there have."""
-        folder, _, name = path.rpartition("/")
-        known, suffixes, is_whole = self._names(folder)
-        if not suffixes:
-            return False
-        names = [name] if has_image_name(name) else [name + suffix for suffix in suffixes]
-        if not known.isdisjoint(names):
-            return True
-        root = self.tree.root
-        return not is_whole and any(is_file(root / posixpath.join(folder, n)) for n in names)
-
-    def _names(self, path: str) -> tuple[frozenset[str], list[str], bool]:
-        """The known names in a folder, the suffixes of images, and whether all are known."""
-        if path not in self._known:
-            folder = self.tree.folders.get(path)
-            names = folder.names if folder is not None else []
-            suffixes = {os.path.splitext(name)[1] for name in names if has_image_name(name)}
-            is_whole = folder is None or len(names) == folder.file_count
-            self._known[path] = frozenset(names), sorted(suffixes), is_whole
-        return self._known[path]
 
 
 # -- classes --------------------------------------------------------------------------------------

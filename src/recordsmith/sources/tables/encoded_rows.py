@@ -7,14 +7,14 @@ checksums. Memory holds sixteen bytes per row.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view, offsets_from_lengths
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.buffers import BytesLike, Int64Array, offsets_from_lengths
+from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Sample, unlisted_error
 from recordsmith.stores.local.scratch import ScratchFile, release_pages
@@ -76,14 +76,6 @@ class EncodedRows:
         self._flush()
         self._offsets = offsets_from_lengths(self.sizes + FRAME_BYTES)
 
-    def pieces(self) -> Iterator[memoryview]:
-        """Yield all frames, end to end."""
-        self._map = self._map or self._file.map()
-        with memoryview(self._map) as frames:
-            for start in range(0, len(frames), _RELEASED_BYTES):
-                yield frames[start : start + _RELEASED_BYTES]
-                release_pages(self._map)
-
     def read(self, number: int) -> bytes:
         """Read the payload of one row."""
         if number in self.faults:
@@ -105,8 +97,7 @@ class EncodedRows:
         lengths = self.sizes[numbers]
         places = offsets_from_lengths(lengths + FRAME_BYTES if whole else lengths)
         out: npt.NDArray[np.uint8] = np.empty(int(places[-1]), np.uint8)
-        if self._map is None:
-            self._map = self._file.map()
+        self._map = self._map or self._file.map()
         order = np.argsort(numbers, kind="stable")  # one pass over the file
         for start in range(0, len(order), _ROWS_AT_ONCE):
             some = order[start : start + _ROWS_AT_ONCE]
@@ -126,7 +117,7 @@ class EncodedRows:
         return out, lengths
 
     def _flush(self) -> None:
-        self._file.append(as_view(self._pending))
+        self._file.append(self._pending)
         self.crc32c = crc32c(self._pending, self.crc32c)
         self._pending = bytearray()
 
@@ -137,11 +128,3 @@ def referenced_row(sample: Sample) -> int:
     if not isinstance(row, int) or row < 0:
         raise unlisted_error(sample)
     return row
-
-
-def memory_error() -> OptionError:
-    """The error for rows that other processes cannot read."""
-    return OptionError(
-        "these rows exist only in this process",
-        remedy="Write them to a file first, such as Parquet or JSON Lines, and read that.",
-    )

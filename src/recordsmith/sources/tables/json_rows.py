@@ -1,15 +1,19 @@
-"""JSON Lines: one object per line -> columns, or rows one by one where values of a key differ.
+"""JSON Lines: one object per line -> columns.
 
 msgspec parses lines: like the standard library, it keeps every digit. The standard library reads
-the lines that it refuses, and explains what is wrong.
+the lines that it refuses, and explains what is wrong. Null is left out; a nested object, or a list
+of objects or lists, becomes JSON text. A key with integers in some rows and floats in others
+becomes float.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -18,20 +22,34 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
+from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset.documents import json_fault
-from recordsmith.errors import OptionError, Problems, SourceError
-from recordsmith.example import BytesArray, Kind, RaggedArray, encode_example
+from recordsmith.errors import Problems, SourceError, option
+from recordsmith.example import BytesArray, Kind, RaggedArray
 from recordsmith.sources.files.text_file import TextFile
-from recordsmith.sources.problems import Fault
-from recordsmith.sources.tables.json_values import KindSurvey, as_text, json_features
-from recordsmith.sources.tables.precision import PrecisionLoss
+from recordsmith.sources.problems import count_notice, raise_problems
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location
 
 _BATCH_ROWS = 1 << 10  # measured: more rows exceed the cache
-_SPARSITY = 16  # with so many missing values for each value, rows are encoded one by one
+_SPARSITY = 16  # with so many missing values for each value, batches are small
+_SPARSE_ROWS = 16
 _decode = msgspec.json.Decoder().decode
+_NESTED = object()  # kind of a value that becomes JSON text
+_KINDS: dict[type, Any] = {
+    int: "int64",
+    bool: "int64",
+    float: "float",
+    str: "bytes",
+    bytes: "bytes",
+}
+_TYPES: dict[Kind, set[type]] = {
+    "int64": {int, bool},
+    "float": {int, bool, float},
+    "bytes": {str, bytes},
+}
+_NAMES = {"int64": "integers", "float": "numbers", "bytes": "text"}
+_BASE64 = "base64"
 
 
 class JsonRows(TableRows):
@@ -46,12 +64,9 @@ class JsonRows(TableRows):
         encoding: str,
     ) -> None:
         super().__init__(paths)
-        self.keys = KindSurvey(kinds)
+        self.keys = KeyKinds(kinds)
         self._required = required
         self._encoding = encoding
-        self._text_keys: frozenset[str] = frozenset()
-        self._is_current = False
-        self._notices: list[str] = []
 
     def batches(self, number: int) -> Iterator[RowBatch]:
         """Parse one file."""
@@ -61,10 +76,14 @@ class JsonRows(TableRows):
             lines = io.StringIO(text.decoded(block, offset, line), newline="").readlines()
             for start in range(0, len(lines), _BATCH_ROWS):
                 some = lines[start : start + _BATCH_ROWS]
-                batch = _parse_lines(self, text.path, line + start, some)
-                if len(batch):
-                    has_rows = True
-                    yield batch
+                rows, numbers = _parse_lines(text.path, line + start, some)
+                has_rows |= bool(rows)
+                keys = set(chain.from_iterable(rows))
+                is_sparse = len(keys) * len(rows) > _SPARSITY * max(1024, sum(map(len, rows)))
+                size = _SPARSE_ROWS if is_sparse else _BATCH_ROWS
+                for first in range(0, len(rows), size):
+                    end = first + size
+                    yield _JsonBatch(self, text.path, rows[first:end], numbers[first:end])
         if not has_rows:
             raise SourceError(
                 "no rows: all lines are blank",
@@ -72,146 +91,99 @@ class JsonRows(TableRows):
                 remedy='Write one object such as {"x": 1} on each line.',
             )
 
-    def settle(self) -> tuple[Mapping[str, Kind], frozenset[str]]:
-        """The kinds of the keys until now, and the keys that become JSON text."""
-        if not self._is_current:
-            self._notices = []
-            self._kinds, self._text_keys = self.keys.finish(self._notices)
-            self._is_current = True
-        return self._kinds, self._text_keys
-
-    def update(self, batch: _JsonBatch) -> bool:
-        """Consider the rows of a batch; return whether a key has changed its kind."""
-        self._is_current = False
-        columns = batch.by_key()
-        if columns is None:
-            rows = enumerate(batch.rows)
-            changed = [self.keys.update(row, batch.place(number)) for number, row in rows]
-        else:
-            changed = [self.keys.update_column(*item, batch.place) for item in columns.items()]
-        return any(changed)
-
     def notices(self) -> list[str]:
-        self.settle()
+        notices: list[str] = []
+        self._kinds, _ = self.keys.finish(notices)
         self.check_columns(self._required, self.keys.names)
-        return self._notices
+        return notices
 
 
 class _JsonBatch(RowBatch):
-    """Some rows of one file."""
+    """Some rows of one file, by key; None where a key is missing."""
 
     def __init__(
-        self,
-        table: JsonRows,
-        path: Location,
-        rows: list[dict[str, Any]],
-        lines: Sequence[int],
+        self, table: JsonRows, path: Location, rows: Sequence[Any], lines: Sequence[int]
     ) -> None:
         super().__init__(table, path, lines)
-        self.rows = rows
-        self._table = table
-        self._columns: dict[str, Sequence[Any]] | None = None
-        self._is_sparse = False
+        self._keys = table.keys
+        keys = list(dict.fromkeys(chain.from_iterable(rows)))
+        self._values: Mapping[str, Sequence[Any]]
+        try:
+            values = zip(*map(itemgetter(*keys, *keys[:1]), rows), strict=True)
+            self._values = dict(zip(keys, values, strict=False))
+        except (KeyError, TypeError):  # not all rows have all keys, or none has any
+            self._values = {key: [row.get(key) for row in rows] for key in keys}
 
     def survey(self) -> bool:
-        has_changed = self._table.update(self)
-        try:
-            self._table.settle()
-        except SourceError:  # raised again by `notices`, with all problems
-            return True
-        return has_changed
+        changed = [self._keys.update(*item, self.place) for item in self._values.items()]
+        return any(changed)
 
     def values(self, name: str) -> Sequence[Any]:
-        return [row.get(name) for row in self.rows]
+        return self._values.get(name, ())
 
     def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
-        kinds, text_keys = self._table.settle()
-        by_key = self.by_key()
-        if by_key is None:
-            raise ValueError("sparse rows have no columns")
         columns: dict[str, Any] = {}
         validity: dict[str, npt.NDArray[np.bool_]] = {}
-        for key, values in by_key.items():
-            kind = kinds.get(key, "bytes")
-            if None in values:
-                valid = np.array([value is not None for value in values])
-                if not valid.any():
-                    continue
-                validity[key] = valid
-            if key in text_keys:
-                texts = [b"" if value is None else as_text(value) for value in values]
-                columns[key] = BytesArray.from_values(texts)
-            elif self._table.keys.fits(key, kind):
-                columns[key] = _column(values, kind)
-            else:
-                raise ValueError("some values are of another kind")
-        return columns, validity, {}
-
-    def encode(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
-        try:
-            return super().encode(loss)
-        except (TypeError, ValueError, OverflowError):  # before `loss` has any of these rows
-            return self._encode_one_by_one(loss)
-
-    def _encode_one_by_one(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
-        """Encode each row, to find those that cannot be stored."""
-        kinds, text_keys = self._table.settle()
-        faults = {}
-        payloads = [b""] * len(self)
-        for number, row in enumerate(self.rows):
-            place = self.place(number)
+        problems: dict[int, Problems] = {}
+        for key, values in self._values.items():
+            kind, is_text = self._keys.kind(key), self._keys.is_text(key)
+            stored: Sequence[Any] = values
             try:
-                features = json_features(row, kinds, text_keys, loss, place)
-                payloads[number] = encode_example(features, kinds)
-            except (SourceError, OptionError) as error:
-                faults[number] = Fault(str(error))
-            except ValueError as error:
-                faults[number] = Fault(f"{place}: {error}")
-        return b"".join(payloads), offsets_from_lengths(list(map(len, payloads))), faults
-
-    def by_key(self) -> dict[str, Sequence[Any]] | None:
-        """The value of each key in the rows; None where it is missing.
-
-        Without columns if most keys are missing in most rows, as where identifiers are keys.
-        """
-        if self._columns is None and not self._is_sparse:
-            keys = list(dict.fromkeys(chain.from_iterable(self.rows)))
-            try:
-                values = zip(*map(itemgetter(*keys, *keys[:1]), self.rows), strict=True)
-                self._columns = dict(zip(keys, values, strict=False))
-            except (KeyError, TypeError):  # not all rows have all keys, or none has any
-                max_values = _SPARSITY * max(_BATCH_ROWS, sum(map(len, self.rows)))
-                if len(keys) * len(self.rows) > max_values:
-                    self._is_sparse = True
-                    return None
-                self._columns = {key: [row.get(key) for row in self.rows] for key in keys}
-        return self._columns
+                if is_text:
+                    stored = [None if value is None else as_text(value) for value in values]
+                columns[key] = _column(stored, kind)
+            except (TypeError, ValueError, OverflowError):
+                stored = list(values)
+                for row, value in enumerate(values):
+                    try:
+                        stored[row] = as_text(value) if is_text and value is not None else value
+                        _column(stored[row : row + 1], kind)
+                    except (TypeError, ValueError, OverflowError) as error:
+                        stored[row] = None
+                        problem = f"{key!r} is {value!r:.60}; {error}"
+                        problems.setdefault(row, Problems()).add(problem)
+                columns[key] = _column(stored, kind)
+            if None in stored:
+                validity[key] = np.array([value is not None for value in stored])
+        if not columns:  # rows without values
+            columns[""], validity[""] = np.zeros(len(self)), np.zeros(len(self), bool)
+        return columns, validity, problems
 
 
 def _column(values: Sequence[Any], kind: Kind) -> Any:
     """Values of one kind, or lists of them, as a column; anything for None."""
-    types = set(map(type, values)) - {type(None)}
-    if list in types:
-        if types != {list}:
-            raise TypeError("lists and single values")
-        splits = offsets_from_lengths([0 if value is None else len(value) for value in values])
-        return RaggedArray(_flat(list(chain.from_iterable(filter(None, values))), kind), splits)
-    nothing = "" if kind == "bytes" else 0
-    return _flat([nothing if value is None else value for value in values], kind)
+    if list in set(map(type, values)):
+        lists = [
+            () if value is None else value if type(value) is list else (value,) for value in values
+        ]
+        splits = offsets_from_lengths(list(map(len, lists)))
+        return RaggedArray(flat_column(list(chain.from_iterable(lists)), kind), splits)
+    nothing = b"" if kind == "bytes" else 0
+    return flat_column([nothing if value is None else value for value in values], kind)
 
 
-def _flat(values: list[Any], kind: Kind) -> Any:
+def flat_column(values: list[Any], kind: Kind) -> Any:
+    """Values of one kind as a column; an error if one is of another kind."""
+    if not set(map(type, values)) <= _TYPES[kind]:
+        raise TypeError(f"expected {_NAMES[kind]}")
     if kind == "bytes":
-        return BytesArray.from_values(list(map(str.encode, values)))
-    return np.array(values, np.int64 if kind == "int64" else np.float64)
+        return BytesArray.from_values(list(map(_as_bytes, values)))
+    if kind == "float":
+        return np.array(values, np.float64)
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        raise OverflowError("the number does not fit int64") from None
 
 
-def _parse_lines(table: JsonRows, path: Location, first: int, lines: Sequence[str]) -> _JsonBatch:
-    """Parse lines of a file; `first` is the number of the first line."""
+def _parse_lines(
+    path: Location, first: int, lines: Sequence[str]
+) -> tuple[list[dict[str, Any]], Sequence[int]]:
+    """Parse lines of a file, of which the first has this number; return rows and their lines."""
     try:
         rows = list(map(_decode, lines))
         if set(map(type, rows)) == {dict}:
-            return _JsonBatch(table, path, rows, range(first, first + len(lines)))
+            return rows, range(first, first + len(lines))
     except (msgspec.MsgspecError, RecursionError):
         pass
     rows, numbers = [], list[int]()  # some lines are blank, or invalid
@@ -224,7 +196,7 @@ def _parse_lines(table: JsonRows, path: Location, first: int, lines: Sequence[st
                     str(error), path=path, line=line, remedy="Fix or remove the line."
                 ) from None
             numbers.append(line)
-    return _JsonBatch(table, path, rows, numbers)
+    return rows, numbers
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -255,3 +227,134 @@ def _parse_float(digits: str) -> float:
     if math.isinf(number):
         raise OverflowError(f"{digits:.40} does not fit a 32-bit float")
     return number
+
+
+# -- values, which other sources of JSON use as well -----------------------------------------------
+
+
+class KeyKinds:
+    """The kinds of the values of each key, with the first place of each.
+
+    A key with an object, or with a list of objects, lists or null, becomes JSON text.
+    """
+
+    def __init__(self, declared: Mapping[str, Kind]) -> None:
+        self._declared = declared
+        self._seen: dict[str, dict[Any, str]] = {}
+        self._known: set[tuple[str, type]] = set()
+
+    def update(self, key: str, values: Sequence[Any], place: Callable[[int], str]) -> bool:
+        """Consider the values of one key; return whether earlier ones are stored in another way."""
+        seen = self._seen.setdefault(key, {})
+        before = seen.copy()
+        for value_type in dict.fromkeys(map(type, values)):
+            if value_type is list:
+                lists = [value if type(value) is list else () for value in values]
+                if not _value_kinds(list(chain.from_iterable(lists))) <= seen.keys():
+                    for number, value in enumerate(lists):
+                        for kind in _value_kinds(value) - seen.keys():
+                            seen[kind] = place(number)
+            elif (key, value_type) not in self._known and value_type is not type(None):
+                self._known.add((key, value_type))
+                kind = _KINDS.get(value_type, _NESTED)
+                if kind not in seen:
+                    seen[kind] = place(list(map(type, values)).index(value_type))
+        return bool(before) and seen != before
+
+    @property
+    def names(self) -> list[str]:
+        """Every key, in the order in which they appeared."""
+        return list(self._seen)
+
+    def kind(self, key: str) -> Kind:
+        """The kind of a key as far as it is known."""
+        seen = self._seen.get(key, {})
+        if key in self._declared:
+            return self._declared[key]
+        if not seen or "bytes" in seen or _NESTED in seen:
+            return "bytes"
+        return "float" if "float" in seen else "int64"
+
+    def is_text(self, key: str) -> bool:
+        """Whether some values of a key become JSON text."""
+        others = self._seen.get(key, {}).keys() - {"bytes"}
+        return _NESTED in others or (self._declared.get(key) == "bytes" and bool(others))
+
+    def finish(self, notices: list[str]) -> tuple[dict[str, Kind], frozenset[str]]:
+        """Return the kind of each key that has values, and the keys that become JSON text."""
+        nested: list[str] = []
+        mixed: list[str] = []
+        problems = Problems()
+        for key, seen in self._seen.items():
+            if key in self._declared:
+                continue
+            if _NESTED in seen:
+                nested.append(key)
+            elif len(seen) > 1 and "bytes" in seen:
+                places = " and ".join(
+                    f"{'text' if kind == 'bytes' else 'a number'} in {place}"
+                    for kind, place in seen.items()
+                )
+                problems.add(f"{key!r} is {places}")
+            elif len(seen) > 1:
+                mixed.append(key)
+        raise_problems(
+            problems,
+            f"Use one type in all rows, or pass {option('kinds')} to store the key as bytes.",
+        )
+        notices += count_notice(mixed, "key", "with integers and floats stored as float")
+        notices += count_notice(nested, "key", "with nested values stored as JSON text")
+        keys = [key for key, seen in self._seen.items() if seen or key in self._declared]
+        return {key: self.kind(key) for key in keys}, frozenset(filter(self.is_text, keys))
+
+
+def as_text(value: Any) -> bytes:
+    """A text as it is, and any other value as compact JSON."""
+    return _as_bytes(value) if isinstance(value, (str, bytes)) else as_json_text(value)
+
+
+def as_json_text(value: Any) -> bytes:
+    """A value as compact JSON."""
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), default=text_or_base64
+    ).encode("utf-8", "surrogatepass")
+
+
+def text_or_base64(value: bytes) -> str | dict[str, str]:
+    """Bytes in JSON: their text, or {"base64": ...} if they are not UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {_BASE64: base64.b64encode(value).decode()}
+
+
+def restore_base64(row: dict[str, Any]) -> None:
+    """Replace each {"base64": ...} among the values, or in a list of such and texts, by its bytes.
+
+    What is nested deeper, or is not base64, stays as it is.
+    """
+    for key, value in row.items():
+        if type(value) is dict:
+            row[key] = _restored(value)
+        elif type(value) is list and dict in (types := set(map(type, value))):
+            values = list(map(_restored, value)) if types <= {dict, str} else value
+            if dict not in set(map(type, values)):
+                row[key] = values
+
+
+def _restored(value: Any) -> Any:
+    if type(value) is dict and value.keys() == {_BASE64} and isinstance(value[_BASE64], str):
+        try:
+            return base64.b64decode(value[_BASE64], validate=True)
+        except (ValueError, binascii.Error):
+            return value
+    return value
+
+
+def _as_bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode()
+
+
+def _value_kinds(values: Sequence[Any]) -> set[Any]:
+    """The kinds of what is in a list."""
+    return {_KINDS.get(value_type, _NESTED) for value_type in set(map(type, values))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from recordsmith.sources.numbered import Coding, References, RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.splits import find_split, sort_splits
 from recordsmith.sources.tables.encoded_rows import MAX_FAULTS
-from recordsmith.stores import Location
+from recordsmith.stores import FolderEntry, Location
 from recordsmith.words import count
 
 _LAST_PART = "found by the last part of an absolute path"
@@ -41,16 +41,13 @@ class _Folder:
     named: those that rows name.
     """
 
-    def __init__(self, folder: Location) -> None:
-        """`folder`: has no files if it does not exist."""
+    def __init__(self, entries: Iterable[FolderEntry]) -> None:
         self.named: set[str] = set()
-        self._files: dict[str, tuple[int, int]] = {}
-        with suppress(FileAccessError):
-            self._files = {
-                entry.name: (entry.size_bytes, entry.version_number)
-                for entry in folder.list_entries()
-                if entry.kind == "object" and not entry.name.startswith(".")
-            }
+        self._files = {
+            entry.name: (entry.size_bytes, entry.version_number)
+            for entry in entries
+            if entry.kind == "object" and not entry.name.startswith(".")
+        }
 
     def find(self, name: str) -> tuple[str, int, int] | None:
         """Name, size and version number of a file; None without one, or with several."""
@@ -78,6 +75,33 @@ class _Folder:
         return by_stem
 
 
+class ImageFinder:
+    """Finds images by paths relative to a folder, with or without their suffix.
+
+    folders: those where images were looked for, by path.
+    """
+
+    def __init__(self, entries: Callable[[str], Iterable[FolderEntry]]) -> None:
+        """`entries` lists a folder, by its relative path."""
+        self._entries = entries
+        self.folders: dict[str, _Folder] = {}
+
+    def folder(self, path: str) -> _Folder:
+        """A folder, without files if it does not exist."""
+        if path not in self.folders:
+            entries: Iterable[FolderEntry] = ()
+            with suppress(FileAccessError):
+                entries = list(self._entries(path))
+            self.folders[path] = _Folder(entries)
+        return self.folders[path]
+
+    def find(self, path: str) -> tuple[str, int, int] | None:
+        """The path, size and version of an image; None without one, or with several."""
+        folder, slash, name = path.rpartition("/")
+        file = self.folder(folder).find(name)
+        return None if file is None else (folder + slash + file[0], *file[1:])
+
+
 class NamedImages:
     """The images in a column; receives the values of the column while the table is listed."""
 
@@ -93,7 +117,7 @@ class NamedImages:
         self._column = column
         self._table_folders = table_folders
         self._searches_below = searches_below
-        self._names: dict[str, _Folder] = {}
+        self._finder = ImageFinder(lambda path: (folder / path if path else folder).list_entries())
         self.clear()
 
     def extend(self, values: Sequence[str | None], table: int) -> None:
@@ -129,7 +153,7 @@ class NamedImages:
         self._missing: list[str] = []
         self._problems: dict[int, str] = {}  # of rows without an image
         self._changed: dict[str, tuple[int, str]] = {}  # how images were found by another name
-        for names in self._names.values():
+        for names in self._finder.folders.values():
             names.named.clear()
 
     @property
@@ -177,7 +201,7 @@ class NamedImages:
             notices.append(f"{rows} without an image file in {self.folder}{shown}")
         unnamed = [
             posixpath.join(folder, name)
-            for folder, names in self._names.items()
+            for folder, names in self._finder.folders.items()
             if names.named
             for name in names.unnamed()
         ]
@@ -205,23 +229,16 @@ class NamedImages:
 
     def _find(self, path: str) -> tuple[str, int, int] | None:
         """The path, size and version of an image; a bare name is also searched below."""
-        file = self._find_in_folder(path)
+        file = self._finder.find(path)
         is_bare = "/" not in path and self._searches_below
-        if file is None and is_bare and not self._names[""].like(path):
+        if file is None and is_bare and not self._finder.folder("").like(path):
             match = self._index.find_image(path, [""])
             if isinstance(match, Found):
-                file = self._find_in_folder(match.path)
+                file = self._finder.find(match.path)
         last = posixpath.basename(path)
         if file is not None and posixpath.basename(file[0]) != last and has_image_name(last):
             self._note(_OTHER_NAME, path)
         return file
-
-    def _find_in_folder(self, path: str) -> tuple[str, int, int] | None:
-        folder, _, name = path.rpartition("/")
-        if folder not in self._names:
-            self._names[folder] = _Folder(self.folder / folder if folder else self.folder)
-        file = self._names[folder].find(name)
-        return (f"{folder}/{file[0]}", *file[1:]) if file is not None and folder else file
 
     @cached_property
     def _index(self) -> FileIndex:

@@ -20,6 +20,7 @@ import numpy as np
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.errors import Problems, SourceError
+from recordsmith.sources.problems import join_names
 from recordsmith.stores import as_location
 
 _REFUSED = ("Audio", "Video", "Pdf", "Nifti", "Mesh", "BioSequence", "BioStructure")
@@ -47,40 +48,71 @@ class NestedColumns:
     shapes: of the inner lists of columns that were flattened, by column; -1 is unknown.
     """
 
-    def __init__(self, features: Mapping[str, Any]) -> None:
-        """`features`: by column, as `datasets` writes them to JSON."""
+    def __init__(self, features: Mapping[str, Any], *, reads_files: bool = False) -> None:
+        """
+        Args:
+            features: by column, as `datasets` writes them to JSON.
+            reads_files: whether to read images that have a path and no bytes: only for a dataset
+                of the user, as the paths in a file may name anything.
+        """
         self._pa = import_pyarrow()
+        self._reads_files = reads_files
         self._features = features
         self.shapes: dict[str, tuple[int, ...]] = {}
 
     def check(self, where: str) -> None:
         """Refuse columns whose types have no feature."""
-        problems = Problems(
-            f"column {name!r} is {refused}"
+        refused = {
+            name: kind
             for name, feature in self._features.items()
-            if (refused := _find_refused(feature)) is not None
-        )
-        if problems:
-            names = [name for name, feature in self._features.items() if _find_refused(feature)]
+            if (kind := _find_refused(feature)) is not None
+        }
+        if refused:
+            problems = Problems(f"column {name!r} is {kind}" for name, kind in refused.items())
             raise SourceError(
                 f"{'; '.join(problems)}: no feature can hold that",
                 problems,
                 sample=where,
-                remedy=f"Remove them first: dataset.remove_columns({names!r}).",
+                remedy=f"Remove them first: dataset.remove_columns({[*refused]!r}).",
             )
 
-    def flatten(self, batch: Any) -> list[FlatColumn]:
-        """The columns of a pyarrow.RecordBatch."""
-        return [
+    def flat_batch(self, batch: Any) -> Any:
+        """A pyarrow.RecordBatch with flat columns, and their types in its metadata."""
+        pa = self._pa
+        columns = [
             column
             for name in batch.schema.names
             for column in self._flat(name, batch.column(name), self._features.get(name))
         ]
+        described = {
+            column.name: {"_type": "List", "feature": column.feature}
+            if column.is_list
+            else column.feature
+            for column in columns
+            if column.feature
+        }
+        fields = [pa.field(column.name, column.array.type) for column in columns]
+        metadata = {"huggingface": json.dumps({"info": {"features": described}})}
+        return pa.RecordBatch.from_arrays(
+            [column.array for column in columns], schema=pa.schema(fields, metadata)
+        )
+
+    def notices(self) -> list[str]:
+        """A notice on lists of lists that were flattened."""
+        shapes = [
+            f"{name} (…, {', '.join('?' if n < 0 else str(n) for n in shape)})"
+            for name, shape in self.shapes.items()
+        ]
+        return [f"arrays stored flat, row by row: {join_names(shapes)}"] if shapes else []
 
     def _flat(self, name: str, array: Any, feature: Any) -> Iterator[FlatColumn]:
         pa = self._pa
         array = self._plain(array)
         if _is_image(pa, array.type, feature):
+            if self._reads_files:
+                paths = array.field(array.type.get_field_index("path")).cast(pa.string())
+                data = self._image_bytes(array, name)
+                array = pa.StructArray.from_arrays([data, paths], ["bytes", "path"])
             yield FlatColumn(name, array, {"_type": "Image"}, False)
         elif pa.types.is_struct(array.type):
             for number, child in enumerate(array.flatten()):
@@ -114,7 +146,7 @@ class NestedColumns:
         if shape:
             self.shapes[name] = tuple(shape)
         if _is_image(pa, values.type, feature):
-            values = image_bytes(values, name)
+            values = self._image_bytes(values, name)
         if pa.types.is_struct(values.type):
             for number, child in enumerate(values.flatten()):
                 key = values.type.field(number).name
@@ -141,6 +173,22 @@ class NestedColumns:
             )
         return int(distinct.pop()) if distinct else _UNKNOWN
 
+    def _image_bytes(self, images: Any, column: str) -> Any:
+        """The encoded bytes of images."""
+        from pyarrow import compute
+
+        data = compute.struct_field(images, "bytes")
+        if not data.null_count or not self._reads_files:
+            return data.cast(self._pa.large_binary())
+        paths = compute.struct_field(images, "path").to_pylist()
+        return self._pa.array(
+            [
+                _read(path, column) if encoded is None and path else encoded
+                for encoded, path in zip(data.to_pylist(), paths, strict=True)
+            ],
+            self._pa.large_binary(),
+        )
+
     def _plain(self, array: Any) -> Any:
         return array.storage if isinstance(array, self._pa.ExtensionArray) else array
 
@@ -158,18 +206,8 @@ def flat_table(
     pa = import_pyarrow()
     nested = NestedColumns(features)
     nested.check(where)
-
-    def flat(batch: Any) -> Any:
-        columns = nested.flatten(batch)
-        described = {c.name: dict(c.feature) for c in columns if not c.is_list}
-        fields = [pa.field(column.name, column.array.type) for column in columns]
-        metadata = {"huggingface": json.dumps({"info": {"features": described}})}
-        return pa.RecordBatch.from_arrays(
-            [column.array for column in columns], schema=pa.schema(fields, metadata)
-        )
-
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-    return flat(empty).schema, lambda: map(flat, batches())
+    return nested.flat_batch(empty).schema, lambda: map(nested.flat_batch, batches())
 
 
 def described_features(schema: Any) -> Mapping[str, Any]:
@@ -186,24 +224,6 @@ def _is_nested(feature: Any) -> bool:
     if _type_of(feature) in _NESTED_LISTS:
         return _type_of(_value_feature(feature)) not in ("Value", "ClassLabel")
     return _type_of(feature) not in ("Value", "ClassLabel", "Image")
-
-
-def image_bytes(images: Any, column: str) -> Any:
-    """The encoded bytes of images, of which some may have only the path of a file."""
-    pa = import_pyarrow()
-    from pyarrow import compute
-
-    data = compute.struct_field(images, "bytes")
-    if not data.null_count:
-        return data.cast(pa.large_binary())
-    paths = compute.struct_field(images, "path").to_pylist()
-    return pa.array(
-        [
-            _read(path, column) if encoded is None and path else encoded
-            for encoded, path in zip(data.to_pylist(), paths, strict=True)
-        ],
-        pa.large_binary(),
-    )
 
 
 def _read(path: str, column: str) -> bytes:

@@ -9,6 +9,8 @@ LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
 EXACT = float(1 << 24)
 """Up to this a 32-bit float holds every integer."""
 
+_ROUNDED = float(1 << 53)  # from here on, 64-bit floats may have lost digits of integers already
+
 
 class PrecisionLoss:
     """Which numbers lost digits.
@@ -21,8 +23,13 @@ class PrecisionLoss:
         self._first: dict[str, float] = {}
         self.inexact: set[str] = set()
 
-    def check(self, column: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
-        """Count numbers of a column that lose digits; return which do not fit, None if all do."""
+    def check(
+        self, column: str, values: npt.NDArray[np.float64], *, may_be_integers: bool = True
+    ) -> npt.NDArray[np.bool_] | None:
+        """Count numbers of a column that lose digits; return which do not fit, None if all do.
+
+        Integers may have lost digits when they became these floats.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             stored = values.astype(np.float32)
             sizes = np.abs(values)
@@ -32,7 +39,10 @@ class PrecisionLoss:
         if not len(large):
             return None
         is_too_large = np.isinf(stored[large])
-        lost = values[large[(stored[large] != values[large]) & ~is_too_large]]
+        has_lost = stored[large] != values[large]
+        if may_be_integers:
+            has_lost |= sizes[large] >= _ROUNDED
+        lost = values[large[has_lost & ~is_too_large]]
         if len(lost):
             self._first.setdefault(column, float(lost[0]))
             self._counts[column] = self._counts.get(column, 0) + len(lost)

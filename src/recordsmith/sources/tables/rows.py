@@ -15,9 +15,9 @@ import numpy as np
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.errors import OptionError, Problems, SourceError, option
+from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.example import Kind, SchemaSurvey, encode_example, encode_sequence_example
-from recordsmith.sources.numbered import RowNames, SampleTable
+from recordsmith.sources.numbered import RowNames
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.tables.categories import RowMarks
@@ -40,7 +40,7 @@ class Rows:
     some rows and floats in others needs `kinds`.
 
     Example:
-        >>> rs.pack(rs.Rows({"x": [n, 1.5 * n]} for n in range(100)), "packed")  # doctest: +SKIP
+        rs.pack(rs.Rows({"x": [n, 1.5 * n]} for n in range(100)), "packed")
     """
 
     def __init__(
@@ -97,12 +97,8 @@ class Rows:
             return self._listing
 
     def describe(self) -> Mapping[str, Any]:
-        options = {
-            "split": self._split,
-            "group": self._group,
-            "label": self._label,
-            "kinds": self._kinds or None,
-        }
+        marks = {"split": self._split, "group": self._group, "label": self._label}
+        options = {**marks, "kinds": self._kinds or None}
         return {"kind": "Rows"} | {k: v for k, v in options.items() if v is not None}
 
     def _list(self) -> Listing:
@@ -111,25 +107,15 @@ class Rows:
         table = encode_table(rows, marks.columns(), required=self._split)
         notices = list(table.notices)
         marks.check(None, rows.problems)
-        labels, class_names = marks.labels(rows.kind(self._label), None, notices)
-        splits = marks.splits()
-        names = RowNames({_NAME: len(table.rows)})
-        samples = SampleTable(
-            names,
-            table.rows.sizes,
-            labels=labels,
-            splits=splits,
-            groups=marks.groups(),
-            version=table.rows.crc32c,
-            references=names.reference,
-        )
+        labels, class_names = marks.labels(rows.feature_kinds.get(self._label or ""), None, notices)
+        samples = marks.samples(RowNames({_NAME: len(table.rows)}), table.rows, labels)
         reader = TableReader(rows.paths[0], (), columns=tuple(self._kinds.items()))
         return Listing(
             samples,
             reader.having(table_files([_NAME], rows.paths, table)),
             class_names,
             tuple(notices),
-            () if splits is None else tuple(splits[0]),
+            () if samples.splits is None else tuple(samples.splits[0]),
         )
 
 
@@ -180,16 +166,14 @@ class _PythonRows(TableRows):
             raise SourceError(
                 "some rows are dicts and some are (context, feature lists) pairs; expected one type"
             )
-        self.schema = self.survey.finish()
-        if not self.schema.is_complete:
-            raise SourceError(f"cannot pack the rows: {self.schema.omission}")
-        mixed = [
-            key
-            for section in self.schema.sections.values()
-            for key, feature in section.items()
-            if feature.kind == "mixed"
-        ]
-        if mixed:
+        schema = self.survey.finish()
+        if not schema.is_complete:
+            raise SourceError(f"cannot pack the rows: {schema.omission}")
+        sections = schema.sections.values()
+        self.feature_kinds = {
+            key: feature.kind for section in sections for key, feature in section.items()
+        }
+        if mixed := [key for key, kind in self.feature_kinds.items() if kind == "mixed"]:
             kinds = dict.fromkeys(mixed, "float")
             raise SourceError(
                 f"values of several kinds in {join_names(mixed)}; expected one kind in all rows",
@@ -197,11 +181,6 @@ class _PythonRows(TableRows):
                 remedy=f"If they are numbers, pass {option('kinds', kinds)} to store floats.",
             )
         return []
-
-    def kind(self, name: str | None) -> str | None:
-        """The kind of a key, once all rows are encoded."""
-        features = (section.get(name or "") for section in self.schema.sections.values())
-        return next((feature.kind for feature in features if feature is not None), None)
 
 
 class _PythonBatch(RowBatch):
@@ -217,9 +196,6 @@ class _PythonBatch(RowBatch):
 
     def values(self, name: str) -> list[Any]:
         return [context.get(name) for context in map(_context, self._rows)]
-
-    def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
-        raise NotImplementedError
 
     def encode(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
         faults: dict[int, Fault] = {}

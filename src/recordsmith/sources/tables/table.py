@@ -8,14 +8,14 @@ A folder of images with a table next to them (`metadata.csv`, `metadata.jsonl` o
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.arrow import ArrowStream
-from recordsmith.dataset.splits import has_split_word, split_of, split_word
+from recordsmith.dataset.names import has_split_word, split_of, split_word
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import (
@@ -36,7 +36,7 @@ from recordsmith.sources.files.paths import (
     last_name,
     relative_place,
 )
-from recordsmith.sources.numbered import References, RowNames, SampleTable
+from recordsmith.sources.numbered import RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
@@ -57,6 +57,7 @@ METADATA_COLUMNS = {
 }
 """Tables next to images, of Hugging Face and Roboflow, and the column of the images."""
 
+_LABEL_NAME = "label"
 _IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 
@@ -184,9 +185,10 @@ class Table:
         if self._listing is not None and (is_current or self._stream is not None):
             return self._listing  # a stream can be read only once
         rows = self._open_rows()
+        if self._label is None and rows.class_names:
+            usual = _LABEL_NAME if _LABEL_NAME in rows.class_names else None
+            self._label = next(iter(rows.class_names)) if len(rows.class_names) == 1 else usual
         known_names = rows.class_names.get(self._label or "")
-        if self._label is None and len(rows.class_names) == 1:
-            ((self._label, known_names),) = rows.class_names.items()
         images = self._named_images(root, names, rows)
         has_images = images is not None or rows.image is not None
         marks = RowMarks(self._split, self._group, self._label)
@@ -204,25 +206,30 @@ class Table:
             )
         self._check_image_columns(rows, images)
         notices = list(table.notices)
+        unused = [name for name, names in rows.class_names.items() if names != known_names]
+        if unused := [*unused, *rows.of_lists]:
+            notices.append(
+                f"class names of some columns were dropped: {join_names(unused)}; label_column "
+                "chooses the column of the classes"
+            )
         marks.check(self._paths[0])
         kind = rows.kinds.get(self._label or "")
         labels, class_names = marks.labels(kind, known_names, notices, self._paths[0])
-        splits = marks.splits()
+        row_names = RowNames(dict(zip(names, table.counts, strict=True)))
+        samples = marks.samples(row_names, table.rows, labels)
         if splits_of_files:
             ordered = sort_splits(splits_of_files)
             numbers = np.array([ordered.index(name) for name in splits_of_files], np.int32)
-            splits = ordered, np.repeat(numbers, table.counts)
-        elif splits is None and images is not None and (splits := images.splits()) is not None:
-            notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
-        row_names = RowNames(dict(zip(names, table.counts, strict=True)))
-        references: References = row_names.reference
-        sizes = table.rows.sizes
+            samples.splits = ordered, np.repeat(numbers, table.counts)
         version = common_version(number for _, number in files) if files else table.rows.crc32c
-        versions: int | npt.NDArray[np.int64] = version
+        samples.versions = version
         if images is not None:
-            sizes = sizes + images.sizes()
-            versions = images.versions(version)
-            references = images.references(row_names)
+            if samples.splits is None and (splits := images.splits()) is not None:
+                samples.splits = splits
+                notices.append(f"splits from the folders of the images: {join_names(splits[0])}")
+            samples.sizes = samples.sizes + images.sizes()
+            samples.versions = images.versions(version)
+            samples.references = images.references(row_names)
             notices += images.notices()
             others = [
                 name
@@ -246,22 +253,13 @@ class Table:
             self._image_folder,
             class_names if has_images else None,
         )
-        samples = SampleTable(
-            row_names,
-            sizes,
-            labels=labels,
-            splits=splits,
-            groups=marks.groups(),
-            version=versions,
-            references=references,
-        )
         self._files = files
         self._listing = Listing(
             samples,
             reader.having(table_files(names, self._paths, table)),
             class_names,
             tuple(notices),
-            () if splits is None else tuple(splits[0]),
+            () if samples.splits is None else tuple(samples.splits[0]),
             self._only_split(),
             arrow_schema=None if has_images else rows.arrow_schema(table.loss),
         )
@@ -410,7 +408,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
                 expected="bytes, float or int64",
             )
     delimiter = options["delimiter"]
-    if delimiter is not None and not _is_delimiter(delimiter):
+    is_usable = isinstance(delimiter, str) and re.fullmatch('[^"\r\n\0\ud800-\udfff]', delimiter)
+    if delimiter is not None and not is_usable:
         raise OptionError(
             option="delimiter", value=delimiter, expected="one character, such as ';'"
         )
@@ -423,12 +422,6 @@ def _describe_images(
     if images == "." or folder is None:
         return None if folder is None else "."
     return folder.relative_to(table) or folder.relative_to(table.parent) or folder.name
-
-
-def _is_delimiter(value: object) -> bool:
-    if not isinstance(value, str) or len(value) != 1:
-        return False
-    return value not in '"\r\n\0' and not "\ud800" <= value <= "\udfff"
 
 
 def _list_tables(folder: Location) -> list[Location]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recordsmith.arrow import ArrowStream
-from recordsmith.errors import FileAccessError, SourceError, located
+from recordsmith.errors import FileAccessError, OptionError, SourceError, located
 from recordsmith.example import Kind, decode_example
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
@@ -18,7 +18,7 @@ from recordsmith.sources.source import Content, Note, Sample, ignore_note, unlis
 from recordsmith.sources.tables.arrow_rows import ArrowRows, is_arrow_file
 from recordsmith.sources.tables.categories import CategoryColumn
 from recordsmith.sources.tables.csv_rows import CsvRows
-from recordsmith.sources.tables.encoded_rows import EncodedRows, memory_error, referenced_row
+from recordsmith.sources.tables.encoded_rows import EncodedRows, referenced_row
 from recordsmith.sources.tables.json_rows import JsonRows
 from recordsmith.sources.tables.table_rows import EncodedTable, TableRows, encode_table
 from recordsmith.stores import Location
@@ -154,7 +154,10 @@ class TableReader(FilesReader[TableFile]):
 
     def to_json(self) -> dict[str, Any]:
         if not self.files:
-            raise memory_error()
+            raise OptionError(
+                "these rows exist only in this process",
+                remedy="Write them to a file first, such as Parquet or JSON Lines, and read that.",
+            )
         return super().to_json()
 
     @property

@@ -16,7 +16,7 @@ from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import ColumnEncoder, Kind, RaggedArray
 from recordsmith.sources.problems import Fault, join_problems
-from recordsmith.sources.tables.categories import CategoryColumn, category_texts
+from recordsmith.sources.tables.categories import CategoryColumn, category_text
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.precision import PrecisionLoss
@@ -30,6 +30,7 @@ class TableRows(ABC):
 
     unit: what numbers the rows of a file in messages: line or row.
     class_names: by column, where they are known.
+    of_lists: the columns with lists of classes, whose names are not used.
     image: the column with encoded images, if there is one.
     """
 
@@ -39,6 +40,7 @@ class TableRows(ABC):
     def __init__(self, paths: Sequence[Location]) -> None:
         self.paths = paths
         self.class_names: dict[str, Sequence[str]] = {}
+        self.of_lists: Sequence[str] = ()
         self._kinds: dict[str, Kind] = {}
 
     @property
@@ -92,27 +94,28 @@ class RowBatch(ABC):
     def values(self, name: str) -> Sequence[Any]:
         """The values of a column; empty if the rows have no such column."""
 
-    @abstractmethod
     def columns(self) -> tuple[dict[str, Any], dict[str, Any], dict[int, Problems]]:
-        """The columns, in the kinds that are known now.
+        """The columns, in the kinds that are known now, for `encode`.
 
         Returns columns and validity as in `ColumnEncoder`, and the problems of rows that cannot be
         stored.
         """
+        raise NotImplementedError
 
     def category(self, name: str) -> list[str | None]:
         """The value of each row that names its split, group, class or image; None without one."""
+        texts: list[str | None] = []
         try:
-            return category_texts(self.values(name)) or [None] * len(self)
+            texts.extend(map(category_text, self.values(name)))
         except TypeError as error:
-            problem, row = error.args
             raise SourceError(
                 f"column {name!r} cannot name splits, groups, classes or images: in {self._unit} "
-                f"{self.lines[row]}, {problem}",
+                f"{self.lines[len(texts)]}, {error}",
                 path=self._path,
                 remedy="Convert it to text or integers. A regression target needs no label column: "
                 "it is a feature.",
             ) from None
+        return texts or [None] * len(self)
 
     def encode(self, loss: PrecisionLoss) -> tuple[Any, Int64Array, dict[int, Fault]]:
         """Encode the rows by the kinds that are known now.

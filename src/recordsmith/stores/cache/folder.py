@@ -13,17 +13,10 @@ from recordsmith.stores.local import LocalStore
 from recordsmith.stores.local.block_files import (
     BlockFiles,
     check_folder,
-    check_private,
     disk_bytes,
     has_blocks,
-    make_private,
-    make_private_folder,
 )
-from recordsmith.stores.user_cache import INDEX_FOLDER, user_cache_folder
-
-__all__ = [
-    "CacheReport", "check_private", "inspect_cache", "make_private", "make_private_folder",
-]  # fmt: skip
+from recordsmith.stores.local.scratch import INDEX_FOLDER, user_cache_folder
 
 _INDEX = re.compile(re.escape(INDEX_FOLDER) + r"/[0-9a-f]{32}\.index")
 

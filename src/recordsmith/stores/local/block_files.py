@@ -11,7 +11,6 @@ import errno
 import math
 import os
 import re
-import stat
 import struct
 import threading
 import time
@@ -23,8 +22,14 @@ from typing import NamedTuple, TypeAlias
 
 from recordsmith.errors import FileAccessError, OptionError, accessing
 from recordsmith.stores.local.locks import lock_file
-from recordsmith.stores.local.reader import open_regular
-from recordsmith.stores.user_cache import INDEX_FOLDER
+from recordsmith.stores.local.reader import NO_LINKS, open_regular
+from recordsmith.stores.local.scratch import (
+    INDEX_FOLDER,
+    PRIVATE_MODE,
+    check_private,
+    check_private_status,
+    make_private_folder,
+)
 
 PAGE_BYTES = 64 << 10
 """What is read and checked together: a random record of 110 KB costs 64 KiB more, on average."""
@@ -37,7 +42,6 @@ BLOCKS_NAME = "blocks"
 _TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 # This folder is a cache of recordsmith: `recordsmith cache --clear` empties it.
 """
-_MODE = 0o600  # of its files: what they contain may be private in its store
 _STATE = struct.Struct("<8sqqI")  # magic, limit, reserved bytes, checksum
 _STATE_MAGIC = b"RSCACHE\2"
 _HEAD = struct.Struct("<8s8s16sQ")  # magic, random, object, number of the block
@@ -105,6 +109,8 @@ class BlockFiles:
         self._open_files: dict[tuple[ObjectId, int], _Block] = {}
         self._verified: dict[bytes, array[int]] = {}
         self.renew_lock()
+        if not hasattr(os, "pwrite"):
+            raise OptionError("a cache needs POSIX: Windows has none", option="cache", value=folder)
         if max_bytes is not None and max_bytes < _MIN_BYTES:
             raise OptionError(
                 option="cache_bytes", value=max_bytes, expected=f"at least {_MIN_BYTES}"
@@ -133,12 +139,12 @@ class BlockFiles:
         """
         for path, data in ((os.path.join(self.folder, TAG_NAME), _TAG), (self._state, b"")):
             with accessing(path, "write"):
-                file = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _MODE)
+                file = open_regular(path, os.O_RDWR | os.O_CREAT | NO_LINKS, PRIVATE_MODE)
                 try:
-                    _check_private_status(path, os.fstat(file), is_file=True)
+                    check_private_status(path, os.fstat(file))
                     if os.fstat(file).st_size < len(data):
                         os.pwrite(file, data, 0)
-                    os.fchmod(file, _MODE)
+                    os.fchmod(file, PRIVATE_MODE)
                 finally:
                     os.close(file)
         make_private_folder(self._blocks)
@@ -160,7 +166,7 @@ class BlockFiles:
     def max_bytes(self) -> int:
         """The limit of the folder on disk; 0 if it was deleted."""
         try:
-            file = open_regular(self._state, os.O_RDONLY | os.O_NOFOLLOW)
+            file = open_regular(self._state, os.O_RDONLY | NO_LINKS)
         except OSError:
             return 0
         try:
@@ -176,7 +182,7 @@ class BlockFiles:
         Without a lock if the file system does not support them, or a process holds it for long.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
-        file = open_regular(self._state, os.O_RDWR | os.O_NOFOLLOW)
+        file = open_regular(self._state, os.O_RDWR | NO_LINKS)
         try:
             while time.monotonic() < deadline:
                 with suppress(BlockingIOError):
@@ -246,12 +252,12 @@ class BlockFiles:
     def _open_file(self, object_id: ObjectId, number: int, flags: int) -> _Block | None:
         path = self._path(object_id, number)
         try:
-            file = open_regular(path, flags | os.O_NOFOLLOW, _MODE)
+            file = open_regular(path, flags | NO_LINKS, PRIVATE_MODE)
         except OSError:
             return None
         block = _Block(file, object_id, number)
         try:
-            _check_private_status(path, os.fstat(file), is_file=True)
+            check_private_status(path, os.fstat(file))
         except FileAccessError:
             return None
         if not block.read_head():
@@ -291,9 +297,9 @@ class BlockFiles:
             _write_state(state_file, limit, used + needed)
             if block is None:
                 path = self._path(object_id, number)
-                file = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _MODE)
+                file = open_regular(path, os.O_RDWR | os.O_CREAT | NO_LINKS, PRIVATE_MODE)
                 block = _Block(file, object_id, number)
-                _check_private_status(path, os.fstat(file), is_file=True)
+                check_private_status(path, os.fstat(file))
                 block.write_head()
             for page, data in pages:
                 block.write_page(page, data)
@@ -473,42 +479,6 @@ class _Block:
 # -- what is in the folder -------------------------------------------------------------------------
 
 
-def check_private(path: str) -> None:
-    """Check that no other user can write a folder or file of a cache, also for root."""
-    with accessing(path):
-        status = os.lstat(path.rstrip(os.sep) or os.sep)
-    _check_private_status(path, status, is_file=stat.S_ISREG(status.st_mode))
-
-
-def _check_private_status(path: str, status: os.stat_result, *, is_file: bool) -> None:
-    remedy = "Choose another cache folder."
-    if stat.S_ISLNK(status.st_mode):
-        problem = "it is a symbolic link"
-    elif status.st_uid != os.geteuid():
-        problem = "it belongs to another user"
-    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        problem = "other users may write it"
-        remedy = f"Run `chmod go-w {path}` if no one else did write it, or choose another folder."
-    elif is_file and status.st_nlink > 1:
-        problem = "it has more than one name (hard links)"
-    else:
-        return
-    raise FileAccessError(errno.EPERM, problem, path, operation="use as a cache", remedy=remedy)
-
-
-def make_private_folder(path: str) -> None:
-    """Make a folder of a cache unless it exists, and check it with `check_private`."""
-    with accessing(path, "make folder"):
-        os.makedirs(path, mode=0o700, exist_ok=True)
-    check_private(path)
-
-
-def make_private(path: str) -> None:
-    """Let only the user open a file of a cache."""
-    with accessing(path, "write"):
-        os.chmod(path, _MODE)
-
-
 def check_folder(folder: str) -> None:
     """Check that a folder is a cache, empty or missing."""
     with accessing(folder):
@@ -521,7 +491,7 @@ def check_folder(folder: str) -> None:
         tag = b"-"
         if TAG_NAME in names:
             with suppress(OSError):
-                file = open_regular(os.path.join(folder, TAG_NAME), os.O_RDONLY | os.O_NOFOLLOW)
+                file = open_regular(os.path.join(folder, TAG_NAME), os.O_RDONLY | NO_LINKS)
                 try:
                     tag = os.pread(file, len(_TAG) + 1, 0)
                 finally:
@@ -553,7 +523,7 @@ def disk_bytes(folder: str) -> int:
 
 def _remove(path: str) -> None:
     """Remove a block; its space is free at once, although processes have it open."""
-    file = open_regular(path, os.O_RDWR | os.O_NOFOLLOW)
+    file = open_regular(path, os.O_RDWR | NO_LINKS)
     try:
         os.ftruncate(file, 0)
     finally:

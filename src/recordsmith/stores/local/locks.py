@@ -15,7 +15,7 @@ except ImportError:  # a system without such locks
 
 from recordsmith.errors import FileAccessError, OptionError, accessing
 from recordsmith.stores.checks import busy_error
-from recordsmith.stores.local.reader import open_regular
+from recordsmith.stores.local.reader import NO_LINKS, open_regular
 
 LOCK_NAME = "lock"
 """In a hidden folder: locked by the running job."""
@@ -56,7 +56,7 @@ def _hold(path: Path, named: object, *, shared: bool) -> tuple[int, bool]:
             with accessing(path.parent, "make folder"):
                 path.parent.mkdir(parents=True, exist_ok=True)
             with accessing(path, "write"):
-                descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+                descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | NO_LINKS)
         except FileAccessError as error:
             # another process ended there and removes the folder, also between mkdir and isdir
             if error.errno in (errno.ENOENT, errno.EEXIST) and tries_left:

@@ -14,20 +14,29 @@ from typing import TYPE_CHECKING
 from recordsmith.errors import accessing
 from recordsmith.stores.object_reader import ObjectReader
 
+try:
+    from recordsmith.stores.local import kernel
+except ImportError:  # Windows
+    kernel = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from recordsmith.buffers import Int64Array
 
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+"""A flag for `open_regular`: refuse symbolic links. Windows has no such flag, and refuses all."""
+
+_PLAIN = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # what the system has of them
 _ALIGNMENT = 4096  # of offsets, lengths and memory: enough for O_DIRECT on all current devices
 
 
 def open_regular(path: str | Path, flags: int, mode: int = 0o666) -> int:
     """Open a regular file and return its descriptor; a new one gets the mode."""
-    if flags & os.O_NOFOLLOW and os.path.islink(path):
+    if (flags & NO_LINKS or not NO_LINKS) and os.path.islink(path):
         raise OSError(errno.EINVAL, "it is a symbolic link, not a regular file")
-    descriptor = os.open(path, flags | os.O_NONBLOCK, mode)
+    descriptor = os.open(path, flags | _PLAIN, mode)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file")
@@ -36,7 +45,7 @@ def open_regular(path: str | Path, flags: int, mode: int = 0o666) -> int:
 
 def open_without_links(path: str, flags: int) -> int:
     """Open a regular file that is not a symbolic link, as `open_regular`."""
-    return open_regular(path, flags | os.O_NOFOLLOW)
+    return open_regular(path, flags | NO_LINKS)
 
 
 class LocalReader(ObjectReader, io.FileIO):
@@ -60,6 +69,10 @@ class LocalReader(ObjectReader, io.FileIO):
 
     def read_at(self, start: int, stop: int) -> bytes:
         with accessing(self._path):
+            if not hasattr(os, "pread"):  # Windows
+                with open(self._path, "rb", buffering=0) as file:
+                    file.seek(start)
+                    return file.read(stop - start)
             data = os.pread(self.fileno(), stop - start, start)
             while 0 < len(data) < stop - start:  # the system reads at most 2 GiB at once
                 more = os.pread(self.fileno(), stop - start - len(data), start + len(data))
@@ -75,15 +88,15 @@ class LocalReader(ObjectReader, io.FileIO):
         places: Int64Array,
         out: npt.NDArray[np.uint8],
     ) -> bool:
-        from recordsmith.stores.local import kernel
-
+        if kernel is None:
+            return super().read_pieces(begins, ends, places, out)
         count, error = kernel.read_pieces(self.fileno(), begins, ends, places, out)
         self._check(error)
         return count == len(begins)
 
     def read_headers(self, start: int, stop: int, gap: int, out: npt.NDArray[np.uint8]) -> int:
-        from recordsmith.stores.local import kernel
-
+        if kernel is None:
+            return super().read_headers(start, stop, gap, out)
         count, error = kernel.read_headers(self.fileno(), start, stop, gap, out)
         self._check(error)
         return count
@@ -110,16 +123,6 @@ class LocalReader(ObjectReader, io.FileIO):
             with accessing(self._path):
                 return self.read_at(start, stop)
         except OSError:
-            return None
-
-    def is_cached(self, place: int) -> bool | None:
-        if not hasattr(os, "RWF_NOWAIT"):
-            return None
-        try:
-            return os.preadv(self.fileno(), [bytearray(1)], place, os.RWF_NOWAIT) > 0
-        except BlockingIOError:
-            return False
-        except OSError:  # unsupported by this file system
             return None
 
     def drop_cached(self, start: int = 0, stop: int = 0) -> None:

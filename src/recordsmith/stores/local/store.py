@@ -21,7 +21,7 @@ from recordsmith.errors import (
 )
 from recordsmith.stores.checks import check_key, check_range, check_version, exists_error
 from recordsmith.stores.local.locks import link_error, lock_file, locked
-from recordsmith.stores.local.reader import LocalReader, open_regular, open_without_links
+from recordsmith.stores.local.reader import NO_LINKS, LocalReader, open_regular, open_without_links
 from recordsmith.stores.local.writer import (
     LocalWriter,
     is_temporary_name,
@@ -65,21 +65,22 @@ class LocalStore(Store):
 
     def absolute(self, key: str) -> tuple[Store, str]:
         path = os.path.abspath(self.name_of(key))
-        return replace(self, root=os.sep), path.lstrip(os.sep)
+        anchor = os.path.splitdrive(path)[0] + os.sep
+        return replace(self, root=anchor), path[len(anchor) :].replace(os.sep, "/")
 
     def without_links(self) -> LocalStore:
         return replace(self, follows_links=False)
 
     def _path(self, key: str) -> str:
         """The path of a key for reading."""
-        path = self._head + check_key(key)
+        path = self._head + _checked(key)
         if not self.follows_links and self._linked_folder(key) is not None:
             raise FileAccessError(errno.EINVAL, "part of its path is a symbolic link", path)
         return path
 
     def _target(self, key: str) -> Path:
         """The path of a key for writing; makes its folders."""
-        path = Path(self.root, check_key(key))
+        path = Path(self.root, _checked(key))
         if "/" in key:
             self._check_folders(key)
             with accessing(path, "write"):
@@ -214,7 +215,7 @@ class LocalStore(Store):
         path = self._target(key)
         with accessing(path, "write"):
             try:
-                flags = os.O_RDWR if self.follows_links else os.O_RDWR | os.O_NOFOLLOW
+                flags = os.O_RDWR if self.follows_links else os.O_RDWR | NO_LINKS
                 descriptor = open_regular(path, flags)
             except FileNotFoundError:
                 return False
@@ -230,13 +231,13 @@ class LocalStore(Store):
                 os.close(descriptor)
 
     def delete(self, key: str) -> None:
-        self._check_folders(check_key(key))
+        self._check_folders(_checked(key))
         path = os.path.join(self.root, key)
         with accessing(path, "remove"), suppress(FileNotFoundError):
             os.unlink(path)
 
     def check_target(self, key: str, *, overwrite: bool) -> None:
-        path = self.name_of(check_key(key))
+        path = self.name_of(_checked(key))
         if os.path.isdir(path):
             raise OptionError(f"{path} is a folder", value=path, expected="the name of a file")
         if os.path.lexists(path) and not overwrite:
@@ -247,14 +248,14 @@ class LocalStore(Store):
     def path_of_folder(self, key: str) -> Path:
         """Return the path of a folder for writing."""
         if key:
-            self._check_folders(f"{check_key(key)}/")
+            self._check_folders(f"{_checked(key)}/")
         return Path(self.name_of(key))
 
     # -- what only file systems have ---------------------------------------------------------------
 
     def move(self, old: str, new: str) -> None:
         for key in (old, new):
-            self._check_folders(check_key(key))
+            self._check_folders(_checked(key))
         paths = Path(self.root, old), Path(self.root, new)
         try:
             rename(*paths)
@@ -318,3 +319,14 @@ def _read(descriptor: int, start: int, stop: int | None) -> bytes:
         pieces.append(os.read(descriptor, most))
         count += len(pieces[-1])
     return b"".join(pieces)
+
+
+def _checked(key: str) -> str:
+    """Return a key that is a path in its folder, on Windows as well."""
+    if os.sep != "/" and not {os.sep, ":"}.isdisjoint(key):
+        raise OptionError(
+            f"{key!r:.200} is not a file name on this system",
+            value=key,
+            expected=f"a name without {os.sep} and :",
+        )
+    return check_key(key)

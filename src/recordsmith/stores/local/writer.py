@@ -13,7 +13,7 @@ from typing import Any
 from recordsmith.errors import accessing
 from recordsmith.stores.checks import busy_error, exists_error, folder_error
 from recordsmith.stores.local.locks import LOCK_TRIES, is_at, lock_file
-from recordsmith.stores.local.reader import open_regular
+from recordsmith.stores.local.reader import NO_LINKS, open_regular
 from recordsmith.stores.object_writer import ObjectWriter
 
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.partial", re.DOTALL)
@@ -63,6 +63,8 @@ class LocalWriter(ObjectWriter):
             return
         self.seal()
         assert self._temporary is not None
+        if self.check is not None:
+            self.check()
         rename(self._temporary, self._path)
         self._temporary = None
 
@@ -165,7 +167,7 @@ def remove_leftovers(folder: Path, names: Collection[str] | None) -> None:
 def _remove_unlocked(path: Path, *, needs_lock: bool) -> None:
     """Remove a file that no process has locked; without locks, only if they are not needed."""
     with suppress(OSError):
-        descriptor = open_regular(path, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = open_regular(path, os.O_RDWR | NO_LINKS)
         try:
             is_locked = lock_file(descriptor, shared=False)
             if (is_locked or not needs_lock) and is_at(path, descriptor):

@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from recordsmith.errors import FileAccessError, OptionError, option
-from recordsmith.stores.location import as_location
-from recordsmith.stores.small_objects import read_document
+from recordsmith.stores.location import as_location, read_document
 
 _VENDOR = "/sys/class/dmi/id/sys_vendor"
 _VENDORS = {"s3": "amazon", "gs": "google", "az": "microsoft"}
 _CLOUDS = {
     **dict.fromkeys(("s3", "s3a"), "s3"),
-    **dict.fromkeys(("gs",), "gs"),
+    "gs": "gs",
     **dict.fromkeys(("az", "azure", "adl", "abfs", "abfss"), "az"),
 }
 _LOGINS = {"sso_start_url", "sso_session", "role_arn", "credential_process"}
@@ -77,11 +76,8 @@ def _names(options: Mapping[str, Any]) -> tuple[set[str], set[str]]:
 
 def _are_given(cloud: str, options: Mapping[str, Any]) -> bool:
     given, variables = _names(options)
-    prefixes = _PREFIXES[cloud]
-    return any(
-        name in given or any({f"{prefix}{name}"} & (given | variables) for prefix in prefixes)
-        for name in _OWN[cloud]
-    )
+    prefixed = {prefix + name for prefix in _PREFIXES[cloud] for name in _OWN[cloud]}
+    return not (given.isdisjoint(_OWN[cloud]) and prefixed.isdisjoint(given | variables))
 
 
 def _aws_profile() -> dict[str, Any]:

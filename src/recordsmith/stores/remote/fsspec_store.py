@@ -128,15 +128,11 @@ class FsspecStore(Store):
             raise forked_error()
         return self._filesystem
 
-    @property
-    def _is_serial(self) -> bool:
-        """Whether calls from several threads mix up their responses, as with SFTP."""
-        return not (
-            self._files.async_impl or _is_arrow(self._files) or "memory" in self._files.protocol
-        )
-
     def _in_turn(self) -> AbstractContextManager[object]:
-        return self._lock if self._is_serial else nullcontext()
+        """Lock out other threads, where their responses would be mixed up, as with SFTP."""
+        files = self._files
+        is_parallel = files.async_impl or _is_arrow(files) or "memory" in files.protocol
+        return nullcontext() if is_parallel else self._lock
 
     def name_of(self, key: str) -> str:
         return self._files.unstrip_protocol(self._path(key))  # type: ignore[no-any-return]
@@ -236,11 +232,13 @@ class FsspecStore(Store):
         return iter(sorted(entry for entry in entries if entry.name not in ("", ".", "..")))
 
     def is_folder(self, key: str) -> bool:
+        if not key:
+            return True
         path = self._path(key)
-        with self._translating(key):  # folders without files are none
+        with self._translating(key):
             self._files.invalidate_cache()
-            is_folder = not key or self._files.isdir(path)
-            return is_folder and (not key or any(files for *_, files in self._files.walk(path)))
+            is_folder = self._files.isdir(path)  # perhaps one without files
+            return is_folder and any(names for *_, names in self._files.walk(path))
 
     # -- writing -----------------------------------------------------------------------------------
 

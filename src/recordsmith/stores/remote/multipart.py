@@ -6,14 +6,15 @@ import errno
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import FileAccessError
 from recordsmith.stores.checks import exists_error
 from recordsmith.stores.object_writer import WholeWriter, version_of
-from recordsmith.stores.store import Store
 from recordsmith.threads import SHORT_SECONDS, call_with_timeout
+
+if TYPE_CHECKING:
+    from recordsmith.stores.remote.object_store import ObjectStore
 
 PART_BYTES = 8 << 20
 """The size of a part, and up to which an object is written in one request."""
@@ -36,25 +37,12 @@ class MultipartWriter(WholeWriter):
     them.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        key: str,
-        put: Callable[[bytes], object],
-        begin: Callable[[], Any],
-        call: Callable[[Callable[[], Any]], Any],
-        *,
-        overwrite: bool,
-    ) -> None:
-        """Arguments:
+    _store: ObjectStore
 
-        put: writes a small object.
-        begin: begins an upload in parts, as `obstore.open_writer`.
-        call: calls a function of the upload and translates the errors.
-        """
+    def __init__(
+        self, store: ObjectStore, key: str, put: Callable[[bytes], object], *, overwrite: bool
+    ) -> None:
         super().__init__(store, key, put, overwrite=overwrite)
-        self._begin = begin
-        self._call = call
         self._upload: Any = None
         self._byte_count = 0  # of the upload
         self._is_open = False
@@ -65,7 +53,7 @@ class MultipartWriter(WholeWriter):
         if self._upload is None:
             if self._file.tell() + len(view) <= PART_BYTES:
                 return self._file.write(view)
-            self._upload, self._is_open = self._begin(), True
+            self._upload, self._is_open = self._store.begin_upload(self._key), True
             self._send(memoryview(self._file.getvalue()))
             self._file.close()
         self._send(view)
@@ -86,7 +74,7 @@ class MultipartWriter(WholeWriter):
             view = memoryview(bytes(view))
         for start in range(0, len(view), PART_BYTES):  # obstore sends all of a piece at once
             piece = view[start : start + PART_BYTES]
-            self._call(partial(self._locked, self._upload.write, piece))
+            self._call(self._upload.write, piece)
 
     def tell(self) -> int:
         return self._file.tell() if self._upload is None else self._byte_count
@@ -101,7 +89,7 @@ class MultipartWriter(WholeWriter):
             raise exists_error(self._store.name_of(self._key))
         self._is_open = False
         try:
-            self._call(partial(self._locked, self._upload.close))
+            self._call(self._upload.close)
             self._is_sealed = True
         except BaseException as error:
             self._is_sealed = self._has_appeared(before)
@@ -123,16 +111,20 @@ class MultipartWriter(WholeWriter):
     def discard(self) -> None:
         if self._is_open and not self._is_published:
             self._is_open = False
-            error = KeyboardInterrupt()
-            abort = partial(self._locked, self._upload.__exit__, KeyboardInterrupt, error, None)
+            end = self._upload.__exit__, KeyboardInterrupt, KeyboardInterrupt(), None
             with suppress(FileAccessError):  # the reason for aborting is of more use
                 # not in this thread: if its job is stopping, its calls are not made
                 is_busy = self._lock.locked()  # by an interrupted call, which may not return soon
                 call_with_timeout(
-                    self._call, abort, seconds=SHORT_SECONDS if is_busy else _ABORT_SECONDS
+                    self._call, *end, seconds=SHORT_SECONDS if is_busy else _ABORT_SECONDS
                 )
         super().discard()
 
-    def _locked(self, function: Callable[..., Any], *arguments: Any) -> None:
-        with self._lock:
-            function(*arguments)
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a method of the upload, one at a time."""
+
+        def call() -> None:
+            with self._lock:
+                function(*arguments)
+
+        self._store.write_call(self._key, call)

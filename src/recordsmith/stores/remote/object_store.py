@@ -98,7 +98,7 @@ class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abf
 
     Args:
         url: of the bucket.
-        options: as of `obstore.store.from_url`, such as `region`, `endpoint` or `client_options`.
+        options: as in `obstore.store.from_url`, such as `region`, `endpoint` or `client_options`.
     """
 
     concurrency = 16
@@ -333,16 +333,10 @@ class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abf
         overwrite: bool = True,
         is_durable: bool = True,  # noqa: ARG002
     ) -> ObjectWriter:
-        return MultipartWriter(
-            self,
-            key,
-            lambda data: self._put(key, data),
-            lambda: self._begin_upload(key),
-            lambda function: self._write_call(key, function),
-            overwrite=overwrite,
-        )
+        return MultipartWriter(self, key, lambda data: self._put(key, data), overwrite=overwrite)
 
-    def _begin_upload(self, key: str) -> Any:
+    def begin_upload(self, key: str) -> Any:
+        """Begin to write an object in parts."""
         check_writable(self, self.name_of(self._check_key(key)))
         return get_obstore().open_writer(
             self._store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
@@ -351,7 +345,7 @@ class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abf
     def _put(self, key: str, data: bytes, *, retries: bool = True, **options: Any) -> None:
         check_writable(self, self.name_of(self._check_key(key)))
         client = self._client(retries=retries)
-        self._write_call(key, lambda: get_obstore().put(client, key, data, **options))
+        self.write_call(key, lambda: get_obstore().put(client, key, data, **options))
 
     def put_if_absent(self, key: str, data: Data) -> bool:
         return self._put_if(key, data, "create")
@@ -409,12 +403,12 @@ class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abf
         check_writable(self, self.name_of(self._check_key(new)))
         if check is not None:
             check()
-        self._write_call(old, lambda: get_obstore().copy(self._store, old, new, overwrite=True))
+        self.write_call(old, lambda: get_obstore().copy(self._store, old, new, overwrite=True))
 
     def delete(self, key: str) -> None:
         check_writable(self, self.name_of(self._check_key(key)))
         with suppress(MissingFileError):
-            self._write_call(key, lambda: get_obstore().delete(self._store, key), "delete")
+            self.write_call(key, lambda: get_obstore().delete(self._store, key), "delete")
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -432,9 +426,10 @@ class ObjectStore(Store, schemes=("s3", "s3a", "gs", "az", "azure", "abfs", "abf
             )
         return self._repeat(key, function, operation, attempts)
 
-    def _write_call(
+    def write_call(
         self, key: str, function: Callable[[], Result], operation: str = "write"
     ) -> Result:
+        """Call a function that changes an object, and translate its errors."""
         return self._call(key, function, operation, attempts=1)
 
     def _repeat(

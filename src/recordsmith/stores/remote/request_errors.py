@@ -80,13 +80,12 @@ def request_error(
     status = int(match[1]) if (match := _STATUS.search(text)) else None
     code = match[1] if (match := _CODE.search(text)) and match[1] in _SHOWN else ""
     shown = " ".join(filter(None, [f"status {status}" if status else "", code]))
-    if status == 404 or code in ("NoSuchKey", "NoSuchBucket", "ContainerNotFound"):
-        error: FileAccessError = missing_error(name)
-        if code in ("NoSuchBucket", "ContainerNotFound"):
-            error = MissingFileError(
-                errno.ENOENT, f"the bucket does not exist ({code})", name, operation=operation
-            )
-        return error
+    if code in ("NoSuchBucket", "ContainerNotFound"):
+        return MissingFileError(
+            errno.ENOENT, f"the bucket does not exist ({code})", name, operation=operation
+        )
+    if status == 404 or code == "NoSuchKey":
+        return missing_error(name)
     if "Range request not supported" in text:
         return NoRangesError(
             errno.ENOTSUP, "the server sends only whole files", name, operation=operation,

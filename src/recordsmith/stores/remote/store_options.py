@@ -158,7 +158,11 @@ def check_groups(options: Mapping[str, Any]) -> None:
     """Check where options are."""
     for name in _GROUPS:
         if not isinstance(options.get(name, {}), Mapping):
-            raise _invalid(name, "a dict of options")
+            raise OptionError(
+                f"the option {name} of {option('store_options')} is invalid",
+                option="store_options",
+                expected="a dict of options",
+            )
 
 
 def check_endpoint(url: str, options: Mapping[str, Any]) -> str:
@@ -189,12 +193,4 @@ def store_options_error(url: str, options: Mapping[str, Any], error: BaseExcepti
         value=sorted(options),
         remedy="Check their names and values: they are those of obstore.store.from_url, such as "
         "region, endpoint, client_options and retry_config.",
-    )
-
-
-def _invalid(name: str, expected: str) -> OptionError:
-    return OptionError(
-        f"the option {name} of {option('store_options')} is invalid",
-        option="store_options",
-        expected=expected,
     )

@@ -17,7 +17,6 @@ from recordsmith.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image.geometry.fit import Placement
 from recordsmith.loading.features import BatchRows, ColumnRequest, ImageBuffer, ImageFeature
 from recordsmith.loading.features.feature import RandomNumbers
-from recordsmith.loading.memory import empty
 
 
 def whole(height: int, width: int, frame: int = 100, **changed: Any) -> Placement:
@@ -30,17 +29,9 @@ class Images(ImageBuffer):
     """What an Image's BatchBuffer says of its images, without any pixels."""
 
     def __init__(self, sizes: list[Any], placements: list[Any]) -> None:
+        super().__init__({})
         self.sizes = sizes
         self.placements = placements
-
-    def fill(self, row: int) -> None:
-        pass
-
-    def example(self, row: int) -> dict[str, Any]:  # noqa: ARG002
-        return {}
-
-    def finish(self) -> dict[str, Any]:
-        return {}
 
 
 @dataclass(frozen=True)
@@ -81,17 +72,13 @@ def begun(
     feature: rs.Boxes, columns: dict[str, Any], images: Images | None = None
 ) -> tuple[dict[str, Any], BatchRows]:
     count = len(next(iter(columns.values())))
-    rows = BatchRows(count, columns, RandomNumbers(0, 0, np.arange(count)), empty)
+    places = np.arange(count)
+    rows = BatchRows(places, RandomNumbers(0, 0, places), columns=columns)
     if images is not None:
         rows.buffers["image"] = images
-    buffer = feature.begin("x", rows)
-    made = buffer.finish()
-    assert tuple(made) == feature.outputs("x")
-    for row in range(count):
-        example = buffer.example(row)
-        assert example.keys() == made.keys()
-        assert all(np.array_equal(value, made[name][row]) for name, value in example.items())
-    return made, rows
+    entries = feature.begin("x", rows).entries
+    assert tuple(entries) == feature.outputs("x")
+    return entries, rows
 
 
 # -- the geometry ----------------------------------------------------------------------------------
@@ -339,14 +326,12 @@ def test_numbers_that_are_no_box_fail_their_row_alone(box: list[float]) -> None:
 
 def test_of_which_image() -> None:
     two = {"image": Image(), "other": Image()}
-    for feature, images, leader in (
-        (rs.Boxes(), {}, None),
-        (rs.Boxes(), {"image": Image()}, "image"),
-        (rs.Boxes(of="other"), two, "other"),
+    for feature, images in (
+        (rs.Boxes(), {}),
+        (rs.Boxes(), {"image": Image()}),
+        (rs.Boxes(of="other"), two),
     ):
-        features = {"x": feature, **images}
-        feature.check("x", features)
-        assert feature.leader("x", features) == leader
+        feature.check("x", {"x": feature, **images})
     for feature, images, words in (
         (rs.Boxes(), two, "'image' or 'other'. Pass of='image' or of='other'"),
         (rs.Boxes(of="imag"), two, "'imag' is not an Image or Patches; did you mean 'image'"),
@@ -356,40 +341,3 @@ def test_of_which_image() -> None:
     ):
         with pytest.raises(OptionError, match=words):
             feature.check("x", {"x": feature, **images})
-
-
-@pytest.mark.parametrize(
-    ("options", "option"),
-    [
-        ({"keys": BOX[:3]}, "keys"),
-        ({"keys": ("a", "a", "b", "c")}, "keys"),
-        ({"keys": "abcd"}, "keys"),
-        ({"order": "xy"}, "order"),
-        ({"unit": "inch"}, "unit"),
-        ({"min_visible": 1.5}, "min_visible"),
-        ({"min_visible": "0"}, "min_visible"),
-        ({"length": -1}, "length"),
-        ({"too_long": "cut"}, "length"),
-        ({"fill": None}, "fill"),
-        ({"label_fill": 0.5}, "label_fill"),
-    ],
-)
-def test_options_that_are_wrong(options: dict[str, Any], option: str) -> None:
-    with pytest.raises(OptionError) as caught:
-        rs.Boxes(**options)
-    assert caught.value.option == option
-
-
-def test_in_a_loader(tmp_path: Any) -> None:
-    """Records without boxes among them; a bad one is left out of its batch, with its file."""
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        writer.write_columns(records([*MANY, [[0.0, 0.0, 90.0, 90.0]], *MANY]))
-    features = {"boxes": rs.Boxes(), "image": Image(is_mirrored=True), "at": rs.Position()}
-    with rs.Loader(rs.open(tmp_path), features, batch_size=4, threads=0, skip_errors=1) as loader:
-        first, second = loader
-    assert first["at"].tolist() == [0, 1, 2]
-    assert first["boxes"].tolist()[0][0] == [0.0, 0.5, 0.5, 1.0]
-    assert first["boxes_lengths"].tolist() == second["boxes_lengths"].tolist() == [1, 3, 0]
-    (error,) = loader.skipped
-    assert (error.defect, error.record) == (Defect.FEATURE_VALUE, 3)
-    assert str(tmp_path / "a.tfrecord") in str(error)

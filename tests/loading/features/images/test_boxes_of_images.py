@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
+from tests.reading import written
 
 import recordsmith as rs
+from recordsmith.example.keys import BOX
 
 IMAGES: list[tuple[int, int, tuple[int, int, int, int]]] = [
     # height, width, the rectangle: ymin, xmin, ymax, xmax
@@ -24,23 +27,19 @@ IMAGES: list[tuple[int, int, tuple[int, int, int, int]]] = [
 
 @pytest.fixture
 def dataset(tmp_path: Path, images: Any) -> rs.Dataset:
-    from PIL import Image
-
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        for height, width, (ymin, xmin, ymax, xmax) in IMAGES:
-            pixels = np.zeros((height, width), np.uint8)
-            pixels[ymin:ymax, xmin:xmax] = 255
-            writer.write_example(
-                {
-                    "image/encoded": images.encode(Image.fromarray(pixels), "PNG"),
-                    "image/object/bbox/ymin": [ymin / height],
-                    "image/object/bbox/xmin": [xmin / width],
-                    "image/object/bbox/ymax": [ymax / height],
-                    "image/object/bbox/xmax": [xmax / width],
-                    "image/object/class/label": [3],
-                }
-            )
-    return rs.open(tmp_path)
+    examples = []
+    for height, width, (ymin, xmin, ymax, xmax) in IMAGES:
+        pixels = np.zeros((height, width), np.uint8)
+        pixels[ymin:ymax, xmin:xmax] = 255
+        sides = ymin / height, xmin / width, ymax / height, xmax / width
+        examples.append(
+            {
+                "image/encoded": images.encode(Image.fromarray(pixels), "PNG"),
+                "image/object/class/label": [3],
+                **dict(zip(BOX, ([side] for side in sides), strict=True)),
+            }
+        )
+    return written(tmp_path, examples)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.image.decoding.parts import PartFile
@@ -44,13 +42,12 @@ CUT_FORMATS = 6  # the first ones
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
-    path = tmp_path_factory.mktemp("parts") / "a.tfrecord"
-    with rs.ShardWriter(path) as writer:
-        for number, (height, width) in enumerate(SIDES):
-            blurred = noise(width // 6, height // 6, seed=number).resize((width, height))
-            for make in FORMATS.values():
-                writer.write_example({"image/encoded": make(blurred)})
-    return rs.open(path)
+    blurred = [
+        noise(width // 6, height // 6, seed=number).resize((width, height))
+        for number, (height, width) in enumerate(SIDES)
+    ]
+    examples = [{"image/encoded": make(one)} for one in blurred for make in FORMATS.values()]
+    return written(tmp_path_factory.mktemp("parts"), examples)
 
 
 def _batches(dataset: rs.Dataset, image: rs.Image, threads: int = 0) -> list[Any]:
@@ -98,22 +95,3 @@ def test_parts_give_the_same_batches(
         stored_pixels, "find_part", lambda data, head, *_, **__: PartFile(data, head)
     )
     np.testing.assert_array_equal(found, _batches(dataset, image))
-
-
-def test_threads_give_the_same_batches(dataset: rs.Dataset) -> None:
-    image = rs.Image(**FITS[0], exact=True)
-    np.testing.assert_array_equal(_batches(dataset, image), _batches(dataset, image, threads=2))
-
-
-def test_crops_are_those_of_pillow(tmp_path: Path) -> None:
-    """The centre of grey images without chroma, by an independent decoder."""
-    image = noise(40, 30).resize((400, 300)).convert("L")
-    coded = encode(image, "JPEG", restart_marker_blocks=5)
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        writer.write_example({"image/encoded": coded})
-    features = {"image": rs.Image(size=(100, 120), fit="crop-or-pad", channels=1)}
-    (batch,) = rs.Loader(rs.open(tmp_path / "a.tfrecord"), features, batch_size=1, threads=0)
-    with Image.open(io.BytesIO(coded)) as opened:
-        expected = np.array(opened)[100:200, 140:260].astype(int)
-    # the loader uses the fast DCT, as TensorFlow does; Pillow the accurate one
-    assert np.abs(batch["image"][0, :, :, 0] - expected).max() <= 3

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.loading.features.conftest import made
+from tests.raising import raises
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect
 
 DTYPES = ["uint8", "int8", "bool", "uint16", "int32", "int64", "float16", "float32", "float64",
           "complex64"]  # fmt: skip
@@ -63,15 +65,11 @@ def test_rows_of_texts(batch: Any, rows: list[list[str]]) -> None:
     ],
 )
 def test_bytes_that_are_no_text(batch: Any, shape: Any, values: Any, row: int) -> None:
-    with pytest.raises(CorruptDataError) as e:
+    with raises(CorruptDataError, defect=Defect.FEATURE_VALUE, record=row):
         batch(rs.Text("k", shape), values)
-    assert (e.value.defect, e.value.record) == (Defect.FEATURE_VALUE, row)
     assert "�" in str(batch(rs.Text("k", shape, errors="replace"), values)["x"].tolist())
     kept = batch(rs.Text("k", shape, errors="surrogateescape"), values)["x"]
     assert "b\\udcff" in str(kept.tolist())
-
-
-# -- arrays as bytes -----------------------------------------------------------------------------
 
 
 @given(
@@ -100,14 +98,14 @@ def test_raw_is_a_view_where_values_lie_end_to_end() -> None:
     feature = rs.Raw("k", (2,), "float32")
     memory = np.arange(8, dtype=np.float32)
     column = rs.BytesArray(memory, np.arange(0, 33, 8))
-    x = feature.values("x", {"k": column}, np.arange(4))["x"]
+    x = made(feature, {"k": column}, np.arange(4))["x"]
     assert np.shares_memory(x, memory)
     assert x.tolist() == memory.reshape(4, 2).tolist()
-    chosen = feature.values("x", {"k": column[np.array([3, 1])]}, np.arange(2))["x"]
+    chosen = made(feature, {"k": column[np.array([3, 1])]}, np.arange(2))["x"]
     assert chosen.tolist() == [[6, 7], [2, 3]]
     behind_a_byte = np.frombuffer(b"\0" + memory.tobytes(), np.uint8)
     column = rs.BytesArray(behind_a_byte, np.arange(1, 34, 8))
-    x = feature.values("x", {"k": column}, np.arange(4))["x"]
+    x = made(feature, {"k": column}, np.arange(4))["x"]
     assert x.flags.aligned
     assert x.tolist() == memory.reshape(4, 2).tolist()
 
@@ -120,17 +118,6 @@ def test_raw_of_another_size(batch: Any, value: bytes, found: str) -> None:
     assert (caught.value.defect, caught.value.record) == (Defect.FEATURE_SHAPE, 1)
     assert caught.value.found == found
     assert re.fullmatch(r"16 bytes .*\(2, 2\) .*float32", caught.value.expected)
-
-
-def test_options_of_raw() -> None:
-    for dtype in ("no such", "S3", object, None, "datetime64[s]"):
-        with pytest.raises(OptionError) as caught:
-            rs.Raw("k", (2,), dtype)  # type: ignore[arg-type]
-        assert caught.value.option == "dtype"
-    for shape in ([2], 2, (-1,), ("a",), "ragged", (2.0,), None):
-        with pytest.raises(OptionError) as caught:
-            rs.Raw("k", shape, "uint8")  # type: ignore[arg-type]
-        assert caught.value.option == "shape"
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "int64", "float32", "float64"])

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.raising import raises
+from tests.reading import written
 
 import recordsmith as rs
 
-from ....raising import raises
-
-COUNT = 37
+ALL = list(range(37))
 
 
 def has_age(number: int) -> bool:
@@ -43,23 +43,19 @@ HAVE: dict[str, Callable[[int], bool]] = {
 }
 
 
-def write(path: Path, compression: Any = "none") -> rs.Dataset:
-    with rs.ShardWriter(path, compression=compression) as writer:
-        for number in range(COUNT):
-            example: dict[str, Any] = {"id": number}
-            if has_age(number):
-                example["age"] = number * 2
-            if has_tags(number):
-                example["tags"] = np.arange(number % 5)  # empty in every fifth record
-            if has_name(number):
-                example["name"] = f"name {number}"
-            writer.write_example(example)
-    return rs.open(path)
-
-
 @pytest.fixture
 def dataset(tmp_path: Path) -> rs.Dataset:
-    return write(tmp_path / "a.tfrecord")
+    examples = []
+    for number in ALL:
+        example: dict[str, Any] = {"id": number}
+        if has_age(number):
+            example["age"] = number * 2
+        if has_tags(number):
+            example["tags"] = np.arange(number % 5)  # empty in every fifth record
+        if has_name(number):
+            example["name"] = f"name {number}"
+        examples.append(example)
+    return written(tmp_path, examples)
 
 
 def check(batches: Any, expected: list[int] | None = None) -> list[int]:
@@ -74,9 +70,6 @@ def check(batches: Any, expected: list[int] | None = None) -> list[int]:
         assert batch["age"].tolist() == [n * 2 if has_age(n) else -1 for n in numbers]
     assert expected is None or sorted(ids) == expected
     return ids
-
-
-ALL = list(range(COUNT))
 
 
 @pytest.mark.parametrize(
@@ -101,15 +94,8 @@ def test_a_key_that_no_record_has(dataset: rs.Dataset) -> None:
     with raises(rs.OptionError, option="features", value="agee"):
         rs.Loader(dataset, {"has": rs.Present("agee")}, batch_size=2)
     features = {"x": rs.Scalar("x", default=0), "has_x": rs.Present("x")}
-    for batch in rs.Loader(dataset, features, batch_size=COUNT):
+    for batch in rs.Loader(dataset, features, batch_size=len(ALL)):
         assert not batch["has_x"].any()
-
-
-def test_examples_have_it(dataset: rs.Dataset) -> None:
-    examples = rs.Examples(dataset, FEATURES)
-    assert [bool(examples[number]["has_age"]) for number in range(9)] == [
-        has_age(n) for n in range(9)
-    ]
 
 
 def test_a_kind_does_not_matter(tmp_path: Path, reference: Any) -> None:
@@ -122,9 +108,7 @@ def test_a_kind_does_not_matter(tmp_path: Path, reference: Any) -> None:
         rs.encode_example({"y": 1}),
         rs.encode_example({"x": []}),
     ]
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        for payload in payloads:
-            writer.write(payload)
+    dataset = written(tmp_path, payloads)
     features = {"y": rs.Scalar("y", default=0), "has": rs.Present("x")}
-    (batch,) = rs.Loader(rs.open(tmp_path / "a.tfrecord"), features, batch_size=9)
+    (batch,) = rs.Loader(dataset, features, batch_size=9)
     assert batch["has"].tolist() == [True, True, True, False, True]

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
 from recordsmith.example import Column, RaggedArray
 from recordsmith.example.keys import BOX, OBJECT_LABEL
-from recordsmith.image.storing.image_options import check_word
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,
@@ -27,10 +26,12 @@ from recordsmith.loading.features.feature import (
     Feature,
     ImageBuffer,
     RowFeature,
+    images_in,
 )
-from recordsmith.loading.features.images.mask import check_leader, images_in, leading
+from recordsmith.loading.features.images.mask import check_leader, leading
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
 from recordsmith.loading.number_options import is_whole
+from recordsmith.words import count as counted
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
 """ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; center x, center y,
@@ -66,6 +67,10 @@ class Boxes(RowFeature):
         too_long: for a row with more than `length` boxes: an `error`, or `cut` the rest.
         min_visible: the share of a box's area, from 0 to 1, that must be visible in the frame.
             Other boxes, and invisible ones, are dropped with their labels.
+
+    Example:
+        >>> Boxes(length=10, too_long="cut").length
+        10
     """
 
     has_pixels: ClassVar[bool] = False
@@ -121,10 +126,7 @@ class Boxes(RowFeature):
                 remedy=f"Declare an Image, or pass {option('unit', 'fraction')}.",
             )
 
-    def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
-        return self.of or next(iter(images_in(features)), None)
-
-    def begin(self, name: str, rows: BatchRows) -> BoxBuffer:
+    def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
         images = leading(self.of, rows)
         patches = () if images is None or images.patch_count is None else (images.patch_count,)
         per_row = math.prod(patches)
@@ -142,7 +144,7 @@ class Boxes(RowFeature):
         width = self.length
         if width is not None and self.too_long == "error":
             for frame in np.flatnonzero(lengths > width).tolist():
-                found = "1 box" if lengths[frame] == 1 else f"{lengths[frame]} boxes"
+                found = counted(lengths[frame], "box", "boxes")
                 row = frame // per_row
                 rows.fail(
                     row, too_long(self.keys[0], "the frame has too many boxes", found, width, row)
@@ -152,7 +154,7 @@ class Boxes(RowFeature):
         if self.labels is not None:
             arrays.insert(1, pad(labels[is_kept], lengths, width, self.label_fill)[0])
         shaped = [array.reshape(rows.count, *patches, *array.shape[1:]) for array in arrays]
-        return BoxBuffer(dict(zip(self.outputs(name), shaped, strict=True)))
+        return BatchBuffer(dict(zip(self.outputs(name), shaped, strict=True)))
 
     # -- the steps ---------------------------------------------------------------------------------
 
@@ -275,22 +277,6 @@ class _Frames(NamedTuple):
             size=size,
             is_flipped=placements[:, 11:9:-1] != 0,
         )
-
-
-class BoxBuffer(BatchBuffer):
-    """The boxes of a batch, ready from the beginning."""
-
-    def __init__(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        self._arrays = arrays
-
-    def fill(self, row: int) -> None:
-        pass
-
-    def example(self, row: int) -> dict[str, Any]:
-        return {name: array[row] for name, array in self._arrays.items()}
-
-    def finish(self) -> dict[str, Column]:
-        return dict(self._arrays)
 
 
 def _ragged(column: Column) -> RaggedArray:

@@ -85,6 +85,6 @@ def checked_size(
 @lru_cache(maxsize=1)
 def one_thread_in_opencv() -> None:
     """Set OpenCV to one thread, once; users may change it afterwards."""
-    import cv2
+    from recordsmith.libraries import cv2
 
     cv2.setNumThreads(1)

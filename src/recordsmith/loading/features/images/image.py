@@ -16,22 +16,21 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, Defect, OptionError, check_word, option
 from recordsmith.example import Column
 from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Part, Window
-from recordsmith.image.decoding.pixels import with_bits, with_channels
+from recordsmith.image.decoding.pixels import convert_pixels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout, Normaliser
 from recordsmith.image.geometry.placing import Interpolation, divisor_for, place_image
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS, check_word
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
     Feature,
     ImageBuffer,
     ImageFeature,
-    RandomNumbers,
 )
 from recordsmith.loading.features.images.frames import (
     LARGEST_SIDE,
@@ -41,7 +40,6 @@ from recordsmith.loading.features.images.frames import (
     place_all,
 )
 from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
-from recordsmith.loading.memory import empty
 from recordsmith.loading.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]
@@ -50,8 +48,6 @@ PixelType = Literal["uint8", "uint16", "float32"]
 @dataclass(frozen=True)
 class Image(ImageFeature):
     """Images of one size: (batch, height, width, channels), by default uint8 and RGB.
-
-        Image(size=224, fit="random-crop", flip="horizontal")
 
     A loader with images sets OpenCV to one thread for the whole process (`cv2.setNumThreads(1)`),
     because OpenCV's threads would compete with the loader's, and hang in forked processes.
@@ -87,6 +83,11 @@ class Image(ImageFeature):
         raw_dtype: of raw pixels: uint8 or uint16.
         max_pixels: an image, or the part of it that is decoded, with more pixels is an error. So is
             one whose decoding needs more than 4 bytes for each of that many pixels.
+
+    Example:
+        image = rs.Image(size=224, fit="random-crop", flip="horizontal", layout="CHW")
+        loader = rs.Loader(dataset, {"image": image}, batch_size=8, shuffle=True)
+        print(next(iter(loader))["image"].shape)
     """
 
     key: str = IMAGE
@@ -187,8 +188,7 @@ class Image(ImageFeature):
         Raises:
             CorruptDataError: it is not an image, or too large.
         """
-        rows = BatchRows(1, columns, RandomNumbers(0, 0, np.zeros(1, np.int64)), empty)
-        return StoredPixels(rows, self.key, self.stored(), self.max_pixels).look(0)
+        return StoredPixels(columns, self.key, self.stored(), self.max_pixels).look(0)
 
     def of_one_size(self, size: tuple[int, int]) -> Image:
         """Return this feature for images that are all stored in this size."""
@@ -273,28 +273,23 @@ class Image(ImageFeature):
 
 
 class DecodedImageBuffer(ImageBuffer):
-    """The images of a batch in the making; attributes as of ImageBuffer."""
+    """The images of a batch in the making; attributes as in ImageBuffer."""
 
     def __init__(self, feature: Image, name: str, rows: BatchRows) -> None:
         self._feature = feature
         self._name = name
-        self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
+        self._stored = StoredPixels(rows.columns, feature.key, feature.stored(), feature.max_pixels)
         self._normaliser = feature.normaliser()
         self._bits = {"uint8": 8, "uint16": 16, "float32": None}[feature.dtype]
         self._interpolation: Interpolation = "linear" if feature.exact else feature.interpolation
         # memory needed after decoding: floats of all pixels, or 16 bits from 8
         self._extra = (4 if feature.exact else 2 if self._bits == 16 else 0) * feature.channels
         self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
-        self.sizes: list[tuple[int, int] | None] = [None] * rows.count
         self.decoded_counts: list[int] = [0] * rows.count
         fit = feature.geometry()
-        for row in range(rows.count):
-            if row not in rows.failures:
-                try:
-                    size = self._stored.look(row, is_cropped=fit.crops)
-                    self.sizes[row] = self._checked(size)
-                except DataError as error:
-                    rows.fail(row, error)
+        self.sizes = rows.each(
+            lambda row: self._checked(self._stored.look(row, is_cropped=fit.crops))
+        )
         self.placements, self.frame = self._placed(fit, rows)
         self._frame_shape = (*self.frame, feature.channels)
         shape = self._frame_shape
@@ -302,6 +297,9 @@ class DecodedImageBuffer(ImageBuffer):
             shape = (feature.channels, *self.frame)
         patches = () if self.patch_count is None else (self.patch_count,)
         self._out = rows.allocate(name, (rows.count, *patches, *shape), np.dtype(feature.dtype))
+        super().__init__({name: self._out})
+        if feature.fit == "pad":
+            self.entries[f"{name}_sizes"] = inner_sizes(self.placements)
 
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
         """Return the placements and the frame of the images."""
@@ -343,8 +341,8 @@ class DecodedImageBuffer(ImageBuffer):
     def _part_of(self, raw: npt.NDArray[Any], placement: Placement) -> Part:
         """Return the part of a raw array that a placement uses."""
         top, left, height, width = placement[:4]
-        pixels = with_channels(raw[top : top + height, left : left + width], self._feature.channels)
-        return Part(pixels if self._bits is None else with_bits(pixels, self._bits), top, left)
+        pixels = raw[top : top + height, left : left + width]
+        return Part(convert_pixels(pixels, self._feature.channels, self._bits), top, left)
 
     def _place(self, out: npt.NDArray[Any], placement: Placement, part: Part, divisor: int) -> None:
         feature, pixels = self._feature, part.pixels
@@ -364,18 +362,6 @@ class DecodedImageBuffer(ImageBuffer):
         )
         if frame is not out:
             self._normaliser.write(frame, out, np.iinfo(pixels.dtype).max)
-
-    def example(self, row: int) -> dict[str, Any]:
-        entries = {self._name: self._out[row]}
-        if self._feature.fit == "pad":
-            entries[f"{self._name}_sizes"] = inner_sizes(self.placements[row : row + 1])[0]
-        return entries
-
-    def finish(self) -> dict[str, Column]:
-        entries: dict[str, Column] = {self._name: self._out}
-        if self._feature.fit == "pad":
-            entries[f"{self._name}_sizes"] = inner_sizes(self.placements)
-        return entries
 
     def _divisor(self, row: int, placement: Placement) -> int:
         """Return the divisor of the size at which an image is decoded."""

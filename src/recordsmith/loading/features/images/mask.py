@@ -12,37 +12,29 @@ import numpy.typing as npt
 
 from recordsmith.errors import (
     CorruptDataError,
-    DataError,
     Defect,
     OptionError,
+    check_word,
     option,
     suggest_names,
 )
-from recordsmith.example import Column
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
 from recordsmith.image.geometry.placing import place_mask
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS, check_word
+from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,
     ColumnRequest,
     Feature,
     ImageBuffer,
-    ImageFeature,
     RowFeature,
+    images_in,
 )
 from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
 from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
 from recordsmith.loading.number_options import is_whole, whole_number
-
-
-def images_in(features: Mapping[str, Feature]) -> dict[str, ImageFeature]:
-    """Return the features that make images, by name."""
-    return {
-        name: feature for name, feature in features.items() if isinstance(feature, ImageFeature)
-    }
 
 
 def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:
@@ -87,7 +79,7 @@ class Mask(RowFeature):
     Attributes:
         key: the key of the feature in the records.
         of: the name of the Image or Patches that it follows. Default: the only one.
-        size, fit: as of an Image, for masks that follow no Image.
+        size, fit: as in `Image`, for masks that follow no Image.
         values: new class numbers by stored ones, such as {255: 1} for masks of 0 and 255; others
             stay. They are replaced before the mask is resized and padded.
         fill: the value of padding, such as 0, or the value that a loss ignores, such as 255.
@@ -96,6 +88,9 @@ class Mask(RowFeature):
             the feature that holds it; a third side must be 1.
         raw_dtype: of raw arrays: uint8 or uint16.
         max_pixels: a mask, or the part of it that is decoded, with more pixels is an error.
+
+    Example:
+        features = {"image": rs.Image(size=224), "mask": rs.Mask(fill=255)}
     """
 
     key: str = "image/segmentation/class/encoded"
@@ -146,9 +141,6 @@ class Mask(RowFeature):
         """Whether it has its own size and follows no image."""
         return self.size is not None or self.fit is not None
 
-    def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
-        return None if self.is_alone else self.of or next(iter(images_in(features)), None)
-
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         if self.is_alone:
             self._check_alone(name, features)
@@ -192,27 +184,23 @@ class MaskBuffer(BatchBuffer):
         self, feature: Mask, name: str, rows: BatchRows, image: ImageBuffer | None
     ) -> None:
         self._feature = feature
-        self._name = name
         self._tables: dict[np.dtype[Any], npt.NDArray[Any]] = {}  # of `values`, by stored dtype
         self._stored = StoredPixels(
-            rows, feature.key, feature.stored(), feature.max_pixels, noun="mask"
+            rows.columns, feature.key, feature.stored(), feature.max_pixels, noun="mask"
         )
-        self._sizes: list[tuple[int, int] | None] = [None] * rows.count
-        for row in range(rows.count):
-            if row not in rows.failures:
-                try:
-                    self._sizes[row] = self._look(row, image)
-                except DataError as error:
-                    rows.fail(row, error)
+        sizes = rows.each(lambda row: self._look(row, image))
         self._placements: list[Placement | None]
         patches: tuple[int, ...] = ()
         if image is None:
-            self._placements, frame = place_all(feature.geometry(), self._sizes, name, rows)
+            self._placements, frame = place_all(feature.geometry(), sizes, name, rows)
         else:
             self._placements, frame = image.placements, image.frame
             patches = () if image.patch_count is None else (image.patch_count,)
-        self._out = rows.allocate(name, (rows.count, *patches, *frame), np.dtype(feature.dtype))
-        self._frames = self._out.reshape(-1, *frame)
+        out = rows.allocate(name, (rows.count, *patches, *frame), np.dtype(feature.dtype))
+        super().__init__({name: out})
+        if feature.fit == "pad":
+            self.entries[f"{name}_sizes"] = inner_sizes(self._placements)
+        self._frames = out.reshape(-1, *frame)
         self._per_row = math.prod(patches)
 
     def fill(self, row: int) -> None:
@@ -272,18 +260,6 @@ class MaskBuffer(BatchBuffer):
                 table = table.astype(numbers.dtype)
             self._tables[numbers.dtype] = table
         return table.take(numbers)
-
-    def example(self, row: int) -> dict[str, Any]:
-        entries = {self._name: self._out[row]}
-        if self._feature.fit == "pad":
-            entries[f"{self._name}_sizes"] = inner_sizes(self._placements[row : row + 1])[0]
-        return entries
-
-    def finish(self) -> dict[str, Column]:
-        entries: dict[str, Column] = {self._name: self._out}
-        if self._feature.fit == "pad":
-            entries[f"{self._name}_sizes"] = inner_sizes(self._placements)
-        return entries
 
     def _look(self, row: int, image: ImageBuffer | None) -> tuple[int, int]:
         """Return the size of a mask, which must be that of its image, without decoding it."""

@@ -9,13 +9,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect, option
-from recordsmith.example import Column
+from recordsmith.errors import CorruptDataError, Defect, check_word, option
 from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Window, find_parts
 from recordsmith.image.geometry.fit import Fit, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout
-from recordsmith.image.storing.image_options import MAX_PIXELS, check_word
+from recordsmith.image.storing.image_options import MAX_PIXELS
 from recordsmith.loading.features.feature import BatchRows, ColumnRequest, Feature, ImageFeature
 from recordsmith.loading.features.images.frames import checked_size, one_thread_in_opencv
 from recordsmith.loading.features.images.image import DecodedImageBuffer, Image, PixelType, in_words
@@ -31,8 +30,6 @@ _NUMBERS = 4  # random ones of a patch: top, left, and whether it is flipped in 
 class Patches(ImageFeature):
     """Random patches of large images: (batch, count, height, width, channels), uint8 and RGB.
 
-        Patches(512, 8)
-
     Adds `<name>_offsets`, int64, (batch, count, 2): top and left of each patch in pixels of the
     image. A record stays a row; `reshape(-1, *shape[2:])` makes a batch of patches of it. `Mask`
     and `Boxes` follow the patches. Only what the patches need is decoded: the tiles that they touch
@@ -45,15 +42,19 @@ class Patches(ImageFeature):
         size: height and width of a patch in pixels; one number for both.
         count: the number of patches of each image. They may overlap.
         key: the key of the feature in the records.
-        channels, dtype, mean, std, layout: as of `Image`; with CHW, (batch, count, channels,
+        channels, dtype, mean, std, layout: as in `Image`; with CHW, (batch, count, channels,
             height, width).
         flip: flip each patch at random, horizontal, vertical or both, with probability 1/2. Offsets
             are those of the patch before.
         small: an image smaller than a patch is padded at the bottom and right, black, with offset
             0; or it is an error. All patches of an image that is not larger than a patch are equal,
             except for flips.
-        raw_shape, raw_dtype: as of `Image`.
-        max_pixels: as of `Image`; counts the pixels that are decoded at once.
+        raw_shape, raw_dtype: as in `Image`.
+        max_pixels: as in `Image`; counts the pixels that are decoded at once.
+
+    Example:
+        loader = rs.Loader(dataset, {"image": rs.Patches(16, count=4)}, batch_size=8)
+        print(next(iter(loader))["image"].shape)  # (8, 4, 16, 16, 3)
     """
 
     size: tuple[int, int] | int
@@ -113,7 +114,7 @@ class Patches(ImageFeature):
 
 
 class PatchBuffer(DecodedImageBuffer):
-    """The patches of a batch in the making; attributes as of ImageBuffer."""
+    """The patches of a batch in the making; attributes as in ImageBuffer."""
 
     def __init__(self, patches: Patches, name: str, rows: BatchRows) -> None:
         self._is_small_allowed = patches.small == "pad"
@@ -121,7 +122,8 @@ class PatchBuffer(DecodedImageBuffer):
         self.patch_count = patches.count
         super().__init__(patches.image, name, rows)
         corners = [(0, 0) if place is None else place[:2] for place in self.placements]
-        self._offsets = np.array(corners, np.int64).reshape(rows.count, self._count, 2)
+        offsets = np.array(corners, np.int64).reshape(rows.count, self._count, 2)
+        self.entries[f"{name}_offsets"] = offsets
 
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
         assert fit.size is not None
@@ -176,12 +178,6 @@ class PatchBuffer(DecodedImageBuffer):
                     self._place(*frames[patch], part, 1)
                 if is_whole:
                     return
-
-    def example(self, row: int) -> dict[str, Any]:
-        return {self._name: self._out[row], f"{self._name}_offsets": self._offsets[row]}
-
-    def finish(self) -> dict[str, Column]:
-        return {self._name: self._out, f"{self._name}_offsets": self._offsets}
 
 
 def _random_patch(

@@ -19,8 +19,9 @@ from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError,
 from recordsmith.example import Column
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.decoding.parts import PartFile, Window, find_part
-from recordsmith.image.decoding.pixels import ImageHead, read_image_head
-from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest
+from recordsmith.image.formats.header import ImageHeader
+from recordsmith.image.formats.probe import read_image_header
+from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.loading.number_options import is_whole
 
 RawType = Literal["uint8", "uint16"]
@@ -76,9 +77,9 @@ class RawShape:
             )
 
     def view(self, shape: Shape, data: memoryview) -> npt.NDArray[Any]:
-        """Return a view of the data, (height, width, channels)."""
+        """Return a read-only view of the data, (height, width, channels)."""
         sides = tuple(int(side) for side in shape)
-        numbers = np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<"))
+        numbers = np.frombuffer(data.toreadonly(), np.dtype(self.dtype).newbyteorder("<"))
         return numbers.reshape(sides if len(sides) == 3 else (*sides, 1))
 
 
@@ -87,7 +88,7 @@ class StoredPixels:
 
     def __init__(
         self,
-        rows: BatchRows,
+        columns: Mapping[str, Column],
         key: str,
         raw: RawShape | None,
         max_pixels: int,
@@ -99,14 +100,14 @@ class StoredPixels:
         self._subject = f"the {noun} {key!r}"
         self._raw = raw
         self._max_pixels = max_pixels
-        self._data = list(cast("Any", rows.columns[key]).views())
-        self._heads: list[ImageHead | None] = [None] * rows.count
-        self._shapes = raw.shapes(rows.columns, rows.count) if raw else []
+        self._data = list(cast("Any", columns[key]).views())
+        self._heads: list[ImageHeader | None] = [None] * len(self._data)
+        self._shapes = raw.shapes(columns, len(self._data)) if raw else []
 
     def look(self, row: int, *, is_cropped: bool = False) -> tuple[int, int]:
         """Return height and width of a row without decoding it."""
         if self._raw is None:
-            head = self._heads[row] = read_image_head(self._data[row], max_pixels=None)
+            head = self._heads[row] = read_image_header(self._data[row])
             if not is_cropped:
                 check_size(head.height, head.width, self._max_pixels, subject=self._subject)
             return head.height, head.width
@@ -129,7 +130,7 @@ class StoredPixels:
         """Reserve the memory to decode a file; see `reserve_for_decoding`."""
         return reserve_for_decoding(
             part.data,
-            *part.head[:3],
+            part.head,
             max_pixels=self._max_pixels,
             channels=channels,
             divisor=divisor,
@@ -137,7 +138,7 @@ class StoredPixels:
             subject=self._subject,
         )
 
-    def file(self, row: int) -> tuple[memoryview, ImageHead]:
+    def file(self, row: int) -> tuple[memoryview, ImageHeader]:
         """Return the bytes and the header of a file after `look`."""
         head = self._heads[row]
         assert head is not None

@@ -1,19 +1,15 @@
 """COCO: one JSON file per split with the boxes and segmentations of all images.
 
-Category ids are kept as labels, with their gaps. Such files reach half a gigabyte, so msgspec finds
-the entries of its lists in the bytes, and the annotations of an image are parsed again for its
-reference. Memory stays close to the size of the file.
+Category ids are kept as labels, with their gaps. Such files reach half a gigabyte, so the
+entries of its lists stay bytes of the file until their image is made.
 """
 
 from __future__ import annotations
 
 import codecs
-import json
 import posixpath
 import re
-from array import array
-from collections.abc import Collection, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +20,7 @@ from recordsmith.dataset.labels import LARGEST_LABEL
 from recordsmith.errors import Problems, SourceError, option
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD
 from recordsmith.sources.boxes.annotation import (
+    MAX_OBJECTS,
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
@@ -34,7 +31,7 @@ from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.sources.problems import count_notice, join_names, join_problems
+from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.words import count
 
 MAX_ENTRY_BYTES = 1 << 23
@@ -48,9 +45,8 @@ _BYTE = re.compile(r" \(byte (\d+)\)")
 _NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 _LARGEST_AREA = float(np.finfo(np.float32).max)
+_NOT_REQUESTED = ": object masks are not requested"
 _SPLIT_FILE = "_annotations.coco.json"
-_BOXED_TASKS = ("stuff_", "person_keypoints_")
-_BARE_TASKS = ("captions_", "image_info_", "panoptic_")
 
 
 class _Document(msgspec.Struct):
@@ -80,22 +76,12 @@ def matches(head: bytes) -> bool:
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
-    """Yield the images of a file with the places of their annotations, or those in some places."""
-    if not file.is_part:
-        yield from _CocoFile(file).images()
-        return
-    names = dict(file.context)
-    for _, data in file.parts():
-        item = msgspec.json.decode(_finite(data), type=_Annotation)
-        text = bytes(item.segmentation) if file.with_outlines else b""
-        outline = partial(json.loads, text) if text else None
-        yield AnnotatedImage(objects=[_object(item, names, outline)])
+    """Yield the images of a file."""
+    return _CocoFile(file).images()
 
 
-def _without_outlines(data: bytes) -> bytes:
-    item = msgspec.json.decode(_finite(data), type=_Annotation)
-    item.segmentation = item.keypoints = item.segments_info = msgspec.Raw(b"0")
-    return msgspec.json.encode(item)
+def _decode(raw: msgspec.Raw) -> _Annotation:
+    return msgspec.json.decode(raw, type=_Annotation)
 
 
 def _finite(data: bytes) -> bytes:
@@ -105,7 +91,7 @@ def _finite(data: bytes) -> bytes:
     return _NOT_FINITE.sub(lambda match: b'"%*s"' % (len(match[0]) - 2, b""), data)
 
 
-def _object(item: _Annotation, names: Mapping[Any, str], outline: Any) -> AnnotatedObject:
+def _object(item: _Annotation, names: Mapping[Any, str], *, with_outline: bool) -> AnnotatedObject:
     where = f"annotation {item.id}"
     category, box = item.category_id, item.bbox
     name = names.get(category) if isinstance(category, int) else None
@@ -117,7 +103,8 @@ def _object(item: _Annotation, names: Mapping[Any, str], outline: Any) -> Annota
     x, y, width, height = map(to_float, box)
     area = to_float(item.area)
     extra = (int(to_float(item.iscrowd) > 0), area if 0 <= area <= _LARGEST_AREA else None)
-    return AnnotatedObject(where, name, (x, y, x + width, y + height), outline, extra)
+    outline = bytes(item.segmentation).decode("utf-8", "replace") if with_outline else None
+    return AnnotatedObject(where, name, (x, y, x + width, y + height), outline or None, extra)
 
 
 class _CocoFile:
@@ -125,11 +112,11 @@ class _CocoFile:
 
     def __init__(self, file: AnnotationFile) -> None:
         self._file = file
+        self._data = _finite(file.location.read())
         self._counted = 0, 1  # a position in the file, and its line
-        self._categories: dict[int, str] = {}
         self._keypoints = self._outlines = 0
         # keyed by ids as text, because a file may contain integers that collide as dict keys
-        self._spans: dict[str, array[int]] = {}
+        self._annotations: dict[str, list[msgspec.Raw]] = {}
         self._images: dict[str, AnnotatedImage] = {}
 
     def images(self) -> Iterator[AnnotatedImage]:
@@ -137,31 +124,37 @@ class _CocoFile:
         file, document = self._file, self._document()
         for value, start, _ in self._entries(document.categories, "categories", dict):
             self._add_category(value, start)
-        for value, start, stop in self._entries(document.annotations, "annotations", _Annotation):
-            self._add_annotation(value, start, stop)
+        for value, start, raw in self._entries(document.annotations, "annotations", _Annotation):
+            self._add_annotation(value, start, raw)
         for value, start, _ in self._entries(document.images, "images", dict):
             self._add_image(value, start)
-        file.context = tuple(self._categories.items())
-        file.notices += self._left_out()
+        for number, what, reason in (
+            (self._keypoints, "keypoints", ""),
+            (self._outlines * (not file.with_outlines), "segmentation", _NOT_REQUESTED),
+        ):
+            if number:
+                annotations = count(number, "annotation")
+                file.notices.append(f"{what} of {annotations} in {file.name} left out{reason}")
         self._report_orphans()
-        del document
         for key, image in self._images.items():
-            yield image._replace(spans=self._spans.get(key, array("q")))
+            items = (_decode(raw) for raw in self._annotations.pop(key, ())[: MAX_OBJECTS + 1])
+            with_outline = file.with_outlines
+            objects = [_object(item, file.class_names, with_outline=with_outline) for item in items]
+            yield image._replace(objects=objects)
 
     def _document(self) -> _Document:
-        file = self._file
-        file.data = _finite(file.data)
-        start = len(codecs.BOM_UTF8) * file.data.startswith(codecs.BOM_UTF8)
+        data, file = self._data, self._file
+        start = len(codecs.BOM_UTF8) * data.startswith(codecs.BOM_UTF8)
         try:
-            document = msgspec.json.decode(memoryview(file.data)[start:], type=_Document)
+            document = msgspec.json.decode(memoryview(data)[start:], type=_Document)
         except msgspec.DecodeError as error:
             match = _BYTE.search(str(error))
-            stop = start + int(match[1]) if match else len(file.data)
-            shown = file.data[stop : stop + 30].decode("utf-8", "replace")
+            stop = start + int(match[1]) if match else len(data)
+            shown = data[stop : stop + 30].decode("utf-8", "replace")
             problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
             if isinstance(error, msgspec.ValidationError):
                 problem = f"not a COCO annotation file: {error}"
-            raise SourceError(problem, path=file.name, line=self._line(stop)) from None
+            raise self._error(problem, stop) from None
         except RecursionError as error:
             raise SourceError(json_fault(error), path=file.name) from None
         if document.images is None:
@@ -174,9 +167,9 @@ class _CocoFile:
 
     def _entries(
         self, entries: list[msgspec.Raw] | None, key: str, kind: Any
-    ) -> Iterator[tuple[Any, int, int]]:
-        """Yield each entry of a list that is an object, with its start and end in the file."""
-        data = self._file.data
+    ) -> Iterator[tuple[Any, int, msgspec.Raw]]:
+        """Yield each entry of a list that is an object, with its start in the file."""
+        data = self._data
         stop = max(0, data.find(f'"{key}"'.encode()))
         self._counted = 0, 1
         for entry in entries or ():
@@ -184,38 +177,28 @@ class _CocoFile:
             start = data.find(raw, stop)
             stop = start + len(raw)
             if len(raw) > MAX_ENTRY_BYTES:
-                raise SourceError(
-                    f"an entry is longer than {MAX_ENTRY_BYTES:,} bytes",
-                    path=self._file.name,
-                    line=self._line(start),
-                    remedy="Remove it, or simplify its segmentation.",
-                )
+                problem = f"an entry is longer than {MAX_ENTRY_BYTES:,} bytes"
+                raise self._error(problem, start, "Remove it, or simplify its segmentation.")
             try:
-                yield msgspec.json.decode(raw, type=kind), start, stop
+                yield msgspec.json.decode(raw, type=kind), start, entry
             except (ValueError, RecursionError):
                 shown = bytes(raw[:60]).decode("utf-8", "replace")
                 self._add_problem(start, f"invalid {key} {shown!r}; expected objects")
 
-    def _add_annotation(self, item: _Annotation, start: int, stop: int) -> None:
+    def _add_annotation(self, item: _Annotation, start: int, raw: msgspec.Raw) -> None:
         self._keypoints += bool(bytes(item.keypoints))
         self._outlines += len(memoryview(item.segmentation)) > len("null")
         if memoryview(item.segments_info):
-            raise SourceError(
+            raise self._error(
                 "panoptic segments are not read; expected annotations with a category and a bbox",
-                path=self._file.name,
-                line=self._line(start),
-                remedy="Pack the file with the instances of these images.",
+                start,
+                "Pack the file with the instances of these images.",
             )
-        if item.category_id == 0:
-            self._file.uses_category_0 = True
-        if not isinstance(item.image_id, (int, str)):
+        if isinstance(item.image_id, (int, str)):
+            self._annotations.setdefault(repr(item.image_id), []).append(raw)
+        else:
             annotation = f"annotation {str(item.id)[:60]}"
             self._add_problem(start, f"{annotation} has image_id {str(item.image_id)[:60]}")
-            return
-        spans = self._spans.get(repr(item.image_id))
-        if spans is None:
-            spans = self._spans[repr(item.image_id)] = array("q")
-        spans.extend((0, start, stop))
 
     def _add_image(self, image: dict[str, Any], start: int) -> None:
         image_id, name = image.get("id"), image.get("file_name")
@@ -230,56 +213,44 @@ class _CocoFile:
             self._add_problem(start, f"{shown} is both {known!r:.60} and {name!r:.60}")
 
     def _add_category(self, category: dict[str, Any], start: int) -> None:
-        number, name = category.get("id"), category.get("name")
+        names, number, name = self._file.class_names, category.get("id"), category.get("name")
         if type(number) is not int or not isinstance(name, str) or not name or "\n" in name:
             self._add_problem(start, f"category {str(number)[:60]} has name {name!r:.60}")
-        elif not 0 <= number <= LARGEST_LABEL and len(self._categories) >= _MAX_ODD_CATEGORIES:
+        elif not 0 <= number <= LARGEST_LABEL and len(names) >= _MAX_ODD_CATEGORIES:
             self._add_problem(start, f"category {name!r:.60} has id {str(number)[:60]}")
-        elif self._categories.setdefault(number, name) != name:
-            other = self._categories[number]
+        elif names.setdefault(number, name) != name:
+            other = names[number]
             self._add_problem(start, f"category {number} is both {other!r} and {name!r}")
-
-    def _left_out(self) -> Iterator[str]:
-        """Notices on what is in annotations and not packed."""
-        name = self._file.name
-        if self._keypoints:
-            yield f"keypoints of {count(self._keypoints, 'annotation')} in {name} left out"
-        if self._outlines and not self._file.with_outlines:
-            yield (
-                f"segmentation of {count(self._outlines, 'annotation')} in {name} left out: object "
-                "masks are not requested"
-            )
 
     def _report_orphans(self) -> None:
         """Report annotations whose image is not listed."""
         file = self._file
-        unknown = [key for key in self._spans if key not in self._images]
-        if unknown and len(unknown) == len(self._spans):
+        unknown = [key for key in self._annotations if key not in self._images]
+        if unknown and len(unknown) == len(self._annotations):
             file.problems.add(
                 f"{file.name}: the image_id of every annotation is unknown; the first is "
                 f"{unknown[0]:.60}"
             )
-        places = [pair for key in unknown for pair in _pairs(self._spans.pop(key))]
-        if places:
-            entries = (file.data[start:stop] for start, stop in places)
-            ids = (str(msgspec.json.decode(entry, type=_Annotation).id) for entry in entries)
-            number = count(len(places), "annotation")
-            notice = f"{number} of unlisted images in {file.name} skipped: {join_names(ids)}"
+        orphans = [raw for key in unknown for raw in self._annotations.pop(key)]
+        if orphans:
+            number = count(len(orphans), "annotation")
+            ids = join_names(str(_decode(raw).id) for raw in orphans)
+            notice = f"{number} of unlisted images in {file.name} skipped: {ids}"
             check, files = Check.ANNOTATION_WITHOUT_IMAGE, [file.name]
-            file.notices.append(Flaw(notice, check, files=files, item_count=len(places)))
+            file.notices.append(Flaw(notice, check, files=files, item_count=len(orphans)))
 
     def _add_problem(self, start: int, what: str) -> None:
         self._file.problems.add(f"{self._file.name}, line {self._line(start)}: {what}")
 
+    def _error(self, problem: str, position: int, remedy: str = "") -> SourceError:
+        line = self._line(position)
+        return SourceError(problem, path=self._file.name, line=line, remedy=remedy)
+
     def _line(self, position: int) -> int:
         seen, line = self._counted  # problems come in the order of the text
-        line += self._file.data.count(b"\n", seen, position)
+        line += self._data.count(b"\n", seen, position)
         self._counted = position, line
         return line
-
-
-def _pairs(spans: array[int]) -> Iterator[tuple[int, int]]:
-    return zip(spans[1::3], spans[2::3], strict=True)
 
 
 class Coco(
@@ -297,7 +268,6 @@ class Coco(
         "<split>/_annotations.coco.json next to the images, or one .json file next to or above "
         "them",
         features={OBJECT_IS_CROWD: "int64", OBJECT_AREA: "float"},
-        without_outlines=_without_outlines,
     ),
 ):
     """Images with boxes, and optionally masks, in COCO's JSON format.
@@ -313,51 +283,31 @@ class Coco(
     """
 
     @staticmethod
-    def _is_of_other_task(path: str) -> bool:
-        """Whether a file is named like those of captions, keypoints, stuff or panoptic masks."""
-        return posixpath.basename(path).startswith((*_BOXED_TASKS, *_BARE_TASKS))
+    def _chosen(paths: Sequence[str]) -> Sequence[str]:
+        """Those of instances, if there are any: others are of captions, keypoints or stuff."""
+        return [path for path in paths if "instances" in posixpath.basename(path)] or paths
 
     def _find(self, index: FileIndex) -> list[str]:
         documents = [path for path in index.paths if path.lower().endswith(".json")]
-        groups = (
+        for group in (
             [path for path in documents if posixpath.basename(path) == _SPLIT_FILE],
             [path for path in documents if posixpath.dirname(path).lower() == "annotations"],
             [path for path in documents if "/" not in path],
             documents,
-        )
-        for group in groups:
-            known = [path for path in group if self._matches(index, path)]
-            boxed = [path for path in known if "instances" in posixpath.basename(path)]
-            boxed = boxed or [path for path in known if not self._is_of_other_task(path)]
-            for task in _BOXED_TASKS:
-                boxed = boxed or [p for p in known if posixpath.basename(p).startswith(task)]
-            if boxed:
-                return boxed
-            if known:
-                raise SourceError(
-                    f"no boxes to pack: found only {join_names(known)}",
-                    path=index.root,
-                    remedy="Add the file with the instances of these images.",
-                )
-        if not documents:
-            raise no_files(index.root, self.box_format.expected, index)
-        head = (index.root / documents[0]).read(0, 20)
-        text = f"the file starts with {head!r}" if head else "the file is empty"
-        raise SourceError(
-            f"not a COCO annotation file: {text}; expected an object with the lists images, "
-            "annotations and categories",
-            path=documents[0],
-        )
+        ):
+            if known := [path for path in group if self._matches(index, path)]:
+                return known
+        raise no_files(index.root, self.box_format.expected, index)
 
     def _classes(
-        self, index: FileIndex, files: Collection[AnnotationFile], listed: Any
+        self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
     ) -> tuple[Classes, list[str]]:
         problems = Problems()
         names: dict[int, str] = {}
         conflicts = []
         for file in files:
             problems.extend(file.problems)
-            for number, name in file.context:
+            for number, name in file.class_names.items():
                 if names.setdefault(number, name) != name:
                     other = f"{names[number]!r} in another file"
                     conflicts.append(f"category {number} is {name!r} in {file.name} and {other}")
@@ -377,24 +327,16 @@ class Coco(
             )
         notices = []
         if problems:
-            number = count(problems.count, "invalid entry", "invalid entries")
-            notices.append(f"{number} dropped: {join_problems(problems)}")
+            invalid = count(problems.count, "invalid entry", "invalid entries")
+            notices.append(f"{invalid} dropped: {join_problems(problems)}")
         if 0 in names and self._label_map is None:
-            if any(file.uses_category_0 for file in files):
+            if names[0] in used:
                 names = {number + 1: name for number, name in names.items()}
                 notices.append(
                     "categories start at 0, the background: each label is its category id plus 1"
                 )
             else:
                 notices.append(f"1 category without objects dropped: 0, {names.pop(0)!r}")
-        used = {file.name for file in files}
-        others = [
-            path
-            for path in index.paths
-            if self._is_of_other_task(path) and path not in used and self._matches(index, path)
-        ]
-        if self._annotations is None:
-            notices += count_notice(others, "annotation file", "of other tasks skipped")
         origin = f"the categories of {join_names(file.name for file in files)}"
         classes = classes_by_label(names, self._label_map, origin)
         classes.names()  # labels are checked before images are looked for

@@ -1,34 +1,35 @@
-"""CSV files with one box in each row, as of Roboflow, Open Images and keras-retinanet.
+"""CSV files with one box in each row, as in those of Roboflow, Open Images and keras-retinanet.
 
-The rows of an image are kept as ranges of the file, so that memory grows with the number of images
-and not with that of boxes: rows that follow each other are one range.
+The rows of an image need not follow each other, so all are kept as JSON until the end of the file.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import posixpath
 import re
-from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO, NamedTuple, cast
+
+import msgspec
 
 from recordsmith.errors import SourceError, accessing
 from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.boxes.annotation import (
+    MAX_OBJECTS,
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
-    Entry,
+    decode_objects,
+    encode_objects,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.source import ListedImages
-from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name
@@ -69,14 +70,7 @@ class _Columns(NamedTuple):
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
-    """Yield the images of a file with the places of their rows, or the image that rows are about.
-
-    The context has the delimiter, the columns, whether coordinates are relative, and the names of
-    classes by those in the file.
-    """
-    if file.is_part:
-        yield _read_rows(file)
-        return
+    """Yield the images of a file; `class_names` has the names of classes by their ids."""
     columns = _find_columns(file.location.read(0, HEAD_BYTES))
     if columns is None:
         raise SourceError(
@@ -85,90 +79,93 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             path=file.name,
         )
     roles = columns.numbers
-    image, label, corner = roles["image"], roles["name"], roles["xmax"]
+    file.features = [key for key in _FEATURES if key in roles]
     least = 1 + max(roles[role] for role in _NEEDED)
-    images: dict[str, array[int]] = {}
+    images: dict[str, _Rows] = {}
     small = large = 0
     with io.BufferedReader(file.location.open_read(), 1 << 20) as stream, accessing(file.name):
-        for line, start, stop, row in _rows(cast(BinaryIO, stream), columns, file.name):
+        for line, row in _rows(cast(BinaryIO, stream), columns, file.name):
             if len(row) < least:
                 raise SourceError(
                     f"found {len(row)} columns; expected {least}", path=file.name, line=line
                 )
-            key = row[image].strip()
-            spans = images.get(key)
-            if spans is None:
-                spans = images[key] = array("q")
-            if spans and spans[-1] == start:
-                spans[-1] = stop
-            else:
-                spans.extend((line, start, stop))
-            text = row[label].strip()
-            if text and "\n" not in text:
-                file.class_names[text] = None
-            value = to_float(row[corner])
-            small += value <= 1
-            large += value > 1  # neither for a row without a box
+            cells = {
+                role: row[column].strip() for role, column in roles.items() if column < len(row)
+            }
+            size = to_float(cells.get("width") or 0), to_float(cells.get("height") or 0)
+            rows = images.get(cells["image"])
+            if rows is None:
+                rows = images[cells["image"]] = _Rows(line, size)
+            xmin, ymin, xmax, ymax = (to_float(cells[side]) for side in _CORNERS)
+            if any(cells[role] for role in (*_CORNERS, "name")):  # otherwise without a box
+                name = file.class_names.get(cells["name"], cells["name"])
+                extra = [int(to_float(cells.get(key)) > 0) for key in _FEATURES]
+                corners = (xmin, ymin, xmax, ymax)
+                fault = "" if size == rows.size else f"another image size than line {rows.line}"
+                item = AnnotatedObject(f"line {line}", name, corners, None, extra, fault)
+                rows.count += 1
+                if rows.count <= MAX_OBJECTS + 1:  # more are refused
+                    rows.objects += encode_objects(item) + b","
+            small += xmax <= 1
+            large += xmax > 1  # neither for a row without a box
     is_relative = columns.is_open_images or small > large
-    file.context = (columns.delimiter, tuple(roles.items()), is_relative, ())
     if is_relative and not columns.is_open_images:
         file.notices.append(f"coordinates in {file.name} are relative: most are at most 1")
     if columns.others:
         file.notices.append(f"columns that are not packed: {join_names(columns.others)}")
-    for name, spans in images.items():
-        yield AnnotatedImage(f"line {spans[0]}", name, spans=spans)
+    for name in [*images]:
+        rows = images.pop(name)
+        objects = decode_objects(msgspec.json.decode(b"[" + rows.objects[:-1] + b"]"))
+        frame = None if is_relative else rows.size
+        yield AnnotatedImage(f"line {rows.line}", name, frame, objects)
 
 
-def _read_rows(file: AnnotationFile) -> AnnotatedImage:
-    """The objects in the rows of one image."""
-    delimiter, columns, is_relative, known = file.context
-    names = dict(known)
-    size: tuple[float, float] | None = None if is_relative else (0, 0)
-    objects = []
-    for first, data in file.parts():
-        plain = data.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "surrogateescape")
-        reader = csv.reader(io.StringIO(plain, newline=""), delimiter=delimiter)
-        before = 0
-        for row in reader:
-            line, before = first + before, reader.line_num
-            cells = {role: row[column].strip() for role, column in columns if column < len(row)}
-            if row and size is not None:
-                size = to_float(cells.get("width") or 0), to_float(cells.get("height") or 0)
-            if any(cells.get(role) for role in (*_CORNERS, "name")):  # otherwise without a box
-                xmin, ymin, xmax, ymax = (to_float(cells.get(side)) for side in _CORNERS)
-                name = names.get(cells.get("name", ""), cells.get("name", ""))
-                extra = [int(to_float(cells.get(key)) > 0) for key in _FEATURES]
-                corners = (xmin, ymin, xmax, ymax)
-                objects.append(AnnotatedObject(f"line {line}", name, corners, None, extra))
-    return AnnotatedImage(size=size, objects=objects)
+@dataclass(slots=True)
+class _Rows:
+    """The first line of an image, the size in it, and its objects as JSON."""
+
+    line: int
+    size: tuple[float, float]
+    objects: bytearray = field(default_factory=bytearray)
+    count: int = 0
 
 
-def _rows(
-    file: BinaryIO, columns: _Columns, name: str
-) -> Iterator[tuple[int, int, int, list[str]]]:
-    """Yield line, start and end in bytes, and cells of each row with content."""
-    stop = 0
+def _rows(file: BinaryIO, columns: _Columns, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the cells of each row with content."""
 
     def lines() -> Iterator[str]:
-        nonlocal stop
-        while line := file.readline(LONGEST_LINE):
+        for number in itertools.count(1):
+            line = file.readline(LONGEST_LINE)
             if len(line) == LONGEST_LINE:
-                raise SourceError(f"a line is longer than {LONGEST_LINE:,} bytes", path=name)
-            text = line if stop else line.removeprefix(_BYTE_ORDER_MARK)
-            stop += len(line)
-            yield text.decode("utf-8", "surrogateescape")
+                problem = f"a line is longer than {LONGEST_LINE:,} bytes"
+                raise SourceError(problem, path=name, line=number)
+            if not line:
+                return
+            try:
+                yield line.decode("utf-8" if number > 1 else "utf-8-sig")
+            except ValueError:
+                raise SourceError(
+                    "not UTF-8", path=name, line=number, remedy="Save the file as UTF-8."
+                ) from None
 
-    reader = csv.reader(lines(), delimiter=columns.delimiter)
     is_header = columns.has_header
-    before = start = 0
+    for line, row in _csv_rows(lines(), columns.delimiter, name):
+        if row and not is_header:
+            yield line, row
+        is_header &= not row
+
+
+def _csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first line and the cells of each row."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)  # no quote is open at the end
+    line = 1
     try:
         for row in reader:
-            if row and not is_header:
-                yield before + 1, start, stop, row
-            is_header &= not row
-            before, start = reader.line_num, stop
+            yield line, row
+            line = reader.line_num + 1
     except csv.Error as error:
-        raise SourceError(str(error), path=name, line=reader.line_num) from None
+        raise SourceError(f"not valid CSV: {error}", path=name, line=line) from None
 
 
 def _find_columns(head: bytes) -> _Columns | None:
@@ -202,7 +199,7 @@ def _described_classes(index: FileIndex, paths: Iterable[str]) -> dict[str, str]
     """Open Images' class names by their ids, such as /m/01yrx."""
     names: dict[str, str] = {}
     for path in paths:
-        for row in csv.reader(io.StringIO(read_text(index.root / path))):
+        for _, row in _csv_rows(io.StringIO(read_text(index.root / path)), ",", path):
             if len(row) >= 2 and row[0].startswith("/"):
                 names.setdefault(row[0], row[1])
     used: dict[str, str] = {}
@@ -251,26 +248,11 @@ class CsvBoxes(
             is_bare = all(known and not known.has_header for known in columns)
             yield replace(candidate, confidence=Confidence.MARKED) if is_bare else candidate
 
-    def _classes(
-        self,
-        index: FileIndex,
-        files: Collection[AnnotationFile],
-        listed: Mapping[str, Sequence[Entry]],
-    ) -> tuple[Classes, list[str]]:
-        names: Mapping[str, str] = {}
-        paths: list[str] = []
-        if any(name.startswith("/") for file in files for name in file.class_names):
-            paths = [p for p in index.paths if _CLASS_DESCRIPTIONS.match(posixpath.basename(p))]
-            names = _described_classes(index, paths)
-        versions = [index.version_of(path) for path in paths]
-        for file in files:
-            file.context = (*file.context[:3], tuple(sorted(names.items())))
-        for entry in (entry for entries in listed.values() for entry in entries):
-            entry.version = common_version((entry.version, *versions))
-        labels = {names.get(name, name) for file in files for name in file.class_names}
-        return make_classes(labels, self._label_map), []
-
-    def _list_images(self, index: FileIndex) -> ListedImages:
-        listed = super()._list_images(index)
-        columns = {role for context in listed.contexts.values() for role, _ in context[1]}
-        return replace(listed, features=[key for key in _FEATURES if key in columns])
+    def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
+        files = super()._files(index)
+        paths = [p for p in index.paths if _CLASS_DESCRIPTIONS.match(posixpath.basename(p))]
+        names, versions = _described_classes(index, paths), map(index.version_of, paths)
+        version = common_version(versions) if paths else 0
+        for file in files.values():
+            file.class_names, file.version = names, common_version((file.version, version))
+        return files

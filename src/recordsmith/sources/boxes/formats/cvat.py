@@ -5,9 +5,7 @@ from __future__ import annotations
 import html
 import re
 from array import array
-from collections.abc import Collection, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
 from xml.parsers import expat
 
 import numpy as np
@@ -19,10 +17,10 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    parse_xml,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.xml_files import parse_xml
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 
@@ -37,49 +35,37 @@ _LEFT_OUT = frozenset(
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 
-def parse(file: AnnotationFile) -> list[AnnotatedImage]:
-    """The images of a file with their places, or the one in a part of it."""
-    if file.is_part:
-        return [image for line, data in file.parts() for image in _images(data, file, line - 1)]
+def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
+    """Yield the images of a file."""
     data = file.location.read()
-    file.class_names.update(dict.fromkeys(_declared_labels(data)))
-    return _images(data, file, 0)
-
-
-def _images(data: bytes, file: AnnotationFile, lines_before: int) -> list[AnnotatedImage]:
+    file.class_names.update(enumerate(_declared_labels(data), 1))
     parser = expat.ParserCreate()
     images: list[AnnotatedImage] = []
+    open_images: list[AnnotatedImage] = []
     objects: list[AnnotatedObject] = []
-    is_inside = False
+    notes: list[tuple[str, str]] = []
 
     def start(tag: str, values: dict[str, str]) -> None:
-        nonlocal is_inside
-        line = parser.CurrentLineNumber + lines_before
+        line = parser.CurrentLineNumber
         if tag == "image":
-            is_inside = True
-            number = values.get("id", "?")
+            number, name = values.get("id", "?"), values.get("name", "")
             size = to_float(values.get("width") or 0), to_float(values.get("height") or 0)
-            image = AnnotatedImage(f"image {number}", values.get("name", ""), size, id=number)
-            spans = array("q", (line, parser.CurrentByteIndex, 0))
-            images.append(image._replace(spans=spans, split=values.get("subset", "")))
-        elif is_inside and tag in ("box", "polygon"):
-            name = values.get("label")
-            if not file.is_part and name and "\n" not in name:
-                file.class_names[name] = None
-            elif file.is_part and len(objects) <= MAX_OBJECTS:
-                objects.append(_object(f"line {line}", tag, values))
-        elif is_inside and tag in _LEFT_OUT:
+            split = values.get("subset", "")
+            open_images.append(AnnotatedImage(f"image {number}", name, size, (), number, split))
+        elif not open_images or max(len(objects), len(notes)) > MAX_OBJECTS:
+            return  # the image is refused
+        elif tag in ("box", "polygon"):
+            objects.append(_object(f"line {line}", tag, values))
+        elif tag in _LEFT_OUT:
             what = _ATTRIBUTES if tag == "attribute" else _OTHER_SHAPES
-            file.note(what, f"{file.name}, line {line}" + f": {tag}" * (what == _OTHER_SHAPES))
+            place = f"{file.name}, line {line}"
+            notes.append((what, place + f": {tag}" * (what == _OTHER_SHAPES)))
 
     def end(tag: str) -> None:
-        nonlocal is_inside
         if tag == "image":
-            is_inside = False
-            position, spans = parser.CurrentByteIndex, images[-1].spans
-            is_tag = data.startswith(b"</image", position)  # otherwise after <image …/>
-            assert spans is not None
-            spans[2] = data.index(b">", position) + 1 if is_tag else position
+            images.append(open_images.pop()._replace(objects=objects.copy(), notes=notes.copy()))
+            objects.clear()
+            notes.clear()
 
     def declaration(_version: str, encoding: str | None, _standalone: int) -> None:
         if encoding and encoding.lower() not in ("utf-8", "utf8", "ascii"):
@@ -90,8 +76,9 @@ def _images(data: bytes, file: AnnotationFile, lines_before: int) -> list[Annota
     parser.StartElementHandler = start
     parser.EndElementHandler = end
     parser.XmlDeclHandler = declaration
-    parse_xml(parser, data, file.name)
-    return [image._replace(objects=objects) for image in images] if file.is_part else images
+    for _ in parse_xml(parser, data, file.name):
+        yield from images
+        images.clear()
 
 
 def _declared_labels(data: bytes) -> list[str]:
@@ -116,12 +103,7 @@ def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObjec
         return AnnotatedObject(where, name, fault="invalid points; expected x,y;x,y")
     xs, ys = outline[::2], outline[1::2]
     corners = (min(xs), min(ys), max(xs), max(ys))
-    # parsed again for a mask: the numbers take more memory than the text
-    return AnnotatedObject(where, name, corners, partial(_polygons, points))
-
-
-def _polygons(points: str) -> list[list[float]]:
-    return [list(_outline(points) or ())]
+    return AnnotatedObject(where, name, corners, f"[{outline.tolist()}]")
 
 
 def _outline(points: str) -> array[float] | None:
@@ -163,7 +145,8 @@ class Cvat(
     """
 
     def _classes(
-        self, index: FileIndex, files: Collection[AnnotationFile], listed: Any
+        self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
     ) -> tuple[Classes, list[str]]:
-        names = dict.fromkeys(name for file in files for name in file.class_names)
+        declared = (name for file in files for name in file.class_names.values())
+        names = dict.fromkeys((*declared, *used))
         return classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data"), []

@@ -6,8 +6,10 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
@@ -16,10 +18,9 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
-    Corners,
     to_float,
 )
-from recordsmith.sources.boxes.image_annotation_files import PerImageAnnotationSource
+from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
@@ -51,8 +52,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         return
     objects = []
     flags = document.get("flags")
-    if isinstance(flags, dict) and any(flags.values()):
-        file.note(_FLAGS, file.name)
+    has_flags = isinstance(flags, dict) and any(flags.values())
+    notes = [(_FLAGS, file.name)] if has_flags else []
     for number, shape in enumerate(shapes, 1):
         where = f"shape {number}"
         if not isinstance(shape, dict):
@@ -61,7 +62,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             continue
         kind = shape.get("shape_type") or "polygon"
         if kind in ("point", "points", "line", "linestrip"):
-            file.note(_OTHER_SHAPES, f"{file.name}, {where}: {kind}")
+            notes.append((_OTHER_SHAPES, f"{file.name}, {where}: {kind}"))
             continue
         objects.append(_object(where, str(kind), shape))
     yield AnnotatedImage(
@@ -72,6 +73,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             to_float(document.get("imageHeight") or 0),
         ),
         objects,
+        notes=notes,
     )
 
 
@@ -88,39 +90,27 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
         fault = "" if is_known else f"unsupported shape: {kind} of {len(points)} points"
     if fault or points is None:
         return AnnotatedObject(where, name, fault=fault)
-    if kind == "polygon":
-        return AnnotatedObject(where, name, _around(points), _outline(points))
-    if kind != "circle":  # drawn from any corner
-        return AnnotatedObject(where, name, _around(points), None if kind == "mask" else "box")
-    (x, y), (edge_x, edge_y) = points
-    radius = math.hypot(edge_x - x, edge_y - y)
-    turns = (2 * math.pi * step / _CIRCLE_POINTS for step in range(_CIRCLE_POINTS))
-    circle = [(x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns]
-    corners = (x - radius, y - radius, x + radius, y + radius)
-    return AnnotatedObject(where, name, corners, _outline(circle))
+    outline = None if kind == "mask" else "box"  # drawn from any corner
+    if kind == "circle":
+        (x, y), (edge_x, edge_y) = points
+        radius = math.hypot(edge_x - x, edge_y - y)
+        turns = (2 * math.pi * step / _CIRCLE_POINTS for step in range(_CIRCLE_POINTS))
+        circle = ((x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns)
+        outline = json.dumps([[value for point in circle for value in point]])
+        points = [(x - radius, y - radius), (x + radius, y + radius)]
+    elif kind == "polygon":
+        outline = json.dumps([[value for point in points for value in point]])
+    xs, ys = zip(*points, strict=True)
+    return AnnotatedObject(where, name, (min(xs), min(ys), max(xs), max(ys)), outline)
 
 
 def _points(values: Any) -> list[tuple[float, float]] | None:
-    if not isinstance(values, list):
+    try:
+        points = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
         return None
-    points = []
-    for value in values:
-        if not isinstance(value, list) or len(value) != 2:
-            return None
-        x, y = map(to_float, value)
-        if not (math.isfinite(x) and math.isfinite(y)):
-            return None
-        points.append((x, y))
-    return points
-
-
-def _around(points: Iterable[tuple[float, float]]) -> Corners:
-    xs, ys = zip(*points, strict=True)
-    return min(xs), min(ys), max(xs), max(ys)
-
-
-def _outline(points: Iterable[tuple[float, float]]) -> list[list[float]]:
-    return [[value for point in points for value in point]]
+    is_valid = points.ndim == 2 and points.shape[1] == 2 and np.isfinite(points).all()
+    return points.tolist() if is_valid else None
 
 
 def _document(location: Location, name: str) -> dict[str, Any]:
@@ -157,10 +147,12 @@ class LabelMe(
         >>> rs.pack(rs.LabelMe("labelled", object_masks="class"), "packed")  # doctest: +SKIP
     """
 
-    def _classes(self, index: FileIndex, names: set[str]) -> Classes:
+    def _classes(
+        self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
+    ) -> tuple[Classes, list[str]]:
         listed = next((name for name in _NAMES_FILES if name in index), None)
         if listed is None or self._label_map is not None:
-            return super()._classes(index, names)
+            return super()._classes(index, files, used)
         lines = (name for _, name in read_lines(self.root / listed))
         numbered = enumerate((name for name in lines if name not in _NO_CLASSES), 1)
-        return classes_by_label(dict(numbered), None, listed)
+        return classes_by_label(dict(numbered), None, listed), []

@@ -18,10 +18,10 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    parse_xml,
     to_float,
 )
-from recordsmith.sources.boxes.image_annotation_files import PerImageAnnotationSource
-from recordsmith.sources.boxes.xml_files import parse_xml
+from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
 from recordsmith.stores import read_document
 
 _Values: TypeAlias = dict[str, "_Values | str"]
@@ -105,7 +105,8 @@ def _elements(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]
     parser.StartElementHandler = start
     parser.EndElementHandler = end
     parser.CharacterDataHandler = pieces.append
-    parse_xml(parser, data, name)
+    for _ in parse_xml(parser, data, name):
+        pass
     if "annotation" not in open_elements[0]:
         return None
     root = open_elements[0]["annotation"]

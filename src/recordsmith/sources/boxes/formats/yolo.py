@@ -7,6 +7,8 @@ class names. An image without a label file has no objects.
 
 from __future__ import annotations
 
+import bisect
+import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +30,9 @@ from recordsmith.sources.boxes.source import (
     MAX_OPENED,
     AnnotatedSource,
     ListedImages,
-    path_notes,
-    strength,
+    listed_entry,
 )
-from recordsmith.sources.boxes.yolo_files import DataFile, read_data_file, read_names
+from recordsmith.sources.boxes.yolo_files import DataFile, is_yaml_description, read_data_file
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.file_tree import FileTree
@@ -46,13 +47,11 @@ from recordsmith.sources.files.paths import (
 )
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
-from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
+from recordsmith.sources.problems import count_notice, join_names, join_problems
 from recordsmith.sources.splits import splits_by_folder
 from recordsmith.stores import PlaceLike
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
-_YAML_NAMES = re.compile(rb"^[\"']?names[\"']?\s*:", re.MULTILINE)
-_YAML_SPLIT = re.compile(rb"^[\"']?(train|val|valid|validation|test)[\"']?\s*:", re.MULTILINE)
 _DARKNET = re.compile(rb"^\s*names\s*=", re.MULTILINE)
 _ROW = re.compile(rb"\s*\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}\s*")
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
@@ -60,21 +59,16 @@ _KEYPOINTS = "objects were packed without their keypoints"
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
-    """Yield the image of a label file.
-
-    The context has the names of classes by number, and whether objects have keypoints.
-    """
-    names, has_keypoints = file.context
-    known = dict(names)
-    objects = []
+    """Yield the image of a label file; `class_names` has the names of classes by number."""
+    objects, notes = [], []
     for line, text in read_lines(file.location):
         words = text.split()
         values = [to_float(word) for word in words[1:]]
-        if has_keypoints and len(values) > 4:
-            file.note(_KEYPOINTS, f"{file.name}, line {line}")
+        if file.has_keypoints and len(values) > 4:
+            notes.append((_KEYPOINTS, f"{file.name}, line {line}"))
             del values[4:]
-        objects.append(_object(f"line {line}", words[0], values, known))
-    yield AnnotatedImage(size=None, objects=objects)
+        objects.append(_object(f"line {line}", words[0], values, file.class_names))
+    yield AnnotatedImage(size=None, objects=objects, notes=notes)
 
 
 def _object(
@@ -86,13 +80,14 @@ def _object(
         known = f"; expected 0 to {max(names)}" if names else "; no class is named"
         return AnnotatedObject(where, None, fault=f"unknown class number {number!r}{known}")
     if len(values) == 4:
-        x, y, width, height = values
-        half_width, half_height = width / 2, height / 2
+        x, y, half_width, half_height = values[0], values[1], values[2] / 2, values[3] / 2
         corners = (x - half_width, y - half_height, x + half_width, y + half_height)
         return AnnotatedObject(where, name, corners)
     if len(values) >= 6 and len(values) % 2 == 0:
         xs, ys = values[::2], values[1::2]
-        return AnnotatedObject(where, name, (min(xs), min(ys), max(xs), max(ys)), [values])
+        return AnnotatedObject(
+            where, name, (min(xs), min(ys), max(xs), max(ys)), json.dumps([values])
+        )
     fault = f"{len(values)} numbers after the class; expected 4 (x, y, width, height) or a polygon"
     return AnnotatedObject(where, name, fault=fault)
 
@@ -107,7 +102,7 @@ def _is_description(path: str, head: bytes) -> bool:
     """Whether a file begins like a `data.yaml` or an `obj.data`."""
     if path.lower().endswith(".data"):
         return _DARKNET.search(head) is not None
-    return _YAML_NAMES.search(head) is not None and _YAML_SPLIT.search(head) is not None
+    return is_yaml_description(head.decode("utf-8", "replace"))
 
 
 class Yolo(
@@ -165,9 +160,7 @@ class Yolo(
                 what = f"images and boxes described by {path} (YOLO)"
                 yield LayoutCandidate("yolo", what, Confidence.MARKED)
                 return
-        if labels := cls._matching(tree):
-            what = cls.box_format.what.format(labels[0])
-            yield LayoutCandidate("yolo", what, strength(tree, ".txt"))
+        yield from super().find_candidates(tree)
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         config = _find_description(index, self._file)
@@ -184,21 +177,37 @@ class Yolo(
             raise SourceError(f"nothing to pack: {problem}", path=config.name)
         return ListedImages(
             samples.entries,
-            samples.splits,
             classes,
             samples.notices(),
-            {"": (tuple(names.items()), config is not None and config.has_keypoints)},
-            is_upright=config is not None and config.is_yaml,
+            {
+                "names_by_number": tuple(names.items()),
+                "has_keypoints": config is not None and config.has_keypoints,
+                "is_upright": config is not None and config.is_yaml,
+            },
         )
 
     def _names(self, index: FileIndex, config: DataFile | None) -> tuple[dict[int, str], list[str]]:
         """The names of classes by number, and the files that describe the dataset."""
         described = [] if config is None else [config.name]
-        names_file = _find_names_file(index, config)
+        if config is not None and config.names_file:
+            name = config.names_file
+            match = index.find(name, _bases(config), config.name)
+            if not isinstance(match, Found):
+                problem = not_found(match, name, noun="file of class names")
+                raise SourceError(problem, path=config.name)
+            return _read_names(index, match.path), [match.path, *described]
+        paths = sorted(filter(_is_names_file, index.paths), key=_depth)
+        distinct = {tuple(_read_names(index, path).items()) for path in paths}
+        if len(distinct) > 1:
+            raise SourceError(
+                f"the class names differ between {join_names(paths)}",
+                path=index.root,
+                remedy="Keep only one of these files.",
+            )
         if config is not None and config.names:
             return config.names, described
-        if names_file is not None:
-            return read_names(index.root / names_file), [names_file, *described]
+        if paths:
+            return _read_names(index, paths[0]), [paths[0], *described]
         if config is not None:  # no classes, so no objects
             return {}, described
         yaml = [path for path in index.paths if path.lower().endswith((".yaml", ".yml"))]
@@ -215,33 +224,32 @@ class _Samples:
     """The samples from the lists or folders in the description, or from all images.
 
     entries: by image path, or by list and line if the image is missing.
-    splits: by sample name, if there are several.
     path_notices: on paths in the description.
     """
 
     def __init__(self, index: FileIndex, config: DataFile | None, versions: list[int]) -> None:
         self.entries: dict[str, Entry] = {}
-        self.splits: dict[str, str] = {}
+        self.path_notices: dict[str, None] = {}
         self._index = index
         self._versions = versions
-        self._folders = {"."}
-        for path in index.paths:
-            self._folders.update(_folders_above(path))
-        self.path_notices: list[str] = []
+        self._folders = {".", *(folder for path in index.paths for folder in _folders_above(path))}
         self._twice: list[str] = []
         if config is not None:
-            self._add_splits(config)
+            self._add_splits(config, _bases(config))
             return
         entries = [self._entry(path) for path in index.paths if has_image_name(path)]
-        if any(entry.place for entry in entries):
+        if any(entry.annotation for entry in entries):
             self.entries = {entry.image: entry for entry in entries}
-            self.splits = splits_by_folder(self.entries)
+            for name, split in splits_by_folder(self.entries).items():
+                self.entries[name].split = split
 
     def notices(self) -> list[str]:
         """What was found otherwise than described, and what is left out."""
         entries = self.entries.values()
-        bare = sorted(entry.image for entry in entries if not entry.place and entry.fault is None)
-        used = {entry.place for entry in entries}
+        bare = sorted(
+            entry.image for entry in entries if not entry.annotation and entry.fault is None
+        )
+        used = {entry.annotation for entry in entries}
         folders = {posixpath.dirname(path) for path in used if "labels/" in path.lower()}
         unused = [
             path
@@ -251,8 +259,7 @@ class _Samples:
             and posixpath.dirname(path) in folders
             and not _is_names_file(path)
         ]
-        others = [path for path in self._index.paths if path not in self.entries]
-        left = [path for path in others if has_image_name(path)]
+        left = [p for p in self._index.paths if has_image_name(p) and p not in self.entries]
         what = "without a label file packed without boxes"
         of_bare, of_unused = Check.IMAGE_WITHOUT_ANNOTATION, Check.ANNOTATION_WITHOUT_IMAGE
         return [
@@ -263,61 +270,61 @@ class _Samples:
             *count_notice(unused, "label file", "without an image skipped", check=of_unused),
         ]
 
-    def _add_splits(self, config: DataFile) -> None:
+    def _add_splits(self, config: DataFile, bases: Sequence[str]) -> None:
         seen: dict[tuple[str, ...], str] = {}
         for split, values in config.splits.items():
-            resolved = [self._resolved(split, value, config) for value in values]
-            paths = [path for path in resolved if path is not None]
-            earlier = seen.setdefault(tuple(paths), split)
+            resolved = (self._resolve(split, value, config.name, bases) for value in values)
+            paths = tuple(dict.fromkeys(path for path in resolved if path is not None))
+            earlier = seen.setdefault(paths, split)
             if paths and earlier != split:
-                self.path_notices.append(
-                    f"{config.name}: {split} skipped, because it is the same as {earlier}"
-                )
+                notice = f"{config.name}: {split} skipped, because it is the same as {earlier}"
+                self.path_notices[notice] = None
                 continue
             for path in paths:
-                if path not in self._folders:
-                    self._add_list(split, path, config.bases)
-                    continue
-                prefix = "" if path == "." else f"{path}/"
-                for image in self._index.paths:
-                    if image.startswith(prefix) and has_image_name(image):
-                        self._add(split, self._entry(image))
+                for entry in self._entries_of(path, bases):
+                    self._add(split, entry)
 
-    def _resolved(self, split: str, value: str, config: DataFile) -> str | None:
+    def _resolve(self, split: str, value: str, name: str, bases: Sequence[str]) -> str | None:
         """The folder or list that a path means; the path may be from another machine."""
         plain = with_slashes(value)
-        names = [] if is_absolute(plain) else [plain]
-        for name in [*names, *path_endings(plain)]:
-            paths = (posixpath.normpath(posixpath.join(base, name)) for base in config.bases)
+        exact = [] if is_absolute(plain) else [plain]
+        for ending in [*exact, *path_endings(plain)]:
+            paths = (posixpath.normpath(posixpath.join(base, ending)) for base in bases)
             for path in paths:
                 if path in self._folders or path in self._index:
-                    notice = f"{config.name}: {value} not found, used {path}"
-                    if name not in names and notice not in self.path_notices:
-                        self.path_notices.append(notice)
+                    notice = f"{name}: {value} not found, used {path}"
+                    if ending not in exact:
+                        self.path_notices[notice] = None
                     return path
-        self.path_notices.append(f"{config.name}: {split} path {value} not found")
+        self.path_notices[f"{name}: {split} path {value} not found"] = None
         return None
 
-    def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
+    def _entries_of(self, path: str, bases: Sequence[str]) -> Iterator[Entry]:
+        """Yield the entries of a folder or list."""
+        if path in self._folders:
+            prefix = "" if path == "." else f"{path}/"
+            paths = self._index.paths  # sorted
+            for number in range(bisect.bisect_left(paths, prefix), len(paths)):
+                if not paths[number].startswith(prefix):
+                    break
+                if has_image_name(paths[number]):
+                    yield self._entry(paths[number])
+            return
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_bases_above(path)]))
         for line, text in read_lines(self._index.root / path):
-            match = self._index.find_image(text, folders, path)
-            if isinstance(match, Found) and has_image_name(match.path):
-                entry = self._entry(match.path)
-                entry.notes = path_notes(match, text, f"{path}, line {line}")
-            else:
-                check = Check.ANNOTATION_WITHOUT_IMAGE
-                fault = Fault(not_found(match, text), path, line, check=check)
-                entry = Entry(f"{path}/{line}", fault=fault)
-            self._add(split, entry)
+            entry = listed_entry(self._index, text, folders, path, line, f"{path}/{line}")
+            if entry.fault is None:
+                notes, entry = entry.notes, self._entry(entry.image)
+                entry.notes = notes
+            yield entry
 
     def _add(self, split: str, entry: Entry) -> None:
         name = entry.image
-        if name not in self.entries:
-            self.entries[name], self.splits[name] = entry, split
-        elif self.splits[name] != split:
-            self._twice.append(f"{name} in {self.splits[name]} and {split}")
-        else:
+        entry.split = split
+        earlier = self.entries.setdefault(name, entry)
+        if earlier.split != split:
+            self._twice.append(f"{name} in {earlier.split} and {split}")
+        elif earlier is not entry:
             self._twice.append(f"{name} twice in {split}")
 
     def _entry(self, image: str) -> Entry:
@@ -349,22 +356,25 @@ def _bases_above(path: str) -> list[str]:
     return [*_folders_above(posixpath.dirname(path)), ""]
 
 
+def _bases(config: DataFile) -> list[str]:
+    """Where the folder may be that the paths in a description are relative to."""
+    bases = [posixpath.dirname(config.name), *_bases_above(config.name)]
+    if config.base:
+        below = (posixpath.join(base, config.base) for base in bases)
+        bases = [*map(posixpath.normpath, below), *bases]
+    return list(dict.fromkeys(base for base in bases if not base.startswith(("../", "/"))))
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("/"), path
+
+
 def _find_description(index: FileIndex, only: str | None) -> DataFile | None:
     """Read the description of the dataset: the one to use, or the nearest to the root."""
-    paths = [only] if only is not None else index.paths
+    paths = sorted(index.paths, key=_depth) if only is None else [only]
     for suffixes in (_DESCRIPTIONS[:2], _DESCRIPTIONS[2:]):
-        files: list[DataFile] = []
-        for path in sorted(paths, key=lambda path: (path.count("/"), path)):
-            data = None
-            if path.lower().endswith(suffixes):
-                data = read_data_file(index.root / path, path)
-            if data is not None:
-                bases = [posixpath.dirname(path), *_bases_above(path)]
-                if data.base:
-                    below = (posixpath.join(base, data.base) for base in list(bases))
-                    bases = [*map(posixpath.normpath, below), *bases]
-                inside = [base for base in bases if not base.startswith(("../", "/"))]
-                files.append(data._replace(bases=list(dict.fromkeys(inside))))
+        named = (path for path in paths if path.lower().endswith(suffixes))
+        files = [file for path in named if (file := read_data_file(index.root / path, path))]
         nearest = [file for file in files if file.name.count("/") == files[0].name.count("/")]
         if len(nearest) > 1:
             raise SourceError(
@@ -381,20 +391,6 @@ def _is_names_file(path: str) -> bool:
     return _NAMES_FILES.fullmatch(posixpath.basename(path)) is not None
 
 
-def _find_names_file(index: FileIndex, config: DataFile | None) -> str | None:
-    """The file with one class name per line."""
-    if config is not None and config.names_file:
-        name = config.names_file
-        match = index.find(name, config.bases, config.name)
-        if isinstance(match, Found):
-            return match.path
-        raise SourceError(not_found(match, name, noun="file of class names"), path=config.name)
-    paths = sorted(filter(_is_names_file, index.paths), key=lambda path: (path.count("/"), path))
-    distinct = {tuple(sorted(read_names(index.root / path).items())) for path in paths}
-    if len(distinct) > 1:
-        raise SourceError(
-            f"the class names differ between {join_names(paths)}",
-            path=index.root,
-            remedy="Keep only one of these files.",
-        )
-    return paths[0] if paths else None
+def _read_names(index: FileIndex, path: str) -> dict[int, str]:
+    """Class names, one per line, numbered from 0; a blank line is a class without a name."""
+    return {number - 1: name for number, name in read_lines(index.root / path)}

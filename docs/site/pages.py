@@ -1,0 +1,243 @@
+"""Write the pages of the documentation site to `build/docs`; `make docs` builds the site of them.
+
+    python docs/site/pages.py           before the build
+    python docs/site/pages.py finish    after it: no page may load anything from another host
+
+These are the pages of `docs`, the reference from the docstrings and from the command line, and the
+files elsewhere in the repository that a page links to, such as example programs: so the site is
+complete offline.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from os.path import normpath, relpath
+from pathlib import Path, PurePosixPath
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import recordsmith
+from recordsmith.cli import COMMANDS, load_command
+
+REPOSITORY = Path(__file__).parent.parent.parent
+OUT = REPOSITORY / "build" / "docs"
+SITE = REPOSITORY / "build" / "site"
+CONFIG = REPOSITORY / "build" / "mkdocs.yml"
+GENERATED = "      # and the generated pages\n"
+LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s#:]+)(#[^)\s]*)?\)")
+EXTERNAL = re.compile(r'<script src="https?://[^>]*></script>')
+IMAGES = {".jpg", ".png", ".svg"}
+LANGUAGES = {".py": "python", ".pyx": "cython", ".yml": "yaml", ".toml": "toml", ".json": "json"}
+
+PYTHON = {
+    "Read and write records": (
+        "read_records open Dataset ShardWriter index encode_example decode_example "
+        "encode_sequence_example decode_sequence_example classify SequenceExample BytesArray "
+        "RaggedArray Schema FeatureSchema remote"
+    ),
+    "Pack": (
+        "detect pack ImageOptions Detection lint forecast plan run finish PackPlan ImageFolder "
+        "ImageFiles ImagePairs Voc Coco Yolo Cvat LabelMe CsvBoxes Table Rows HuggingFace Arrays "
+        "Tfds WebDataset Shards"
+    ),
+    "Train": (
+        "Loader BlockShuffle BucketBySize Mix Image Mask Boxes Patches tile_image untile Scalar "
+        "Tensor Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec bench"
+    ),
+    "Check and preview": "inspect stats verify schema diff sheet draw_batch save_html reader_code",
+    "Change and export": "salvage reshard edit Edits append export card",
+    "Errors": (
+        "RecordsmithError DataError CorruptDataError NotAnExampleError Defect FileAccessError "
+        "FunctionError MissingExtraError OptionError SourceError"
+    ),
+    "Engines": "engines",
+}
+"""Page of the reference -> names of `recordsmith`."""
+
+WITH_MEMBERS = (
+    "Dataset ShardWriter Loader Examples Schema FeatureSchema RaggedArray BytesArray "
+    "SequenceExample PackPlan Detection Defect FeatureSpec"
+)
+"""Classes whose members users call."""
+
+MODULES = "torch jax tensorflow keras grain polars duckdb dask ray spark beam"
+"""Modules for other libraries, each a page of the reference."""
+
+
+def main() -> None:
+    """Write all pages, and the configuration with the navigation."""
+    shutil.rmtree(OUT, ignore_errors=True)
+    assert {*" ".join(PYTHON.values()).split()} == {*recordsmith.__all__} - {"__version__"}
+    reference = dict(reference_pages())
+    for path, text in reference.items():
+        write(path, text)
+    files = [f"docs/{path.relative_to(REPOSITORY / 'docs')}" for path in pages_of_docs()]
+    known = set(files)
+    while files:  # breadth first through the links
+        for target in copy(files.pop()):
+            if target not in known:
+                known.add(target)
+                files.append(target)
+    sections = ""
+    for section in ("python", "commands"):
+        pages = [path for path in reference if f"/{section}/" in path]
+        sections += f"      - {section.capitalize()}:\n"
+        sections += "".join(f"          - {path}\n" for path in pages)
+    config = (REPOSITORY / "docs" / "site" / "mkdocs.yml").read_text("utf-8")
+    CONFIG.write_text(config.replace(GENERATED, sections), "utf-8")
+    write("llms.txt", llms())
+    archive_corpus()
+
+
+def finish() -> None:
+    """Remove what pages would load from other hosts: a script that search does without."""
+    for path in SITE.rglob("*.html"):
+        text = EXTERNAL.sub("", path.read_text("utf-8"))
+        assert not re.search(r'(src|data-src)="https?://|<link[^>]*href="https?://', text), path
+        path.write_text(text, "utf-8")
+
+
+def llms() -> str:
+    """The list of pages for language models, as https://llmstxt.org describes it."""
+    lines = [
+        "# recordsmith",
+        "",
+        "> TFRecord datasets without TensorFlow: pack images, masks, boxes and tables into",
+        "> TFRecord files, verify and repair any TFRecord file, query it, and train from it.",
+        "",
+        "## Pages",
+        "",
+    ]
+    for path in sorted(OUT.rglob("*.md")):
+        name = path.relative_to(OUT).as_posix()
+        title, _, text = path.read_text("utf-8").removeprefix("# ").partition("\n")
+        first = re.split(r"\n\n|\n#|(?<=\.)\s", text.strip())[0].replace("\n", " ")
+        is_prose = first[:1].isalpha() and not name.startswith("project/examples")
+        lines.append(
+            f"- [{title}]({name.removesuffix('.md')}.html)" + (f": {first}" if is_prose else "")
+        )
+    return "\n".join(lines) + "\n"
+
+
+def archive_corpus() -> None:
+    """Archive the conformance corpus, with equal bytes at each build."""
+    folder = REPOSITORY / "tests" / "conformance"
+    names = ["README.md", "cases.json", "datasets.json", "make_corpus.py"]
+    files = [*(folder / name for name in names), *sorted((folder / "files").iterdir())]
+    with ZipFile(OUT / "conformance.zip", "w", ZIP_DEFLATED) as archive:
+        for file in files:
+            info = ZipInfo(f"conformance/{file.relative_to(folder).as_posix()}")
+            archive.writestr(info, file.read_bytes(), ZIP_DEFLATED)
+
+
+def pages_of_docs() -> Iterator[Path]:
+    """The pages that are written by hand."""
+    for path in sorted((REPOSITORY / "docs").rglob("*.md")):
+        if "site" not in path.relative_to(REPOSITORY / "docs").parts:
+            yield path
+
+
+def copy(name: str) -> list[str]:
+    """Copy a file of the repository into the site; return the files that it links to."""
+    source = REPOSITORY / name
+    if source.suffix in IMAGES:
+        write(site_path(name), source.read_bytes())
+        return []
+    text = source.read_text("utf-8")
+    if source.suffix != ".md":
+        language = LANGUAGES.get(source.suffix, "")
+        write(site_path(name), f"# {source.name}\n\n````{language}\n{text}````\n")
+        return []
+    folder = PurePosixPath(name).parent
+    targets = []
+
+    def lead(match: re.Match[str]) -> str:
+        target = normpath(folder / match[2])
+        if not (REPOSITORY / target).is_file():
+            return match[0]
+        targets.append(target)
+        path = relpath(site_path(target), PurePosixPath(site_path(name)).parent)
+        return f"{match[1]}({path}{match[3] or ''})"
+
+    write(site_path(name), LINK.sub(lead, text))
+    return targets
+
+
+def site_path(name: str) -> str:
+    """Where a file of the repository is in the site."""
+    path = PurePosixPath(name)
+    if path.parts[0] == "docs":
+        path = path.relative_to("docs")
+        return "index.md" if str(path) == "README.md" else str(path)
+    path = PurePosixPath("project") / path
+    if path.suffix == ".md":
+        is_index = path.stem == "README" and len(path.parts) > 2
+        return str(path.with_name("index.md" if is_index else path.name.lower()))
+    return str(path) if path.suffix in IMAGES else f"{path}.md"
+
+
+def write(path: str, content: str | bytes) -> None:
+    """Write a file of the site."""
+    target = OUT / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+
+
+def reference_pages() -> Iterator[tuple[str, str]]:
+    """Yield the pages of the reference: of names of the package, of its modules, of commands."""
+    for title, names in PYTHON.items():
+        path = f"reference/python/{title.lower().replace(' ', '-')}.md"
+        yield path, f"# {title}\n\n" + "".join(map(name_block, names.split()))
+    for name in MODULES.split():
+        yield f"reference/python/{name}.md", f"# recordsmith.{name}\n\n::: recordsmith.{name}\n"
+    for name in COMMANDS:
+        yield f"reference/commands/{name}.md", command_page(name)
+
+
+def name_block(name: str) -> str:
+    """The part of a page for a public name; of most classes only what creates them."""
+    value = getattr(recordsmith, name)
+    path = f"recordsmith.{name}"
+    if hasattr(value, "__qualname__"):
+        path = f"{value.__module__}.{value.__qualname__}"
+    block = f"::: {path}\n"
+    if isinstance(value, type) and name not in WITH_MEMBERS.split():
+        block += "    options:\n      members: false\n"
+    return block + "\n"
+
+
+def command_page(name: str) -> str:
+    """The help of a command as a page."""
+    command = load_command(name)
+    panels: dict[str, list[Any]] = {}
+    usage = []
+    for param in command.params:
+        is_argument = param.param_type_name == "argument"
+        if is_argument:
+            usage.append(f"{param.metavar}{'...' * (param.nargs != 1)}")
+        title = param.rich_help_panel or ("Arguments" if is_argument else "Options")
+        panels.setdefault(title, []).append(param)
+    lines = [f"# {name}", "", command.help, ""]
+    lines += ["```", " ".join(["recordsmith", name, "[OPTIONS]", *usage]), "```", ""]
+    for title, params in panels.items():
+        kind = "argument" if title == "Arguments" else "option"
+        lines += [f"## {title}", "", f"| {kind} | what it does |", "| --- | --- |"]
+        for param in params:
+            is_argument = param.param_type_name == "argument"
+            names = [param.metavar] if is_argument else [*param.opts, *param.secondary_opts]
+            value = "" if is_argument or not param.metavar else f" {param.metavar}"
+            shown = ", ".join(f"`{option}{value}`" for option in names)
+            text = (param.help or "").replace("|", r"\|").replace("<", "&lt;")
+            lines.append(f"| {shown} | {text} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    finish() if sys.argv[1:] == ["finish"] else main()
