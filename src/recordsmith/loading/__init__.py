@@ -25,6 +25,9 @@ from recordsmith.loading.order.mix import Mix
 from recordsmith.loading.order.shuffle import BlockShuffle
 
 if TYPE_CHECKING:
+    from recordsmith.loading.augment.colour_jitter import ColorJitter
+    from recordsmith.loading.augment.mixing import Cutmix, Mixup
+    from recordsmith.loading.augment.random_erasing import RandomErasing
     from recordsmith.loading.features.images.boxes import Boxes
     from recordsmith.loading.features.images.image import Image
     from recordsmith.loading.features.images.mask import Mask
@@ -35,6 +38,8 @@ __all__ = [
     "Boxes",
     "BucketBySize",
     "Bytes",
+    "ColorJitter",
+    "Cutmix",
     "EntrySpec",
     "Examples",
     "Image",
@@ -42,11 +47,13 @@ __all__ = [
     "LoaderStats",
     "Mask",
     "Mix",
+    "Mixup",
     "Padded",
     "Patches",
     "Position",
     "Present",
     "Ragged",
+    "RandomErasing",
     "Raw",
     "Scalar",
     "Tensor",
@@ -54,9 +61,20 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "Boxes": "features.images.boxes",
+    "ColorJitter": "augment.colour_jitter",
+    "Cutmix": "augment.mixing",
+    "Image": "features.images.image",
+    "Mask": "features.images.mask",
+    "Mixup": "augment.mixing",
+    "Patches": "features.images.patches",
+    "RandomErasing": "augment.random_erasing",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Import the features of images when they are used: they load all image formats."""
-    if name not in ("Boxes", "Image", "Mask", "Patches"):
+    """Import what concerns images when it is used: it loads all image formats."""
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.features.images.{name.lower()}")
-    return getattr(module, name)
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 
 from recordsmith.dataset import Dataset, Positions, integer_positions
 from recordsmith.loading.batches.batch_maker import make_batch_maker
-from recordsmith.loading.batches.user_functions import Map, UserFunctions
+from recordsmith.loading.batches.user_functions import Maps, UserFunctions
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.schedule import EpochProgress, Step
@@ -31,7 +31,7 @@ class Examples:
         features: Features | None = None,
         *,
         seed: int = 0,
-        map_examples: Map | None = None,
+        map_examples: Maps | None = None,
     ) -> None:
         """Create the sequence. Reads only the schema, or the first records where it is unknown.
 

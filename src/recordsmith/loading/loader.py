@@ -19,7 +19,7 @@ from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import make_batch_maker
 from recordsmith.loading.batches.job_runner import JobRunner
-from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
+from recordsmith.loading.batches.user_functions import Filter, Maps, UserFunctions, is_calling
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats, Tally
@@ -73,8 +73,8 @@ class Loader:
         threads: int | None = None,
         prefetch: int = 2,
         filter: Filter | None = None,
-        map_examples: Map | None = None,
-        map_batches: Map | None = None,
+        map_examples: Maps | None = None,
+        map_batches: Maps | None = None,
         skip_errors: int = 0,
     ) -> None:
         """Create a loader. Reads only the schema, or the first records where it is unknown.
@@ -98,7 +98,8 @@ class Loader:
             prefetch: how many batches to prepare in advance.
             filter, map_examples, map_batches: functions of an example or a batch, or of it and a
                 `numpy.random.Generator`, which they receive if their second parameter is required
-                or is called `generator`.
+                or is called `generator`. Maps may be lists of functions, called one after the other
+                with the same generator.
             filter: keeps the example if true. The example has the features without pixels and
                 boxes. Batches have fewer rows where it rejects some.
             map_examples: called after decoding; returns an example. An entry must have the same
