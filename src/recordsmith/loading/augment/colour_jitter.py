@@ -27,8 +27,8 @@ class ColorJitter:
 
     Attributes:
         brightness, contrast, saturation: a number x for factors from max(0, 1 - x) to 1 + x, or
-            the smallest and the largest factor, up to 1e6. 1 changes nothing, 0 makes images black, evenly
-            grey, or grey.
+            the smallest and the largest factor, up to 1e6. Factor 1 changes nothing. Factor 0 makes
+            an image black, one grey, or shades of grey.
         hue: a number x up to 0.5 for turns from -x to x, or the smallest and the largest turn. 0.5
             is half of the colour circle.
         image: the name of the images: uint8, (batch, height, width, 3); in `map_examples`,
