@@ -19,7 +19,7 @@ from .references import Array, InNumPy, InTorchvision, kolmogorov_smirnov
 
 STEPS = ("brightness", "contrast", "saturation", "hue")
 COUNT = 3000
-SAME = [
+SAME: list[Any] = [
     rs.Mixup(classes=5),
     rs.Mixup(classes=5, dtype="float32"),
     rs.Cutmix(classes=5),
@@ -264,8 +264,8 @@ def test_images_need_not_be_contiguous() -> None:
     given = batch(6)
     turned = {**given, "image": given["image"][::-1, :, ::2]}
     for function in SAME:
-        expected = function({**turned, "image": turned["image"].copy()}, rng())  # type: ignore[operator]
-        np.testing.assert_array_equal(function(turned, rng())["image"], expected["image"])  # type: ignore[operator]
+        expected = function({**turned, "image": turned["image"].copy()}, rng())
+        np.testing.assert_array_equal(function(turned, rng())["image"], expected["image"])
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +303,7 @@ def test_lists_of_maps_are_called_in_order_and_repeat(make: Any) -> None:
     one_by_one = make(
         threads=0,
         map_batches=lambda batch, generator: SAME[3](SAME[5](batch, generator), generator),
-    )  # type: ignore[operator]
+    )
     listed = make(threads=0, map_batches=[SAME[5], None, SAME[3], lambda batch: batch])
     for value, other in zip(one_by_one, listed, strict=True):
         np.testing.assert_array_equal(value["image"], other["image"])
@@ -379,13 +379,13 @@ def test_bad_labels(kind: Any, label: Array, option: str) -> None:
 
 def test_other_bad_input() -> None:
     with raises(OptionError, option="label", value="label", match="'image'"):
-        SAME[0]({"image": images(2)}, rng())  # type: ignore[operator]
+        SAME[0]({"image": images(2)}, rng())
     with raises(OptionError, option="image", value="image"):
-        SAME[5]({}, rng())  # type: ignore[operator]
+        SAME[5]({}, rng())
     with raises(OptionError, option="dtype", value="uint8"):
         rs.Mixup(classes=5, dtype="uint8")(batch(2, "float32"), rng())
     with raises(OptionError, option="image"):
-        SAME[5]({"image": images(2, channels=4)}, rng())  # type: ignore[operator]
+        SAME[5]({"image": images(2, channels=4)}, rng())
     for value in ((1, 2), 256, -1):
         with raises(OptionError, option="value", value=value):
             rs.RandomErasing(value=value)({"image": images(2)}, rng())

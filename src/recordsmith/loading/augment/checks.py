@@ -75,7 +75,7 @@ def images_of(
             f"{name!r} is {described}",
             option="image",
             expected=f"{' or '.join(dtypes)} of shape (batch, height, width, channels){alone} "
-            f"with {' or '.join(map(str, channels))} channels",
+            f"with {', '.join(map(str, channels))} channels",
             remedy="Load images of one size with layout='HWC'.",
         )
     return np.ascontiguousarray(images if len(shape) == 4 else images[np.newaxis])
