@@ -26,7 +26,7 @@ from recordsmith.loading.loader_stats import LoaderStats, Tally
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.buckets import BucketBySize
-from recordsmith.loading.order.mix import Mix
+from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.rank_share import LastBatch
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
@@ -57,7 +57,7 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Dataset | Mix,
+        dataset: Dataset | LoaderInput,
         features: Features | None = None,
         *,
         batch_size: int,
@@ -80,7 +80,7 @@ class Loader:
         """Create a loader. Reads only the schema, or the first records where it is unknown.
 
         Args:
-            dataset: a Dataset, or a Mix of several.
+            dataset: a Dataset, a Mix of several, or a Weighted selection of one.
             features: a list of keys, or a dict of features and keys by name. A key takes its type
                 from the schema; an image gets the size of all images. None for every feature of
                 the schema that has a kind; images are bytes then.
@@ -118,8 +118,9 @@ class Loader:
         self._has_default_threads = threads is None
         self._thread_count = _thread_count(threads)
         functions = UserFunctions.checked(filter, map_examples, map_batches)
+        source = as_input(dataset)
         self._schedule, self._begin_reading_ahead = plan_reading(
-            dataset,
+            source,
             shuffle=shuffle,
             seed=self._seed,
             buckets=buckets,
@@ -132,7 +133,7 @@ class Loader:
             worker_count=worker_count,
         )
         self._maker = make_batch_maker(
-            dataset,
+            source,
             features,
             seed=self._seed,
             functions=functions,
