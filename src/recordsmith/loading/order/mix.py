@@ -91,7 +91,7 @@ class Mix(LoaderInput):
         weights = [_weight(number, weight) for number, (_, weight) in enumerate(parts)]
         draw_count = sum(self.record_counts) if length is None else length
         draw_count = whole_number("length", draw_count, 1, _MAX_DRAWS)
-        self.draw_counts = tuple(_shared_out(draw_count, weights))
+        self.draw_counts = tuple(shared_out(draw_count, weights))
         for number, count in enumerate(self.draw_counts):
             if count == 0:
                 raise OptionError(
@@ -221,9 +221,13 @@ def _weight(number: int, weight: object) -> Fraction:
     return Fraction(float(weight))  # type: ignore[arg-type]
 
 
-def _shared_out(count: int, weights: Sequence[Fraction]) -> list[int]:
+def shared_out(count: int, weights: Sequence[Fraction | float]) -> list[int]:
     """Return whole shares that add up to `count`: the rest goes to the largest remainders."""
-    exact = [count * weight / sum(weights) for weight in weights]
+    from fractions import Fraction
+
+    exact = [Fraction(weight) for weight in weights]
+    total = sum(exact)
+    exact = [count * weight / total for weight in exact]
     shares = [math.floor(share) for share in exact]
     by_remainder = sorted(range(len(exact)), key=lambda at: (shares[at] - exact[at], at))
     for at in by_remainder[: count - sum(shares)]:
