@@ -23,6 +23,7 @@ UNIX_OPTIONS = [
     "-O3",
     "-g0",  # information for debuggers is a third of the compiler's time
     "-ffp-contract=off",  # the same floats on every processor
+    "-fno-trapping-math",  # GCC vectorizes comparisons of floats, as Clang does
     "-Wno-unused-function",  # of the C code that Cython writes
     "-Wno-unreachable-code",
 ]

@@ -203,6 +203,21 @@ def test_the_page_about_shuffling_in_pytorch_runs(
     run_python(text, "shuffle-in-pytorch", lambda: capsys.readouterr().out)
 
 
+def test_the_page_about_augmentation_runs(
+    flowers: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to the first library that is not installed."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv("NO_ALBUMENTATIONS_UPDATE", "1")  # it asks for its newest version
+    rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3})
+    text = page("docs/how-to/augmentation.md")
+    for library in ("albumentations", "torchvision"):
+        if find_spec(library) is None:
+            text = text[: text.index(f"## Boxes and masks with {library}")]
+            break
+    run_python(text, "augmentation.md", lambda: capsys.readouterr().out)
+
+
 def test_the_page_about_stores_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_python(page("docs/stores.md"), "stores.md", lambda: capsys.readouterr().out)
 

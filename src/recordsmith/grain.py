@@ -18,7 +18,7 @@ from recordsmith.errors import OptionError, needs_extra, option
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
 from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
-from recordsmith.loading.batches.user_functions import Map
+from recordsmith.loading.batches.user_functions import Maps
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.number_options import is_same
 
@@ -33,7 +33,7 @@ def examples(
     features: Features | None = None,
     *,
     seed: int = 0,
-    map_examples: Map | None = None,
+    map_examples: Maps | None = None,
 ) -> GrainSource:
     """Return a source of examples for `grain.MapDataset.source` and `grain.DataLoader`.
 

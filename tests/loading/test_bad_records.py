@@ -83,9 +83,9 @@ def loader_of(dataset: rs.Dataset, feature: Any, **options: Any) -> rs.Loader:
 
 @pytest.fixture(autouse=True)
 def _look_at_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    from recordsmith.loading.batches import batch_maker
+    from recordsmith.loading.order import inputs
 
-    monkeypatch.setattr(batch_maker, "_PREVIEW_COUNT", 4)
+    monkeypatch.setattr(inputs, "_PREVIEW_COUNT", 4)
 
 
 @pytest.mark.parametrize(("feature", "changes", "defect", "words"), CASES)

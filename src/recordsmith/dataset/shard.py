@@ -77,7 +77,7 @@ class Shard:
         """
         self.location = as_location(location)
         self.is_remote = self.location.store.is_remote
-        self._keeps_index = keeps_index
+        self.keeps_index = keeps_index
         self._listed_bytes = None if listed is None else listed.size_bytes
         self.may_have_index = may_have_index
         self._info = listed if self.is_remote and listed is not None and listed.version else None
@@ -189,7 +189,7 @@ class Shard:
         """The number of records; builds the index if the number is unknown."""
         if self.known_record_count is None:
             count = None
-            if self._index is None and self._keeps_index and not self.is_remote:
+            if self._index is None and self.keeps_index and not self.is_remote:
                 count = saved_record_count(self.location)
             self.known_record_count = self.index.record_count if count is None else count
         return self.known_record_count
@@ -227,7 +227,7 @@ class Shard:
     def index(self) -> ShardIndex:
         """The offsets of its records; built and saved on first use."""
         with self._lock:
-            if self._index is None and self._keeps_index:
+            if self._index is None and self.keeps_index:
                 self._index = self._load_index()
             if self._index is None:
                 self._index = self._build_index()
@@ -461,7 +461,7 @@ class Shard:
 
     def _build_index(self) -> ShardIndex:
         index = self.walk()
-        if not self._keeps_index:
+        if not self.keeps_index:
             return index
         if self.size_bytes >= KEEP_FROM_BYTES:
             if self.is_remote:

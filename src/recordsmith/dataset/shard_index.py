@@ -97,7 +97,9 @@ def max_bytes(size_bytes: int, compression: Compression) -> int:
     return min(_DEFLATE_RATIO * size_bytes, MAX_DECOMPRESSED_BYTES)
 
 
-def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Location]:
+def index_locations(
+    shard: PlaceLike, version: str = "", suffix: str = ".index"
+) -> tuple[Location, Location]:
     """The possible locations of an index: next to the shard, and in the user's cache."""
     location = as_location(shard)
     identity = f"{location.identity}\0{version}" if version else location.identity
@@ -106,8 +108,8 @@ def index_locations(shard: PlaceLike, version: str = "") -> tuple[Location, Loca
 
     name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return (
-        location.parent / INTERNAL_FOLDER / f"{location.name}.index",
-        as_folder(user_cache_folder()) / INDEX_FOLDER / f"{name}.index",
+        location.parent / INTERNAL_FOLDER / f"{location.name}{suffix}",
+        as_folder(user_cache_folder()) / INDEX_FOLDER / f"{name}{suffix}",
     )
 
 
@@ -158,9 +160,7 @@ def _heads(
             head = _read_head(location, shard, info)
             if head is None:
                 continue
-            if location.parent.name != INTERNAL_FOLDER:
-                for folder in _cache_folders():
-                    check_private(folder)
+            check_folder(location)
             yield head
 
 
@@ -209,7 +209,7 @@ def index_pieces(
     location = as_location(shard)
     info = location.info() if info is None else info
     size = info.size_bytes
-    samples = _sample_checksum(location, size, info) if has_samples else 0
+    samples = sample_checksum(location, size, info) if has_samples else 0
     head = _HEADER.pack(
         _MAGIC, size, samples, COMPRESSIONS.index(index.compression), index.record_count
     )
@@ -224,16 +224,19 @@ def save_index(
     """Save an index; return its location, or None if none is writable."""
     location = as_location(shard)
     version = info.version if info is not None and location.store.is_remote else ""
-    return _save(index_pieces(location, index, info), index_locations(location, version))
+    return save_pieces(index_pieces(location, index, info), index_locations(location, version))
 
 
 def cache_index(shard: Location, index: ShardIndex, info: ObjectInfo) -> Location | None:
     """Save the index of a version of a shard over a network, in the user's cache."""
     pieces = index_pieces(shard, index, info, has_samples=False)
-    return _save(pieces, index_locations(shard, info.version)[1:])
+    return save_pieces(pieces, index_locations(shard, info.version)[1:])
 
 
-def _save(pieces: tuple[bytes | memoryview, ...], locations: Iterable[Location]) -> Location | None:
+def save_pieces(
+    pieces: tuple[bytes | memoryview, ...], locations: Iterable[Location]
+) -> Location | None:
+    """Write a file at the first of some locations that is writable; None if there is none."""
     for location in locations:
         # an option error: the hidden folder is a link, which the author of the shard may have made
         with suppress(FileAccessError, OptionError):
@@ -246,6 +249,13 @@ def _save(pieces: tuple[bytes | memoryview, ...], locations: Iterable[Location])
             make_private(str(location))
             return location
     return None
+
+
+def check_folder(location: Location) -> None:
+    """Raise an error if a file is in the user's cache and others could have written it."""
+    if location.parent.name != INTERNAL_FOLDER:
+        for folder in _cache_folders():
+            check_private(folder)
 
 
 def _cache_folders() -> tuple[str, str]:
@@ -287,7 +297,7 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
     ):
         return None
     if info is None:
-        if _sample_checksum(shard, size) != samples:
+        if sample_checksum(shard, size) != samples:
             return None
         if size and detect_compression(shard.read(0, HEAD_BYTES)) != name:
             return None
@@ -313,7 +323,7 @@ def _are_frames(offsets: Int64Array) -> bool:
     return True
 
 
-def _sample_checksum(shard: Location, size: int, info: ObjectInfo | None = None) -> int:
+def sample_checksum(shard: Location, size: int, info: ObjectInfo | None = None) -> int:
     """CRC-32C over evenly spaced samples, from the first to the last bytes."""
     numbers = np.arange(_SAMPLE_COUNT)
     begins = max(0, size - _SAMPLE_BYTES) * numbers // (_SAMPLE_COUNT - 1)

@@ -25,16 +25,22 @@ from recordsmith.loading.order.mix import Mix
 from recordsmith.loading.order.shuffle import BlockShuffle
 
 if TYPE_CHECKING:
+    from recordsmith.loading.augment.colour_jitter import ColorJitter
+    from recordsmith.loading.augment.mixing import Cutmix, Mixup
+    from recordsmith.loading.augment.random_erasing import RandomErasing
     from recordsmith.loading.features.images.boxes import Boxes
     from recordsmith.loading.features.images.image import Image
     from recordsmith.loading.features.images.mask import Mask
     from recordsmith.loading.features.images.patches import Patches
+    from recordsmith.loading.order.weighted import Weighted
 
 __all__ = [
     "BlockShuffle",
     "Boxes",
     "BucketBySize",
     "Bytes",
+    "ColorJitter",
+    "Cutmix",
     "EntrySpec",
     "Examples",
     "Image",
@@ -42,21 +48,36 @@ __all__ = [
     "LoaderStats",
     "Mask",
     "Mix",
+    "Mixup",
     "Padded",
     "Patches",
     "Position",
     "Present",
     "Ragged",
+    "RandomErasing",
     "Raw",
     "Scalar",
     "Tensor",
     "Text",
+    "Weighted",
 ]
 
 
+_LATER = {
+    "Boxes": "features.images.boxes",
+    "ColorJitter": "augment.colour_jitter",
+    "Cutmix": "augment.mixing",
+    "Image": "features.images.image",
+    "Mask": "features.images.mask",
+    "Mixup": "augment.mixing",
+    "Patches": "features.images.patches",
+    "RandomErasing": "augment.random_erasing",
+    "Weighted": "order.weighted",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Import the features of images when they are used: they load all image formats."""
-    if name not in ("Boxes", "Image", "Mask", "Patches"):
+    """Import what many loaders do not need when it is used, such as all image formats."""
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.features.images.{name.lower()}")
-    return getattr(module, name)
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -7,11 +7,11 @@ from typing import Any, SupportsIndex
 
 from recordsmith.dataset import Dataset, Positions, integer_positions
 from recordsmith.loading.batches.batch_maker import make_batch_maker
-from recordsmith.loading.batches.user_functions import Map, UserFunctions
+from recordsmith.loading.batches.user_functions import Maps, UserFunctions
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.number_options import seed_number, whole_number
+from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.schedule import EpochProgress, Step
-from recordsmith.loading.planning import check_random_access
 
 
 class Examples:
@@ -27,11 +27,11 @@ class Examples:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset | LoaderInput,
         features: Features | None = None,
         *,
         seed: int = 0,
-        map_examples: Map | None = None,
+        map_examples: Maps | None = None,
     ) -> None:
         """Create the sequence. Reads only the schema, or the first records where it is unknown.
 
@@ -43,12 +43,12 @@ class Examples:
         Raises:
             OptionError: options conflict with the dataset, or its shards are compressed.
         """
-        check_random_access(dataset)
-        self._dataset = dataset
+        source = as_input(dataset)
+        self._record_count = source.record_count
         self._epoch = 0
         functions = UserFunctions.checked(map_examples=map_examples)
         self._maker = make_batch_maker(
-            dataset, features, seed=seed_number(seed), functions=functions
+            source, features, seed=seed_number(seed), functions=functions
         )
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class Examples:
         return f"Examples({len(self)} examples{names and ': '}{names})"
 
     def __len__(self) -> int:
-        return len(self._dataset)
+        return self._record_count
 
     def set_epoch(self, epoch: int) -> None:
         """Use the random numbers of another epoch from now on."""

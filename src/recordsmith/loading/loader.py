@@ -19,14 +19,14 @@ from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import make_batch_maker
 from recordsmith.loading.batches.job_runner import JobRunner
-from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
+from recordsmith.loading.batches.user_functions import Filter, Maps, UserFunctions, is_calling
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats, Tally
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.buckets import BucketBySize
-from recordsmith.loading.order.mix import Mix
+from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.rank_share import LastBatch
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
@@ -57,7 +57,7 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Dataset | Mix,
+        dataset: Dataset | LoaderInput,
         features: Features | None = None,
         *,
         batch_size: int,
@@ -73,14 +73,14 @@ class Loader:
         threads: int | None = None,
         prefetch: int = 2,
         filter: Filter | None = None,
-        map_examples: Map | None = None,
-        map_batches: Map | None = None,
+        map_examples: Maps | None = None,
+        map_batches: Maps | None = None,
         skip_errors: int = 0,
     ) -> None:
         """Create a loader. Reads only the schema, or the first records where it is unknown.
 
         Args:
-            dataset: a Dataset, or a Mix of several.
+            dataset: a Dataset, a Mix of several, or a Weighted selection of one.
             features: a list of keys, or a dict of features and keys by name. A key takes its type
                 from the schema; an image gets the size of all images. None for every feature of
                 the schema that has a kind; images are bytes then.
@@ -98,7 +98,8 @@ class Loader:
             prefetch: how many batches to prepare in advance.
             filter, map_examples, map_batches: functions of an example or a batch, or of it and a
                 `numpy.random.Generator`, which they receive if their second parameter is required
-                or is called `generator`.
+                or is called `generator`. Maps may be lists of functions, called one after the other
+                with the same generator.
             filter: keeps the example if true. The example has the features without pixels and
                 boxes. Batches have fewer rows where it rejects some.
             map_examples: called after decoding; returns an example. An entry must have the same
@@ -117,8 +118,9 @@ class Loader:
         self._has_default_threads = threads is None
         self._thread_count = _thread_count(threads)
         functions = UserFunctions.checked(filter, map_examples, map_batches)
+        source = as_input(dataset)
         self._schedule, self._begin_reading_ahead = plan_reading(
-            dataset,
+            source,
             shuffle=shuffle,
             seed=self._seed,
             buckets=buckets,
@@ -131,7 +133,7 @@ class Loader:
             worker_count=worker_count,
         )
         self._maker = make_batch_maker(
-            dataset,
+            source,
             features,
             seed=self._seed,
             functions=functions,

@@ -16,7 +16,7 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError, option
 from recordsmith.loading import Examples
 from recordsmith.loading.adapters import RaggedParts, convert_entry
-from recordsmith.loading.batches.user_functions import Map
+from recordsmith.loading.batches.user_functions import Maps
 from recordsmith.loading.features.declaration import Features
 
 
@@ -97,7 +97,7 @@ def examples(
     features: Features | None = None,
     *,
     seed: int = 0,
-    map_examples: Map | None = None,
+    map_examples: Maps | None = None,
 ) -> ExampleDataset:
     """Return a map-style dataset for a DataLoader with a sampler.
 

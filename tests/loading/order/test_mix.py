@@ -14,7 +14,7 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.loading.order.mix import MixOrder, _interleaved, _shared_out, _weight
+from recordsmith.loading.order.mix import MixOrder, _interleaved, _weight, shared_out
 
 SHUFFLES = st.sampled_from([False, True, rs.BlockShuffle(4, 2)])
 PARTS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 60)), min_size=1, max_size=4)
@@ -43,7 +43,7 @@ def _order(parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle) -> Mix
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), st.integers(1, 10_000))
 def test_draws_are_shared_out_by_weight(weights: list[float], count: int) -> None:
-    shares = _shared_out(count, [_weight(0, weight) for weight in weights])
+    shares = shared_out(count, [_weight(0, weight) for weight in weights])
     assert sum(shares) == count
     for share, weight in zip(shares, weights, strict=True):
         assert abs(share - count * weight / sum(weights)) < 1 + 1e-6

@@ -23,7 +23,7 @@ from recordsmith.errors import DataError, FileAccessError
 from recordsmith.example import BytesArray
 from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
-from recordsmith.loading.order.mix import RecordSource
+from recordsmith.loading.order.inputs import RecordSource
 from recordsmith.loading.order.schedule import Step
 
 AHEAD_BYTES = 64 << 20

@@ -42,7 +42,7 @@ from recordsmith.loading.features import (
 from recordsmith.loading.features.feature import RandomNumbers
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
-from recordsmith.loading.order.mix import RecordSource
+from recordsmith.loading.order.inputs import RecordSource
 from recordsmith.loading.order.schedule import EpochProgress, Step
 
 _SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged records."

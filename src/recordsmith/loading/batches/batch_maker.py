@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
@@ -17,16 +15,14 @@ from recordsmith.loading.batches.user_functions import UserFunctions
 from recordsmith.loading.features import images_in
 from recordsmith.loading.features.declaration import Features, declare_features
 from recordsmith.loading.features.requests import merged_schema, resolve_for_all
-from recordsmith.loading.order.mix import Mix, datasets_of, record_source
+from recordsmith.loading.order.inputs import LoaderInput
 
 if TYPE_CHECKING:
     from recordsmith.loading.features.images.image import Image
 
-_PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
-
 
 def make_batch_maker(
-    dataset: Dataset | Mix,
+    source: LoaderInput,
     features: Features | None,
     *,
     seed: int,
@@ -34,8 +30,7 @@ def make_batch_maker(
     may_skip: bool = False,
 ) -> BatchMaker:
     """Return a BatchMaker for these features. Reads only the schema, or the first records."""
-    datasets = datasets_of(dataset)
-    previews = [one.view.preview_schema(_PREVIEW_COUNT) for one in datasets]
+    previews = source.previews()
     schema, is_complete = merged_schema(previews)
     declared = declare_features(features, schema, is_complete=is_complete)
     specs = resolve_for_all(declared, previews, may_skip=may_skip)
@@ -44,9 +39,9 @@ def make_batch_maker(
 
         for name, feature in declared.items():
             if isinstance(feature, Image) and feature.needs_one_size:
-                declared[name] = _of_one_size(name, feature, specs, datasets)
+                declared[name] = _of_one_size(name, feature, specs, source)
     return BatchMaker(
-        record_source(dataset),
+        source.records,
         declared,
         specs,
         seed=seed,
@@ -56,21 +51,20 @@ def make_batch_maker(
 
 
 def _of_one_size(
-    name: str, image: Image, specs: Mapping[str, FeatureSpec], datasets: Sequence[Dataset]
+    name: str, image: Image, specs: Mapping[str, FeatureSpec], source: LoaderInput
 ) -> Image:
     """Return an Image with the size of the first images; the others are checked when loaded."""
     from recordsmith.loading.features.images.image import in_words, line_with_size
 
     sizes: dict[tuple[int, int], str] = {}  # with the record that first has it
-    for number, dataset in enumerate(datasets):
-        of_mix = f" of dataset {number}" if len(datasets) > 1 else ""
-        for position, size in _first_sizes(image, specs, dataset):
-            sizes.setdefault(size, f"record {position}{of_mix}")
+    for number, position, size in _first_sizes(image, specs, source):
+        of_mix = f" of dataset {number}" if len(source.datasets) > 1 else ""
+        sizes.setdefault(size, f"record {position}{of_mix}")
     if len(sizes) == 1:
         return image.of_one_size(next(iter(sizes)))
-    if not any(map(len, datasets)):
+    if not any(map(len, source.datasets)):
         return image
-    problem = f"none of the first {_PREVIEW_COUNT} images can be read, so their size is unknown"
+    problem = "none of the first images can be read, so their size is unknown"
     if sizes:
         some = list(sizes.items())[:2]
         found = " and ".join(f"{in_words(size)} ({record})" for size, record in some)
@@ -85,13 +79,12 @@ def _of_one_size(
 
 
 def _first_sizes(
-    image: Image, specs: Mapping[str, FeatureSpec], dataset: Dataset
-) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield positions and sizes of the first images, up to the first damaged record."""
+    image: Image, specs: Mapping[str, FeatureSpec], source: LoaderInput
+) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    """Yield number of dataset, position and size of the first images."""
     wanted = {key: specs[key] for key in image.requests()}
     start = np.zeros(1, np.int64)
-    with suppress(DataError):
-        for position, payload in enumerate(islice(dataset.records(), _PREVIEW_COUNT)):
-            with suppress(DataError):
-                columns = decode_columns(payload, start, start + len(payload), wanted)
-                yield position, image.size_of(columns)
+    for number, position, payload in source.first_payloads():
+        with suppress(DataError):
+            columns = decode_columns(payload, start, start + len(payload), wanted)
+            yield number, position, image.size_of(columns)

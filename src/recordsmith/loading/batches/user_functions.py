@@ -28,6 +28,7 @@ Map: TypeAlias = (
     "Callable[[Example], Mapping[str, Any]] "
     "| Callable[[Example, np.random.Generator], Mapping[str, Any]]"
 )
+Maps: TypeAlias = "Map | Sequence[Map]"
 Locate: TypeAlias = Callable[[int], RecordLocation]
 """Returns the location of the record of a row."""
 
@@ -46,14 +47,14 @@ class UserFunctions:
     def checked(
         cls,
         filter: Filter | None = None,
-        map_examples: Map | None = None,
-        map_batches: Map | None = None,
+        map_examples: Maps | None = None,
+        map_batches: Maps | None = None,
     ) -> UserFunctions:
         """Check what was passed as `filter`, `map_examples` and `map_batches`."""
         return cls(
             filter=_user_function("filter", filter, "example"),
-            map_examples=_user_function("map_examples", map_examples, "example"),
-            map_batches=_user_function("map_batches", map_batches, "batch"),
+            map_examples=_user_map("map_examples", map_examples, "example"),
+            map_batches=_user_map("map_batches", map_batches, "batch"),
         )
 
 
@@ -67,6 +68,27 @@ class UserFunction:
     def __call__(self, given: dict[str, Any], generator: Callable[[], np.random.Generator]) -> Any:
         """Call it with an example or a batch; `generator` creates the generator if needed."""
         return self.function(given, generator()) if self.takes_generator else self.function(given)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Calls functions one after the other, with one generator that all of them draw from."""
+
+    functions: tuple[UserFunction, ...]
+
+    def __call__(self, given: Any, generator: np.random.Generator) -> Any:
+        for function in self.functions:
+            given = function(given, lambda: generator)
+        return given
+
+
+def _user_map(what: str, functions: Any, argument: str) -> UserFunction | None:
+    """Check a function, or each of a list of them."""
+    if not isinstance(functions, (list, tuple)):
+        return _user_function(what, functions, argument)
+    checked = [_user_function(what, function, argument) for function in functions]
+    chain = _Chain(tuple(function for function in checked if function is not None))
+    return UserFunction(chain, takes_generator=True) if chain.functions else None
 
 
 def _user_function(what: str, function: Any, argument: str) -> UserFunction | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from recordsmith.dataset import (
 from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.example import BytesArray
 from recordsmith.loading.number_options import whole_number
+from recordsmith.loading.order.inputs import LoaderInput, check_random_access
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.permutation import Permutations
 
@@ -37,25 +38,7 @@ _MAX_DRAWS = 1 << 31  # so that products of two of them fit in int64
 _PARTS = "pairs of dataset and weight, such as [(dataset, 0.5), (other, 0.5)]"
 
 
-class RecordSource(Protocol):
-    """Records by position: `SelectedRecords` or a Mix."""
-
-    def read_records(
-        self,
-        positions: Int64Array,
-        allocate: AllocateBytes = empty_bytes,
-        faults: Faults | None = None,
-    ) -> BytesArray:
-        """Return the payloads at many positions; errors of damaged records go to `faults`."""
-
-    def record_sizes(self, positions: Int64Array) -> Int64Array:
-        """Return the sizes of the payloads at many positions: int64, (count,)."""
-
-    def locate_record(self, position: int) -> RecordLocation:
-        """Return the file, number and offset of a record."""
-
-
-class Mix:
+class Mix(LoaderInput):
     """Datasets mixed by weight, for a Loader.
 
     Each epoch reads the datasets in proportion to their weights. A small dataset with a large
@@ -108,7 +91,7 @@ class Mix:
         weights = [_weight(number, weight) for number, (_, weight) in enumerate(parts)]
         draw_count = sum(self.record_counts) if length is None else length
         draw_count = whole_number("length", draw_count, 1, _MAX_DRAWS)
-        self.draw_counts = tuple(_shared_out(draw_count, weights))
+        self.draw_counts = tuple(shared_out(draw_count, weights))
         for number, count in enumerate(self.draw_counts):
             if count == 0:
                 raise OptionError(
@@ -118,6 +101,10 @@ class Mix:
                     value=parts[number][1],
                     remedy=f"Increase the weight or {option('length')}, or leave the dataset out.",
                 )
+        for dataset in self.datasets:
+            check_random_access(dataset)
+        self.records = self
+        self.record_count = sum(self.record_counts)
         self._starts = np.array([0, *accumulate(self.record_counts)], np.int64)
 
     def __len__(self) -> int:
@@ -167,16 +154,6 @@ class Mix:
                 for group in records_of(dataset).by_shard(own)
             ]
         return groups
-
-
-def record_source(dataset: Dataset | Mix) -> RecordSource:
-    """Return the records that positions of a loader refer to."""
-    return dataset if isinstance(dataset, Mix) else records_of(dataset)
-
-
-def datasets_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
-    """Return the datasets of a mix, or the only one."""
-    return dataset.datasets if isinstance(dataset, Mix) else (dataset,)
 
 
 class MixOrder(PositionOrder):
@@ -244,9 +221,13 @@ def _weight(number: int, weight: object) -> Fraction:
     return Fraction(float(weight))  # type: ignore[arg-type]
 
 
-def _shared_out(count: int, weights: Sequence[Fraction]) -> list[int]:
+def shared_out(count: int, weights: Sequence[Fraction | float]) -> list[int]:
     """Return whole shares that add up to `count`: the rest goes to the largest remainders."""
-    exact = [count * weight / sum(weights) for weight in weights]
+    from fractions import Fraction
+
+    exact = [Fraction(weight) for weight in weights]
+    total = sum(exact)
+    exact = [count * weight / total for weight in exact]
     shares = [math.floor(share) for share in exact]
     by_remainder = sorted(range(len(exact)), key=lambda at: (shares[at] - exact[at], at))
     for at in by_remainder[: count - sum(shares)]:

@@ -18,7 +18,7 @@ from recordsmith.stores.local.block_files import (
 )
 from recordsmith.stores.local.scratch import INDEX_FOLDER, user_cache_folder
 
-_INDEX = re.compile(re.escape(INDEX_FOLDER) + r"/[0-9a-f]{32}\.index")
+_INDEX = re.compile(re.escape(INDEX_FOLDER) + r"/[0-9a-f]{32}\.(index|columns)")
 
 
 @dataclass(frozen=True)

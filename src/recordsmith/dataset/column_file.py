@@ -1,0 +1,340 @@
+"""Numbers of all records of a shard, in a file next to its index: classes, weights, lengths.
+
+An order by class, by weight or by length needs a number of each record before the first batch.
+Reading it takes a pass over the records, so the numbers are kept, by the rules of the index: in the
+hidden folder next to the shard, or in the user's cache, with the size and a checksum over samples
+of the shard. What is missing, stale or damaged is read again from the records.
+
+docs/reference/dataset.md describes the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import as_view
+from recordsmith.dataset.dataset import Dataset, records_of
+from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.shard_index import (
+    KEEP_FROM_BYTES,
+    check_folder,
+    index_locations,
+    sample_checksum,
+    save_pieces,
+)
+from recordsmith.dataset.shard_sequence import reading_threads
+from recordsmith.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    located,
+    suggest_names,
+)
+from recordsmith.example import BytesArray, ColumnDecoder, FeatureSpec, Kind, RaggedArray
+from recordsmith.stores import Location, ObjectInfo
+from recordsmith.stores.local.scratch import scratch_array
+from recordsmith.wire import crc32c
+from recordsmith.work import Progress, WorkerPool
+
+Measure = Literal["value", "count"]
+"""What is kept of a feature: its only value, or how many values it has."""
+
+Numbers: TypeAlias = npt.NDArray[Any]
+
+_MAGIC = b"RSCOLMN\x01"
+_HEADER = struct.Struct("<8sQIII")
+_TYPES = ("<u1", "<u2", "<u4", "<i8", "<f4")
+_LARGEST_TEXT = 1 << 10
+_PREVIEW_COUNT = 64
+
+
+class ColumnEntry(msgspec.Struct, frozen=True):
+    """A column of a file.
+
+    texts: the values, where the numbers count them.
+    """
+
+    dtype: Literal["<u1", "<u2", "<u4", "<i8", "<f4"]
+    crc32c: int
+    texts: tuple[str, ...] = ()
+
+
+class _Description(msgspec.Struct, frozen=True):
+    record_count: int
+    columns: dict[str, ColumnEntry]
+
+
+class ShardColumn(NamedTuple):
+    """The numbers of the records of a shard.
+
+    numbers: (record_count,): integers of the smallest sufficient type, or float32.
+    texts: the values, where the numbers count them; else empty.
+    """
+
+    numbers: Numbers
+    texts: tuple[str, ...] = ()
+
+
+def record_counts(dataset: Dataset, key: str) -> Numbers:
+    """How many values of a feature each record has; 0 for records without it.
+
+    The first use reads all records of the shards once; later ones read what was kept.
+
+    Returns:
+        Unsigned integers of the smallest sufficient type, (len(dataset),).
+
+    Raises:
+        OptionError: no record has the feature.
+        CorruptDataError: a record is damaged.
+    """
+    return _joined(dataset, key, "count").numbers
+
+
+def record_values(dataset: Dataset, key: str) -> ShardColumn:
+    """The value of a feature of each record, or the number of its text among all texts.
+
+    Returns:
+        Integers or float32, (len(dataset),), and the sorted texts of a feature of texts.
+
+    Raises:
+        OptionError: no record has the feature.
+        CorruptDataError: a record is damaged, or does not have exactly one value.
+    """
+    return _joined(dataset, key, "value")
+
+
+def _joined(dataset: Dataset, key: str, measure: Measure) -> ShardColumn:
+    """Join the columns of all shards, and choose the selected records."""
+    if not len(dataset):
+        return ShardColumn(np.empty(0, np.uint8))
+    records = records_of(dataset)
+    count = sum(shard.record_count for shard in records.all_shards)
+    joined: Numbers | None = None
+    numbers_of: dict[str, int] = {}
+    start = 0
+    for column in _shard_columns(dataset, key, measure):
+        own, texts = column
+        if texts:
+            of_all = [numbers_of.setdefault(text, len(numbers_of)) for text in texts]
+            own = np.array(of_all, np.min_scalar_type(len(numbers_of)))[own]
+        if joined is None:
+            joined = scratch_array(count, own.dtype)
+        elif (wider := np.promote_types(joined.dtype, own.dtype)) != joined.dtype:
+            narrow, joined = joined, scratch_array(count, wider)
+            joined[:start] = narrow[:start]
+        joined[start : start + len(own)] = own
+        start += len(own)
+    assert joined is not None
+    if not records.has_all:
+        joined = joined[records.selection.all()]
+    texts = tuple(sorted(numbers_of))
+    if texts:
+        places = np.empty(len(texts), joined.dtype)
+        places[[numbers_of[text] for text in texts]] = np.arange(len(texts))
+        joined = places[joined]
+    return ShardColumn(joined, texts)
+
+
+def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | None) -> None:
+    """Keep the columns of some features next to the shards: values, and counts of lists.
+
+    Args:
+        progress: called as `progress(done, total)` with numbers of bytes.
+
+    Raises:
+        OptionError: no record has one of the features.
+        CorruptDataError: a record is damaged.
+    """
+    kinds = [_kind_of(dataset, key) for key in keys]
+    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    shards = records_of(dataset).all_shards
+    total = len(keys) * sum(shard.size_bytes for shard in shards)
+    workers = WorkerPool(reading_threads(None, shards), progress, total)
+    for key, kind in zip(keys, kinds, strict=True):
+        measure: Measure = "value" if schema.features[key].shape == () else "count"
+        read = partial(_shard_column, key=key, kind=kind, measure=measure, is_near=True)
+        for shard, _ in zip(
+            shards, workers.in_order(read, shards, ahead=2 * workers.threads), strict=True
+        ):
+            workers.advance(shard.size_bytes)
+    workers.finish()
+
+
+def _shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[ShardColumn]:
+    """Yield the column of each shard; shards without it are read in threads, and it is kept."""
+    kind = _kind_of(dataset, key)
+    shards = records_of(dataset).all_shards
+    workers = WorkerPool(reading_threads(None, shards), None)
+    read = partial(_shard_column, key=key, kind=kind, measure=measure)
+    yield from workers.in_order(read, shards, ahead=2 * workers.threads)
+
+
+def _kind_of(dataset: Dataset, key: str) -> Kind:
+    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    known = schema.features.get(key)
+    if known is None or known.kind not in ("bytes", "float", "int64"):
+        raise OptionError(
+            f"the records have no feature {key!r}, or none of one kind; "
+            f"{suggest_names(key, schema.features, 'they have no features')}",
+            option="key",
+            value=key,
+        )
+    return known.kind
+
+
+def _shard_column(
+    shard: Shard, *, key: str, kind: Kind, measure: Measure, is_near: bool = False
+) -> ShardColumn:
+    """Return a column of one shard: as it was kept, or from its records.
+
+    is_near: whether it must be next to the shard, whatever its size and store.
+    """
+    name = f"{measure} {key}"
+    info = shard.info()
+    near, cached = _locations(shard, info)
+    # the cache first: it takes no request
+    places = [near] if is_near else [cached, near] if shard.is_remote else [near, cached]
+    kept = _load(shard, info, [place for place in places if place is not near or _is_there(shard)])
+    if name in kept:
+        return kept[name]
+    column = _read(shard, key, kind, measure)
+    if is_near or (shard.keeps_index and info.size_bytes >= KEEP_FROM_BYTES):
+        places = [near] if is_near else [cached] if shard.is_remote else places
+        pieces = _pieces(shard, info, {**kept, name: column})
+        if save_pieces(pieces, places) is None and is_near:
+            near.put(pieces)  # raises the reason
+    return column
+
+
+def _is_there(shard: Shard) -> bool:
+    return not shard.is_remote or shard.may_have_index
+
+
+# -- from the records ------------------------------------------------------------------------------
+
+
+def _read(shard: Shard, key: str, kind: Kind, measure: Measure) -> ShardColumn:
+    spec = {key: FeatureSpec(kind, "ragged" if measure == "count" else ())}
+    take: Callable[[Any], Any] = _lengths if measure == "count" else _values
+    pieces = []
+    for block in shard.blocks():
+        # bytes stay in the buffer of the block: only their number, or short texts, are taken
+        decoder = ColumnDecoder(spec, borrowed=[key] if kind == "bytes" else ())
+        with located(shard.location, block.position):
+            decoder.append(block.buffer, block.starts, block.lengths)
+            pieces.append(take(decoder.finish()[key]))
+    if measure == "value" and kind == "bytes":
+        return _counted(shard, key, [text for piece in pieces for text in piece])
+    numbers = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+    return ShardColumn(numbers if numbers.dtype.kind == "f" else _smallest(numbers))
+
+
+def _lengths(column: RaggedArray) -> Numbers:
+    return np.diff(column.row_splits)
+
+
+def _values(column: Numbers | BytesArray) -> Any:
+    return column.tolist() if isinstance(column, BytesArray) else column
+
+
+def _counted(shard: Shard, key: str, values: list[bytes]) -> ShardColumn:
+    """Number the distinct texts of a shard."""
+    distinct = sorted(set(values))
+    try:
+        if any(len(value) > _LARGEST_TEXT for value in distinct):
+            raise UnicodeDecodeError("utf-8", b"", 0, 1, "too long")
+        texts = tuple(value.decode() for value in distinct)
+    except UnicodeDecodeError:
+        raise CorruptDataError(
+            Defect.FEATURE_VALUE,
+            f"{key!r} has values that are no short texts",
+            expected=f"UTF-8 of up to {_LARGEST_TEXT} bytes, such as class names",
+            path=shard.location,
+            feature=key,
+        ) from None
+    numbers = {value: number for number, value in enumerate(distinct)}
+    counted = np.fromiter((numbers[value] for value in values), np.int64, len(values))
+    return ShardColumn(_smallest(counted), texts)
+
+
+def _smallest(numbers: Numbers) -> Numbers:
+    """Return integers in the smallest type that holds them."""
+    if len(numbers) and numbers.min() < 0:
+        return numbers.astype("<i8")
+    most = int(numbers.max(initial=0))
+    dtype = next((name for name in _TYPES[:3] if most <= np.iinfo(name).max), "<i8")
+    return numbers.astype(dtype)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _locations(shard: Shard, info: ObjectInfo) -> tuple[Location, Location]:
+    version = info.version if shard.is_remote else ""
+    return index_locations(shard.location, version, ".columns")
+
+
+def _load(shard: Shard, info: ObjectInfo, locations: list[Location]) -> dict[str, ShardColumn]:
+    """Return the columns that are kept of a shard; none if no file is valid."""
+    for location in locations:
+        with suppress(FileAccessError, ValueError, DataError):
+            check_folder(location)
+            data = location.read(0, location.size())
+            return _parse(shard, info, data)
+    return {}
+
+
+def _parse(shard: Shard, info: ObjectInfo, data: bytes) -> dict[str, ShardColumn]:
+    """Return the columns of a file; ValueError if it is not one of this shard."""
+    if len(data) < _HEADER.size:
+        raise ValueError("too short")
+    magic, size, samples, description_size, checksum = _HEADER.unpack_from(data)
+    text = data[_HEADER.size : _HEADER.size + description_size]
+    if magic != _MAGIC or size != info.size_bytes or crc32c(text) != checksum:
+        raise ValueError("another file")
+    if not shard.is_remote and samples != sample_checksum(shard.location, size):
+        raise ValueError("the shard was changed")
+    description = msgspec.json.decode(text, type=_Description)
+    count, start = description.record_count, _HEADER.size + description_size
+    if count != shard.record_count:
+        raise ValueError("another number of records")
+    columns = {}
+    for name, entry in description.columns.items():
+        stop = start + count * np.dtype(entry.dtype).itemsize
+        content = data[start:stop]
+        numbers = np.frombuffer(content, entry.dtype)
+        if len(numbers) != count or crc32c(content) != entry.crc32c:
+            raise ValueError("damaged")
+        if entry.texts and int(numbers.max(initial=0)) >= len(entry.texts):
+            raise ValueError("a number without a text")
+        columns[name] = ShardColumn(numbers, entry.texts)
+        start = stop
+    return columns
+
+
+def _pieces(
+    shard: Shard, info: ObjectInfo, columns: dict[str, ShardColumn]
+) -> tuple[bytes | memoryview, ...]:
+    """Return the content of a file."""
+    entries, arrays = {}, []
+    for name, column in columns.items():
+        array = np.ascontiguousarray(column.numbers)
+        data = as_view(array.view(np.uint8))
+        dtype: Any = array.dtype.str.replace("|", "<")
+        entries[name] = ColumnEntry(dtype, crc32c(data), column.texts)
+        arrays.append(data)
+    count = len(next(iter(columns.values())).numbers)
+    text = msgspec.json.encode(_Description(count, entries))
+    samples = 0 if shard.is_remote else sample_checksum(shard.location, info.size_bytes)
+    head = _HEADER.pack(_MAGIC, info.size_bytes, samples, len(text), crc32c(text))
+    return head, text, *arrays

@@ -1,0 +1,126 @@
+"""What a loader reads: records by position, and the order of an epoch.
+
+A `LoaderInput` is to a loader what a dataset is: positions count its records from 0, and an order
+maps the places of an epoch to positions. Its records need not be those of files: each may be made
+of others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Protocol
+
+from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
+from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
+from recordsmith.errors import DataError, OptionError
+from recordsmith.example import BytesArray, Schema
+from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
+
+_PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
+
+
+class RecordSource(Protocol):
+    """Records by position."""
+
+    def read_records(
+        self,
+        positions: Int64Array,
+        allocate: AllocateBytes = empty_bytes,
+        faults: Faults | None = None,
+    ) -> BytesArray:
+        """Return the payloads at many positions; errors of damaged records go to `faults`."""
+
+    def record_sizes(self, positions: Int64Array) -> Int64Array:
+        """Return the sizes of the payloads at many positions: int64, (count,)."""
+
+    def locate_record(self, position: int) -> RecordLocation:
+        """Return the file, number and offset of a record."""
+
+
+class LoaderInput(ABC):
+    """What a Loader reads.
+
+    Attributes:
+        datasets: whose records it has, or makes its records of.
+        records: by position.
+        record_count: how many positions there are.
+    """
+
+    datasets: tuple[Dataset, ...]
+    records: RecordSource
+    record_count: int
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many examples an epoch has."""
+
+    @abstractmethod
+    def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
+        """Return the order of an epoch, whose count is the length."""
+
+    def describe(self) -> Any:
+        """Return a JSON-able description of the chosen records, for a state; None for all."""
+        described = [records_of(dataset).describe() for dataset in self.datasets]
+        return None if all(one is None for one in described) else described
+
+    def previews(self) -> list[tuple[Schema, bool]]:
+        """Return the schema of each kind of record, and whether it covers all of them."""
+        return [dataset.view.preview_schema(_PREVIEW_COUNT) for dataset in self.datasets]
+
+    def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield number of dataset, position in it and payload of the first records of each.
+
+        Those of a dataset end before the first damaged record.
+        """
+        for number, dataset in enumerate(self.datasets):
+            with suppress(DataError):
+                for position, payload in enumerate(islice(dataset.records(), _PREVIEW_COUNT)):
+                    yield number, position, payload
+
+
+class DatasetInput(LoaderInput):
+    """The records of one dataset."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        check_random_access(dataset)
+        self.datasets = (dataset,)
+        self.records = records_of(dataset)
+        self.record_count = len(dataset)
+
+    def __len__(self) -> int:
+        return self.record_count
+
+    def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
+        return DatasetOrder(len(self), shuffle=shuffle, seed=seed)
+
+    def describe(self) -> Any:
+        return records_of(self.datasets[0]).describe()
+
+
+def as_input(dataset: object) -> LoaderInput:
+    """Return what a user passes to a loader as its input; OptionError for anything else."""
+    if isinstance(dataset, LoaderInput):
+        return dataset
+    if isinstance(dataset, Dataset):
+        return DatasetInput(dataset)
+    raise OptionError(
+        option="dataset",
+        value=dataset,
+        expected="a Dataset, as recordsmith.open() returns it, a Mix or a Weighted",
+    )
+
+
+def check_random_access(dataset: Dataset) -> None:
+    """Raise OptionError unless records can be read at any position."""
+    compressed = records_of(dataset).compressed_shard()
+    if compressed is not None:
+        raise OptionError(
+            f"{compressed.location} is compressed with {compressed.compression}, so its records "
+            "can only be read in order",
+            option="dataset",
+            value=str(compressed.location),
+            remedy="Write it once with `recordsmith reshard PATH OUT --compression none`.",
+        )

@@ -1,0 +1,149 @@
+"""Numbers of all records: equal to the columns, kept in files, and used only while they match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import column_file
+from recordsmith.dataset.column_file import record_counts, record_values
+from recordsmith.stores import Location
+
+SHARD_COUNT, PER_SHARD = 3, 7
+TEXTS = ["rose", "daisy", "tulip", "fern"]
+
+
+def _rows() -> Iterator[dict[str, Any]]:
+    for number in range(SHARD_COUNT * PER_SHARD):
+        yield {
+            "label": number % 5 * 100,
+            "weight": number / 4,
+            "text": TEXTS[number % (2 + number // PER_SHARD)],
+            "tokens": list(range(number % 6)),
+            "frames": [b"frame"] * (number % 4),
+            "fill": bytes(200_000),  # shards of more than 1 MiB keep their files
+        }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = list(_rows())
+    for number in range(SHARD_COUNT):
+        with rs.ShardWriter(tmp_path / f"part-{number}.tfrecord") as writer:
+            for row in rows[number * PER_SHARD : (number + 1) * PER_SHARD]:
+                writer.write_example(row)
+    return tmp_path
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob(".*/*.columns"))
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the shards that are read from their records."""
+    names: list[str] = []
+    read = column_file._read
+
+    def noted(shard: Any, *args: Any) -> Any:
+        names.append(shard.location.name)
+        return read(shard, *args)
+
+    monkeypatch.setattr(column_file, "_read", noted)
+    return names
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_equal_to_the_rows(folder: Path, is_kept: bool, reads: list[str]) -> None:
+    rows = list(_rows())
+    dataset = rs.open(folder)
+    for chosen in (dataset, dataset[3:17:2], dataset.shuffle(seed=1)[:9], dataset[0:0]):
+        for _ in range(1 + is_kept):
+            own = [rows[number] for number in _numbers(chosen)]
+            assert record_counts(chosen, "tokens").tolist() == [len(row["tokens"]) for row in own]
+            assert record_counts(chosen, "frames").tolist() == [len(row["frames"]) for row in own]
+            for key in ("label", "weight"):
+                assert record_values(chosen, key).numbers.tolist() == [row[key] for row in own]
+            numbers, texts = record_values(chosen, "text")
+            assert texts == (tuple(sorted(TEXTS)) if len(chosen) else ())
+            assert [texts[number] for number in numbers] == [row["text"] for row in own]
+    assert len(reads) == 5 * SHARD_COUNT  # each feature once
+    assert record_counts(dataset, "tokens").dtype == np.uint8
+    assert record_values(dataset, "label").numbers.dtype == np.uint16
+
+
+def _numbers(dataset: rs.Dataset) -> list[int]:
+    return [int(weight * 4) for weight in record_values(dataset, "weight").numbers]
+
+
+def test_files_are_used_only_while_they_match(folder: Path, reads: list[str]) -> None:
+    expected = record_values(rs.open(folder), "label").numbers.tolist()
+    assert len(_files(folder)) == SHARD_COUNT
+    intact = _files(folder)[1].read_bytes()
+    for place in range(len(intact)):
+        reads.clear()
+        damaged = bytearray(intact)
+        damaged[place] ^= 1
+        _files(folder)[1].write_bytes(damaged)
+        assert record_values(rs.open(folder), "label").numbers.tolist() == expected
+        assert reads == ["part-1.tfrecord"], place
+    for cut in (0, 5, 30, len(intact) - 1):
+        reads.clear()
+        _files(folder)[1].write_bytes(intact[:cut])
+        assert record_values(rs.open(folder), "label").numbers.tolist() == expected
+        assert reads == ["part-1.tfrecord"], cut
+    reads.clear()
+    (folder / "part-0.tfrecord").write_bytes((folder / "part-1.tfrecord").read_bytes())
+    again = record_values(rs.open(folder), "label").numbers.tolist()
+    assert again == expected[PER_SHARD : 2 * PER_SHARD] + expected[PER_SHARD:]
+    assert reads == ["part-0.tfrecord"]
+
+
+def test_columns_of_a_shard_share_a_file(folder: Path, reads: list[str]) -> None:
+    dataset = rs.open(folder)
+    record_values(dataset, "label")
+    record_counts(dataset, "tokens")
+    reads.clear()
+    record_values(rs.open(folder), "label")
+    record_counts(rs.open(folder), "tokens")
+    assert not reads
+    assert len(_files(folder)) == SHARD_COUNT
+
+
+def test_remote_shards_keep_them_in_the_cache_of_the_user(
+    folder: Path, place: Location, reads: list[str]
+) -> None:
+    for path in folder.glob("*.tfrecord"):
+        (place / "copy" / path.name).put([path.read_bytes()])
+    expected = record_counts(rs.open(folder), "tokens").tolist()
+    for has_file in (False, True):
+        reads.clear()
+        assert record_counts(rs.open(place / "copy"), "tokens").tolist() == expected
+        assert len(reads) == (0 if has_file else SHARD_COUNT)
+
+
+def test_index_keeps_them_next_to_the_shards(place: Location, reads: list[str]) -> None:
+    rows = [{"label": number, "tokens": [1] * number} for number in range(4)]
+    with rs.ShardWriter(place / "copy" / "rows.tfrecord") as writer:
+        for row in rows:
+            writer.write_example(row)
+    rs.index(place / "copy", numbers_of=["label", "tokens"])
+    assert (place / "copy" / ".recordsmith" / "rows.tfrecord.columns").exists()
+    reads.clear()
+    dataset = rs.open(place / "copy")
+    assert record_values(dataset, "label").numbers.tolist() == [0, 1, 2, 3]
+    assert record_counts(dataset, "tokens").tolist() == [0, 1, 2, 3]
+    assert not reads
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("lable", "label"), ("tokens", "tokens"), ("fill", "short texts")]
+)
+def test_bad_keys(folder: Path, key: str, words: str) -> None:
+    with pytest.raises((rs.OptionError, rs.CorruptDataError), match=words):
+        record_values(rs.open(folder), key)
