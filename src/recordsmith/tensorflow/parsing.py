@@ -38,8 +38,8 @@ def feature_spec(
 
     Example:
         spec = recordsmith.tensorflow.feature_spec(dataset.schema, ["image/class/label"])
-        records = tf.data.TFRecordDataset("out/train-00000-of-00002.tfrecord").batch(8)
-        labels = records.map(lambda batch: tf.io.parse_example(batch, spec)["image/class/label"])
+        for batch in tf.data.TFRecordDataset("out/train-00000-of-00002.tfrecord").batch(8):
+            print(tf.io.parse_example(batch, spec)["image/class/label"])
     """
     if schema.payload != "Example":
         is_sequence = schema.payload == "SequenceExample"

@@ -54,7 +54,8 @@ def batches(
 
     Example:
         batches = recordsmith.tensorflow.batches(loader)
-        pairs = batches.map(lambda batch: (batch["image"], batch["label"]))  # for model.fit
+        for batch in batches:  # for model.fit, map batches to pairs of inputs and targets
+            print(batch["image"].shape)  # (8, 32, 32, 3)
     """
     check_loader(loader, None if any_rank else this_rank())
     specs = spec_of(loader) if element_spec is None else element_spec
