@@ -142,9 +142,10 @@ def test_weights_by_epoch(small: Any, datasets: list[rs.Dataset], shuffle: bool)
     found = [np.bincount(epoch // 100, minlength=3).tolist() for epoch in ids]
     assert found == [list(counts) for counts in expected]
     for number, dataset in enumerate(datasets):  # pass after pass, also from epoch to epoch
-        own = ids[ids // 100 == number]
-        for start in range(0, len(own) - len(dataset), len(dataset)):
-            assert len(set(own[start : start + len(dataset)].tolist())) == len(dataset)
+        for epochs in range(1, 6):
+            own = ids[:epochs][ids[:epochs] // 100 == number] % 100
+            times = np.bincount(own, minlength=len(dataset))
+            assert times.max() - times.min() <= 1
     loader = load(batch_size=4, rank=0, world_size=1)
     batches = iter(loader)
     first = [next(batches)["id"] for _ in range(15)]
