@@ -25,7 +25,7 @@ WITHOUT = {"__version__", "engines", "remote"}
 """Names that are no function or class, or whose example needs a bucket."""
 
 NAMES = sorted({*rs.__all__} - WITHOUT)
-MODULES = ("torch", "jax", "tensorflow", "keras", "grain", "polars", "duckdb")
+MODULES = ("torch", "lightning", "jax", "tensorflow", "keras", "grain", "polars", "duckdb")
 """Modules for other libraries, by which they are called in examples."""
 
 
