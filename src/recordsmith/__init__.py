@@ -36,8 +36,8 @@ _HOMES = {
     "image": "ImageOptions tile_image untile",
     "linting": "lint",
     "loading": (
-        "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Examples Image Loader Mask Mix "
-        "Mixup Padded Patches Position Present Ragged RandomErasing Raw Scalar Tensor Text"
+        "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples Image Loader "
+        "Mask Mix Mixup Padded Patches Position Present Ragged RandomErasing Raw Scalar Tensor Text"
     ),
     "measuring": "bench",
     "packing": "PackPlan finish pack plan run",
