@@ -63,6 +63,7 @@ from recordsmith.loading import Raw as Raw
 from recordsmith.loading import Scalar as Scalar
 from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
+from recordsmith.loading import Weighted as Weighted
 from recordsmith.measuring import bench as bench
 from recordsmith.packing import PackPlan as PackPlan
 from recordsmith.packing import finish as finish

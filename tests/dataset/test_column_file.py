@@ -127,6 +127,20 @@ def test_remote_shards_keep_them_in_the_cache_of_the_user(
         assert len(reads) == (0 if has_file else SHARD_COUNT)
 
 
+def test_index_keeps_them_next_to_the_shards(place: Location, reads: list[str]) -> None:
+    rows = [{"label": number, "tokens": [1] * number} for number in range(4)]
+    with rs.ShardWriter(place / "copy" / "rows.tfrecord") as writer:
+        for row in rows:
+            writer.write_example(row)
+    rs.index(place / "copy", numbers_of=["label", "tokens"])
+    assert (place / "copy" / ".recordsmith" / "rows.tfrecord.columns").exists()
+    reads.clear()
+    dataset = rs.open(place / "copy")
+    assert record_values(dataset, "label").numbers.tolist() == [0, 1, 2, 3]
+    assert record_counts(dataset, "tokens").tolist() == [0, 1, 2, 3]
+    assert not reads
+
+
 @pytest.mark.parametrize(
     ("key", "words"), [("lable", "label"), ("tokens", "tokens"), ("fill", "short texts")]
 )

@@ -79,6 +79,7 @@ FORMS: Mapping[str, Form] = {
         "label-text-encoded (label, text, encoded). [default: image/encoded, image/class/label "
         "and other standard names]",
     ),
+    "numbers_of": Form("KEY", is_list=True),
     "only": Form("CHECK", is_list=True),
     "orientation": Form(
         flag="apply", help="Rotate images, masks and boxes by the EXIF orientation."

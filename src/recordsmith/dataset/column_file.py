@@ -1,25 +1,17 @@
-r"""Numbers of all records of a shard, in a file next to its index: classes, weights, lengths.
+"""Numbers of all records of a shard, in a file next to its index: classes, weights, lengths.
 
 An order by class, by weight or by length needs a number of each record before the first batch.
 Reading it takes a pass over the records, so the numbers are kept, by the rules of the index: in the
 hidden folder next to the shard, or in the user's cache, with the size and a checksum over samples
 of the shard. What is missing, stale or damaged is read again from the records.
 
-Layout, little-endian:
-    0   8  b"RSCOLMN\1"
-    8   8  size of the shard in bytes
-    16  4  CRC-32C over samples of the shard; 0 if it is over a network
-    20  4  size of the description in bytes
-    24  4  CRC-32C of the description
-    28     the description, JSON: {"record_count": 3, "columns": {"value image/class/label":
-           {"dtype": "<u1", "crc32c": 1, "texts": []}}}
-    ..     the numbers of each column, end to end
+docs/reference/dataset.md describes the file.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -50,8 +42,9 @@ from recordsmith.errors import (
 )
 from recordsmith.example import BytesArray, ColumnDecoder, FeatureSpec, Kind, RaggedArray
 from recordsmith.stores import Location, ObjectInfo
+from recordsmith.stores.local.scratch import scratch_array
 from recordsmith.wire import crc32c
-from recordsmith.work import WorkerPool
+from recordsmith.work import Progress, WorkerPool
 
 Measure = Literal["value", "count"]
 """What is kept of a feature: its only value, or how many values it has."""
@@ -104,8 +97,7 @@ def record_counts(dataset: Dataset, key: str) -> Numbers:
         OptionError: no record has the feature.
         CorruptDataError: a record is damaged.
     """
-    columns = [column.numbers for column in shard_columns(dataset, key, "count")]
-    return _selected(dataset, columns)
+    return _joined(dataset, key, "count").numbers
 
 
 def record_values(dataset: Dataset, key: str) -> ShardColumn:
@@ -118,32 +110,68 @@ def record_values(dataset: Dataset, key: str) -> ShardColumn:
         OptionError: no record has the feature.
         CorruptDataError: a record is damaged, or does not have exactly one value.
     """
-    columns = list(shard_columns(dataset, key, "value"))
-    texts = sorted({text for column in columns for text in column.texts})
-    if texts:
-        numbers = {text: number for number, text in enumerate(texts)}
-        dtype = np.min_scalar_type(len(texts))
-        of_all = [np.array([numbers[text] for text in column.texts], dtype) for column in columns]
-        columns = [
-            ShardColumn(of_shard[column.numbers])
-            for of_shard, column in zip(of_all, columns, strict=True)
-        ]
-    return ShardColumn(_selected(dataset, [column.numbers for column in columns]), tuple(texts))
+    return _joined(dataset, key, "value")
 
 
-def _selected(dataset: Dataset, columns: list[Numbers]) -> Numbers:
-    """Join columns, and return the numbers of the selected records."""
+def _joined(dataset: Dataset, key: str, measure: Measure) -> ShardColumn:
+    """Join the columns of all shards, and choose the selected records."""
     if not len(dataset):
-        return np.empty(0, np.uint8)
-    joined = np.concatenate(columns)
+        return ShardColumn(np.empty(0, np.uint8))
     records = records_of(dataset)
-    return joined if records.has_all else joined[records.selection.all()]
+    count = sum(shard.record_count for shard in records.all_shards)
+    joined: Numbers | None = None
+    numbers_of: dict[str, int] = {}
+    start = 0
+    for column in _shard_columns(dataset, key, measure):
+        own, texts = column
+        if texts:
+            of_all = [numbers_of.setdefault(text, len(numbers_of)) for text in texts]
+            own = np.array(of_all, np.min_scalar_type(len(numbers_of)))[own]
+        if joined is None:
+            joined = scratch_array(count, own.dtype)
+        elif (wider := np.promote_types(joined.dtype, own.dtype)) != joined.dtype:
+            narrow, joined = joined, scratch_array(count, wider)
+            joined[:start] = narrow[:start]
+        joined[start : start + len(own)] = own
+        start += len(own)
+    assert joined is not None
+    if not records.has_all:
+        joined = joined[records.selection.all()]
+    texts = tuple(sorted(numbers_of))
+    if texts:
+        places = np.empty(len(texts), joined.dtype)
+        places[[numbers_of[text] for text in texts]] = np.arange(len(texts))
+        joined = places[joined]
+    return ShardColumn(joined, texts)
 
 
-def shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[ShardColumn]:
+def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | None) -> None:
+    """Keep the columns of some features next to the shards: values, and counts of lists.
+
+    Args:
+        progress: called as `progress(done, total)` with numbers of bytes.
+
+    Raises:
+        OptionError: no record has one of the features.
+        CorruptDataError: a record is damaged.
+    """
+    kinds = [_kind_of(dataset, key) for key in keys]
+    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    shards = records_of(dataset).all_shards
+    total = len(keys) * sum(shard.size_bytes for shard in shards)
+    workers = WorkerPool(reading_threads(None, shards), progress, total)
+    for key, kind in zip(keys, kinds, strict=True):
+        measure: Measure = "value" if schema.features[key].shape == () else "count"
+        read = partial(_shard_column, key=key, kind=kind, measure=measure, is_near=True)
+        for shard, _ in zip(
+            shards, workers.in_order(read, shards, ahead=2 * workers.threads), strict=True
+        ):
+            workers.advance(shard.size_bytes)
+    workers.finish()
+
+
+def _shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[ShardColumn]:
     """Yield the column of each shard; shards without it are read in threads, and it is kept."""
-    if not len(dataset):
-        return
     kind = _kind_of(dataset, key)
     shards = records_of(dataset).all_shards
     workers = WorkerPool(reading_threads(None, shards), None)
@@ -164,17 +192,32 @@ def _kind_of(dataset: Dataset, key: str) -> Kind:
     return known.kind
 
 
-def _shard_column(shard: Shard, *, key: str, kind: Kind, measure: Measure) -> ShardColumn:
-    """Return a column of one shard: as it was kept, or from its records."""
+def _shard_column(
+    shard: Shard, *, key: str, kind: Kind, measure: Measure, is_near: bool = False
+) -> ShardColumn:
+    """Return a column of one shard: as it was kept, or from its records.
+
+    is_near: whether it must be next to the shard, whatever its size and store.
+    """
     name = f"{measure} {key}"
     info = shard.info()
-    kept = _load(shard, info)
+    near, cached = _locations(shard, info)
+    # the cache first: it takes no request
+    places = [near] if is_near else [cached, near] if shard.is_remote else [near, cached]
+    kept = _load(shard, info, [place for place in places if place is not near or _is_there(shard)])
     if name in kept:
         return kept[name]
     column = _read(shard, key, kind, measure)
-    if shard.keeps_index and info.size_bytes >= KEEP_FROM_BYTES:
-        _save(shard, info, {**kept, name: column})
+    if is_near or (shard.keeps_index and info.size_bytes >= KEEP_FROM_BYTES):
+        places = [near] if is_near else [cached] if shard.is_remote else places
+        pieces = _pieces(shard, info, {**kept, name: column})
+        if save_pieces(pieces, places) is None and is_near:
+            near.put(pieces)  # raises the reason
     return column
+
+
+def _is_there(shard: Shard) -> bool:
+    return not shard.is_remote or shard.may_have_index
 
 
 # -- from the records ------------------------------------------------------------------------------
@@ -236,18 +279,14 @@ def _smallest(numbers: Numbers) -> Numbers:
 # -- files -----------------------------------------------------------------------------------------
 
 
-def _locations(shard: Shard, info: ObjectInfo) -> list[Location]:
-    """Where a file may be, the cheapest first."""
+def _locations(shard: Shard, info: ObjectInfo) -> tuple[Location, Location]:
     version = info.version if shard.is_remote else ""
-    near, cached = index_locations(shard.location, version, ".columns")
-    if not shard.is_remote:
-        return [near, cached]
-    return [cached, near] if shard.may_have_index else [cached]
+    return index_locations(shard.location, version, ".columns")
 
 
-def _load(shard: Shard, info: ObjectInfo) -> dict[str, ShardColumn]:
-    """Return the columns that are kept of a shard; none if the file is stale or damaged."""
-    for location in _locations(shard, info):
+def _load(shard: Shard, info: ObjectInfo, locations: list[Location]) -> dict[str, ShardColumn]:
+    """Return the columns that are kept of a shard; none if no file is valid."""
+    for location in locations:
         with suppress(FileAccessError, ValueError, DataError):
             check_folder(location)
             data = location.read(0, location.size())
@@ -283,8 +322,10 @@ def _parse(shard: Shard, info: ObjectInfo, data: bytes) -> dict[str, ShardColumn
     return columns
 
 
-def _save(shard: Shard, info: ObjectInfo, columns: dict[str, ShardColumn]) -> Location | None:
-    """Keep the columns of a shard; None if no place is writable."""
+def _pieces(
+    shard: Shard, info: ObjectInfo, columns: dict[str, ShardColumn]
+) -> tuple[bytes | memoryview, ...]:
+    """Return the content of a file."""
     entries, arrays = {}, []
     for name, column in columns.items():
         array = np.ascontiguousarray(column.numbers)
@@ -296,7 +337,4 @@ def _save(shard: Shard, info: ObjectInfo, columns: dict[str, ShardColumn]) -> Lo
     text = msgspec.json.encode(_Description(count, entries))
     samples = 0 if shard.is_remote else sample_checksum(shard.location, info.size_bytes)
     head = _HEADER.pack(_MAGIC, info.size_bytes, samples, len(text), crc32c(text))
-    locations = _locations(shard, info)
-    if shard.is_remote:  # as indexes that are built on reading
-        locations = locations[:1]
-    return save_pieces((head, text, *arrays), locations)
+    return head, text, *arrays

@@ -19,8 +19,10 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset.column_file import keep_columns
 from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
+from recordsmith.dataset.opening import dataset_of
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     ShardIndex,
@@ -81,6 +83,7 @@ def index(
     *,
     format: IndexFormat = "recordsmith",
     to: PlaceLike | None = None,
+    numbers_of: Sequence[str] = (),
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> IndexReport:
@@ -92,6 +95,8 @@ def index(
         format: recordsmith: binary indexes in a hidden folder, which make the first access fast;
             dali: a text file NAME.idx per shard, for NVIDIA DALI and the tfrecord package.
         to: dali: folder of the text files, created if missing; None for next to the shards.
+        numbers_of: features of which an order by class, weight or length needs a number of each
+            record, such as `image/class/label`: read now, and kept next to the index.
         overwrite: replace index files with other content. For `recordsmith`, rebuild valid indexes.
         progress: called as `progress(done, total)` with numbers of bytes.
 
@@ -99,8 +104,9 @@ def index(
         A report with the index of each shard.
 
     Raises:
-        OptionError: a shard is compressed, two shards would have the same text file, or a file
-            with other content exists. In the last case, indexes of other shards may be written.
+        OptionError: no record has a feature of `numbers_of`; a shard is compressed, two shards
+            would have the same text file, or a file with other content exists. In the last case,
+            indexes of other shards may be written.
         CorruptDataError: frames are damaged. The indexes of the shards before the first damaged
             one are written.
         FileAccessError: a path cannot be read, or an index cannot be written.
@@ -136,6 +142,8 @@ def index(
         files.append(file)
         workers.advance(shard.size_bytes)
     workers.finish()
+    if numbers_of:
+        keep_columns(dataset_of(paths, split), numbers_of, progress)
     return IndexReport(format, tuple(files))
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recordsmith.loading.features.images.image import Image
     from recordsmith.loading.features.images.mask import Mask
     from recordsmith.loading.features.images.patches import Patches
+    from recordsmith.loading.order.weighted import Weighted
 
 __all__ = [
     "BlockShuffle",
@@ -60,6 +61,7 @@ __all__ = [
     "Scalar",
     "Tensor",
     "Text",
+    "Weighted",
 ]
 
 
@@ -72,11 +74,12 @@ _LATER = {
     "Mixup": "augment.mixing",
     "Patches": "features.images.patches",
     "RandomErasing": "augment.random_erasing",
+    "Weighted": "order.weighted",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what concerns images when it is used: it loads all image formats."""
+    """Import what many loaders do not need when it is used, such as all image formats."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -13,8 +13,11 @@ from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, hash_positions
+from recordsmith.examining.stats.table_cells import format_number, spread, spread_table
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
+from recordsmith.reports import ReportTable
 from recordsmith.summaries import Report
+from recordsmith.words import count as format_count
 
 COCO_SIDES = (32, 96)
 """Boxes below 32 x 32 pixels are small, from 96 x 96 they are large (as in pycocotools)."""
@@ -48,6 +51,23 @@ class BoxStats(Report):
     degenerate: int
     outside: int
     mismatched: int
+
+    def table(self) -> ReportTable:
+        """Return what a terminal and a page show."""
+        note = ""
+        if self.small + self.medium + self.large:
+            low, high = COCO_SIDES
+            note = (
+                f"{self.small:,} small (below {low} x {low} pixels), {self.medium:,} medium (below "
+                f"{high} x {high}), {self.large:,} large"
+            )
+        rows = [
+            spread("boxes per record", self.per_image, format_number),
+            spread("width (of the image)", self.widths, "{:.1%}".format),
+            spread("height", self.heights, "{:.1%}".format),
+            spread("area", self.areas, "{:.2%}".format),
+        ]
+        return spread_table(format_count(self.count, "box", "boxes"), rows, note)
 
 
 class BoxBuilder(Builder):

@@ -15,9 +15,12 @@ import numpy as np
 
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.stats.feature_blocks import Values
+from recordsmith.examining.stats.table_cells import CLASS_ROWS, short
 from recordsmith.example import BytesArray
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.reports import Bar, Cell, ReportTable
 from recordsmith.serialization import to_json
+from recordsmith.words import count as format_count
 
 NUMBERED_KEYS = (CLASS_LABEL, OBJECT_LABEL)
 """Features whose labels are the classes in `labels.txt`."""
@@ -78,6 +81,24 @@ class ClassStats:
             for count in counts:
                 totals.setdefault(str(count), {})[split] = count.count
         return sorted(totals.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+
+    def by_split(self) -> dict[str, dict[Label, int]]:
+        """Return the counts of each split by the name of the class, or its label."""
+        return {
+            split: {label.name or label.label: label.count for label in labels}
+            for split, labels in self.splits.items()
+        }
+
+    def table(self, key: str) -> ReportTable:
+        """Return what a terminal and a page show of the labels of a feature."""
+        splits = list(self.splits)
+        ordered = [(name, counts, sum(counts.values())) for name, counts in self.by_name()]
+        rows: list[tuple[Cell, ...]] = [
+            (name, *(f"{counts.get(split, 0):,}" for split in splits), Bar(total / ordered[0][2]))
+            for name, counts, total in ordered
+        ]
+        title = f"{format_count(len(ordered), 'class', 'classes')} in {short(key)}"
+        return ReportTable("", (title, *splits, ""), rows, splits, ("",), terminal_rows=CLASS_ROWS)
 
     def imbalance(self, split: str) -> float | None:
         """Return the count of the most frequent class divided by that of the rarest one."""

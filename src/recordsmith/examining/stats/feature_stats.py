@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
+from recordsmith.examining.shard_summaries import SECTIONS
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.image_stats import ImageBuilder, ImageStats
 from recordsmith.examining.stats.number_stats import TOP_VALUES, NumberBuilder, NumberStats
@@ -19,8 +20,11 @@ from recordsmith.examining.stats.sampling import (
     ValueSample,
     hash_positions,
 )
+from recordsmith.examining.stats.table_cells import format_number, short, span_of
 from recordsmith.example import BytesArray, Kind
+from recordsmith.reports import Cell, Histogram, ReportTable
 from recordsmith.summaries import Report
+from recordsmith.words import size as format_size
 
 PREVIEW_BYTES = 128
 """How many bytes of a frequent value are kept."""
@@ -235,3 +239,100 @@ class FeatureBuilder(Builder):
             value_bytes=self._value_bytes,
             values=values,
         )
+
+
+def features_table(section: str, features: Mapping[str, FeatureStats]) -> ReportTable:
+    """Return what a terminal and a page show of all features of a section."""
+    rows = []
+    for key, feature in features.items():
+        lengths = span_of(feature.lengths)
+        if feature.steps is not None:
+            lengths = f"{span_of(feature.steps)} steps of {lengths}"
+        distinct = " + ".join(_distinct(values) for values in feature.values.values())
+        present = "all" if not feature.missing else f"{feature.present:,}"
+        size = format_size(feature.value_bytes)
+        rows.append((key, feature.kind, present, lengths, distinct or "0", size))
+    heads = (SECTIONS[section], "kind", "records", "values", "distinct", "total size")
+    return ReportTable("", heads, rows, ("records", *heads[4:]), heads[-1:])
+
+
+def numbers_table(features: Mapping[str, FeatureStats]) -> ReportTable:
+    """Return what they show of numbers."""
+    rows: list[tuple[Cell, ...]] = []
+    sizes = set()
+    for key, feature in features.items():
+        for values in feature.values.values():
+            if not isinstance(values, NumberStats) or values.sample is None:
+                continue
+            sample = values.sample
+            counts = {"NaN": values.nan, "infinite": values.infinite}
+            odd = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+            numbers = (values.min, sample.median, values.max, values.mean, sample.std)
+            bars = Histogram(sample.edges, sample.histogram)
+            rows.append((key, *map(format_number, numbers), bars, odd))
+            sizes.add((sample.size, values.finite))
+    heads = ("numbers", "min", "median", "max", "mean", "std", "from min to max", "not finite")
+    return ReportTable(
+        "",
+        heads,
+        rows,
+        heads[1:6],
+        (heads[6], heads[5]),
+        () if any(row[7] for row in rows) else heads[7:],
+        _sampled(sizes, "median, std and bars"),
+    )
+
+
+def bytes_table(features: Mapping[str, FeatureStats]) -> ReportTable:
+    """Return what they show of byte strings other than images."""
+    rows = []
+    sizes = set()
+    for key, feature in features.items():
+        values = feature.values.get("bytes")
+        if not isinstance(values, BytesStats) or values.images is not None:
+            continue
+        sample = values.sample
+        names = [
+            (short(repr(top.text) if top.text is not None else f"0x{top.begins[:8].hex()}…"), n)
+            for top in sample.top
+            for n in [top.count]
+        ]
+        mean = f"{values.sizes.mean or 0:,.1f}"
+        low, high = (f"{size or 0:,}" for size in (values.sizes.min, values.sizes.max))
+        rows.append((key, low, mean, high, _content(values), _top(names, sample)))
+        sizes.add((sample.size, values.count))
+    heads = ("bytes", "min size", "mean size", "max size", "content", "most frequent")
+    return ReportTable(
+        "", heads, rows, heads[1:4], heads[-1:], (), _sampled(sizes, "frequent values")
+    )
+
+
+def _sampled(sizes: set[tuple[int, int]], what: str) -> str:
+    """Return a note if some samples do not have all values."""
+    partial = [size for size, count in sizes if size < count]
+    return f"{what}: from a sample of {max(partial):,} values of each feature" if partial else ""
+
+
+def _top(values: Sequence[tuple[str, int]], sample: BytesSample) -> str:
+    """Return the values that occur more than once; none if all are equally frequent."""
+    if sample.distinct > 1 and len({count for _, count in values}) < 2:
+        return ""
+    often = [f"{name} {count / sample.size:.1%}" for name, count in values if count > 1]
+    return ", ".join(often[:2])
+
+
+def _distinct(values: NumberStats | BytesStats) -> str:
+    """Return the number of different values in the sample; NaN and infinities are not counted."""
+    distinct = 0 if values.sample is None else values.sample.distinct
+    size = 0 if values.sample is None else values.sample.size
+    finite = values.count if isinstance(values, BytesStats) else values.finite
+    more = "" if size == finite else " or more"
+    return f"{distinct:,}{more}{' finite' if finite < values.count else ''}"
+
+
+def _content(values: BytesStats) -> str:
+    counts = {"text": values.text, "raw": values.raw, "image": values.image_count}
+    there = {name: count for name, count in counts.items() if count}
+    if len(there) == 1:
+        return next(iter(there))
+    return ", ".join(f"{count / values.count:.0%} {name}" for name, count in there.items())

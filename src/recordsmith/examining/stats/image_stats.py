@@ -11,11 +11,16 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, Hashes
+from recordsmith.examining.stats.table_cells import format_number, short, spread, spread_table
 from recordsmith.example import BytesArray
 from recordsmith.image import find_image_header, starts_like_image
+from recordsmith.reports import ReportTable
 from recordsmith.summaries import Report
+from recordsmith.words import count as format_count
+from recordsmith.words import size as format_size
 
 _LARGEST_SIDE = 2**31 - 1
+_TOP_SHOWN = 4
 
 
 class ImageSize(NamedTuple):
@@ -45,6 +50,24 @@ class ImageStats(Report):
     widths: NumberStats
     pixels: NumberStats
     sizes: tuple[ImageSize, ...]
+
+    def table(self, key: str, file_sizes: NumberStats) -> ReportTable:
+        """Return what a terminal and a page show of the images of a feature."""
+        formats = ", ".join(f"{count:,} {name}" for name, count in self.formats.items())
+        channels = ", ".join(
+            f"{count:,} with {format_count(number, 'channel')}"
+            for number, count in self.channels.items()
+        )
+        often = [size for size in self.sizes if size.count > 1 or self.count == 1][:_TOP_SHOWN]
+        sizes = ", ".join(f"{width} x {height} ({count:,})" for width, height, count in often)
+        note = f"{formats or 'none with a valid header'}; {channels or 'unknown channels'}"
+        note += f"; most frequent: {sizes}" if sizes else ""
+        rows = [
+            spread("width", self.widths, format_number),
+            spread("height", self.heights, format_number),
+            spread("file size", file_sizes, format_size),
+        ]
+        return spread_table(f"images in {short(key)}", rows, note)
 
 
 class ImageBuilder(Builder):

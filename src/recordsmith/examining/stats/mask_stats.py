@@ -16,9 +16,12 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.errors import DataError
 from recordsmith.examining.stats.class_counts import name_of
 from recordsmith.examining.stats.sampling import Hashes
+from recordsmith.examining.stats.table_cells import CLASS_ROWS, short
 from recordsmith.example import BytesArray
 from recordsmith.image import MaskValues, decode_mask
+from recordsmith.reports import Bar, ReportTable
 from recordsmith.summaries import Report
+from recordsmith.words import count as format_count
 
 MAX_MASKS = 1000
 MAX_PIXELS = 1 << 28
@@ -66,6 +69,25 @@ class MaskStats(Report):
     unreadable: int
     pixels: int
     classes: tuple[MaskClass, ...]
+
+    def table(self, key: str) -> ReportTable:
+        """Return what a terminal and a page show of the masks of a feature."""
+        ordered = sorted(self.classes, key=lambda mask_class: -mask_class.pixels)
+        rows = [
+            (
+                str(mask_class),
+                f"{mask_class.pixels / self.pixels:.2%}",
+                f"{mask_class.masks:,}",
+                Bar(mask_class.pixels / ordered[0].pixels),
+            )
+            for mask_class in ordered
+        ]
+        decoded = format_count(self.count, "mask")
+        if self.sampled < self.count:
+            decoded = f"{self.sampled:,} of {self.count:,} masks, sampled"
+        heads = (f"{decoded} in {short(key)}", "pixels", "masks", "")
+        note = f"{self.unreadable:,} unreadable" if self.unreadable else ""
+        return ReportTable("", heads, rows, heads[1:3], ("",), (), note, CLASS_ROWS)
 
 
 CountedMask = tuple[int, Int64Array, Int64Array]

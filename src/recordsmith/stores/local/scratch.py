@@ -11,12 +11,14 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from recordsmith.errors import FileAccessError, access_error, accessing
 from recordsmith.stores.local.reader import LocalReader
 
 if TYPE_CHECKING:  # NumPy only when needed
+    import numpy.typing as npt
+
     from recordsmith.buffers import BytesLike
 
 INDEX_FOLDER = "index"
@@ -26,6 +28,7 @@ PRIVATE_MODE = 0o600
 """Of the files of a cache: what they contain may be private in its store."""
 
 _IN_MEMORY_BYTES = 1 << 20
+_ARRAY_IN_MEMORY_BYTES = 64 << 20
 
 
 class ScratchFile(LocalReader):
@@ -65,6 +68,24 @@ class ScratchFile(LocalReader):
 
     def map(self) -> mmap.mmap:
         return mmap.mmap(self.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def scratch_array(count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an array to fill, which is mapped from a temporary file if it is large."""
+    import numpy as np
+
+    size = count * np.dtype(dtype).itemsize
+    if size <= _ARRAY_IN_MEMORY_BYTES:
+        return np.empty(count, dtype)
+    file = ScratchFile()
+    try:
+        if hasattr(os, "posix_fallocate"):  # a full disk is an error here, not a signal later
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
+    except OSError as error:
+        raise _no_space_error(error) from error
+    return np.frombuffer(mmap.mmap(file.fileno(), size), dtype)
 
 
 class ScratchFolder:
