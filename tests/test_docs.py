@@ -226,6 +226,14 @@ def test_the_page_about_augmentation_runs(
     run_python(text, "augmentation.md", lambda: capsys.readouterr().out)
 
 
+def test_the_page_about_episodes_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/how-to/episodes.md")
+    run_python(text, "episodes.md", lambda: capsys.readouterr().out)
+
+
 def test_the_page_about_stores_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_python(page("docs/stores.md"), "stores.md", lambda: capsys.readouterr().out)
 
