@@ -135,7 +135,7 @@ def test_the_examples_of_a_module_run(
     functions = [
         (key, value)
         for key, value in vars(module).items()
-        if inspect.isfunction(value)
+        if (inspect.isfunction(value) or (inspect.isclass(value) and example_of(value)))
         and value.__module__.startswith(module.__name__)
         and not key.startswith("_")
     ]

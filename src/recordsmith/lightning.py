@@ -18,6 +18,8 @@ with needs_extra("lightning"):
 
     from recordsmith.torch import batches
 
+__all__ = ["DataModule"]
+
 
 class DataModule(LightningDataModule):
     """Loaders for `Trainer.fit`, which resumes in the middle of an epoch with the next batch.
