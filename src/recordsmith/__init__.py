@@ -37,7 +37,7 @@ _HOMES = {
     "linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Examples Image Loader Mask Mix "
-        "Mixup Padded Patches Position Present Ragged RandomErasing Raw Scalar Tensor Text "
+        "Mixup Packed Padded Patches Position Present Ragged RandomErasing Raw Scalar Tensor Text "
         "Weighted"
     ),
     "measuring": "bench",

@@ -22,6 +22,7 @@ from recordsmith.loading.loader import Loader
 from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.loading.order.buckets import BucketBySize
 from recordsmith.loading.order.mix import Mix
+from recordsmith.loading.order.packed import Packed
 from recordsmith.loading.order.shuffle import BlockShuffle
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ __all__ = [
     "Mask",
     "Mix",
     "Mixup",
+    "Packed",
     "Padded",
     "Patches",
     "Position",
