@@ -65,7 +65,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for jobs in the back
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 REPOSITORY = Path(__file__).parent.parent
+POSIX_FIXTURES = {"killed_jobs", "open_files", "small_disk", "terminal"}
 ZOO_COUNT = 35
+
+
+@pytest.hookimpl(tryfirst=True)  # before the options of pytest select by markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests marked `posix`, and those whose fixtures need it, on other systems."""
+    for item in items:
+        if not POSIX_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("posix")
+        if os.name != "posix" and item.get_closest_marker("posix"):
+            item.add_marker(pytest.mark.skip(reason="needs POSIX"))
 
 
 def pytest_make_parametrize_id(val: Any) -> str | None:

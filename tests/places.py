@@ -28,6 +28,9 @@ AnyPlace = TypeVar("AnyPlace", Path, Location)
 KINDS = tuple(os.environ.get("RECORDSMITH_TEST_PLACES", "files memory delayed").split())
 """Where tests of the fixture `place` run; `make soak` runs them in `s3` as well."""
 
+IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+"""Root reads and writes files whatever their permissions."""
+
 
 @contextmanager
 def new_place(kind: str, path: Path) -> Iterator[Location]:

@@ -218,6 +218,14 @@ def test_the_page_about_augmentation_runs(
     run_python(text, "augmentation.md", lambda: capsys.readouterr().out)
 
 
+def test_the_page_about_episodes_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/how-to/episodes.md")
+    run_python(text, "episodes.md", lambda: capsys.readouterr().out)
+
+
 @pytest.mark.slow
 def test_the_page_about_tokens_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import inspect
+import json
 import re
 import shutil
 import textwrap
@@ -16,12 +18,15 @@ import pytest
 
 import recordsmith as rs
 
+from .sources.annotated import coco, image, voc, write
 from .test_docs import blocks, page
 
 WITHOUT = {"__version__", "engines", "remote"}
 """Names that are no function or class, or whose example needs a bucket."""
 
 NAMES = sorted({*rs.__all__} - WITHOUT)
+MODULES = ("torch", "jax", "tensorflow", "keras", "grain", "polars", "duckdb")
+"""Modules for other libraries, by which they are called in examples."""
 
 
 def example_of(value: Any) -> str | None:
@@ -47,12 +52,15 @@ MEMBERS = [*members()]
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which examples run: `flowers`, their dataset `out`, a copy, a damaged file."""
+    """The folder in which examples run: `flowers`, their dataset `out`, a copy, a damaged file,
+    and a small folder for each source.
+    """
     folder = tmp_path_factory.mktemp("prepared")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         exec(blocks("python", page("docs/tutorial.md"))[0], {})
         rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3}, shards=2)
+        write_sources(Path())
     shutil.copytree(folder / "out", folder / "copy")
     data = bytearray((folder / "out" / "train-00001-of-00002.tfrecord").read_bytes())
     data[100] ^= 1
@@ -60,16 +68,40 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("name", "value"), MEMBERS, ids=[name for name, _ in MEMBERS])
-def test_the_example_runs(
-    name: str, value: Any, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def write_sources(root: Path) -> None:
+    """Small datasets under the names that the examples of sources use."""
+    corners = (4, 5, 14, 15)
+    voc(root / "VOCdevkit/VOC2012", {"a": [("cat", *corners)]})
+    outline = {"category_id": 1, "bbox": [4, 5, 10, 10], "segmentation": [[4, 5, 14, 5, 14, 15]]}
+    image(root / "coco/images/a.jpg")
+    coco(root / "coco/annotations/instances_train.json", {"a.jpg": [outline]}, {1: "cat"})
+    write(root / "coco128/data.yaml", "train: images\nnames: [cat]\n")
+    image(root / "coco128/images/a.jpg")
+    write(root / "coco128/labels/a.txt", "0 0.5 0.5 0.2 0.2")
+    image(root / "raccoons/a.jpg")
+    header = "filename,width,height,class,xmin,ymin,xmax,ymax"
+    write(root / "raccoons/train.csv", f"{header}\na.jpg,40,20,raccoon,4,5,14,15\n")
+    image(root / "labelled/a.jpg")
+    shape = {"label": "cat", "shape_type": "polygon", "points": [[4, 5], [14, 5], [14, 15]]}
+    document = {"version": "5", "shapes": [shape], "imagePath": "a.jpg", "imageData": None}
+    write(root / "labelled/a.json", json.dumps(document))
+    image(root / "export/images/a.jpg")
+    box = '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"/>'
+    entry = f'<image id="0" name="a.jpg">{box}</image>'
+    write(root / "export/annotations.xml", f"<annotations><version/>{entry}</annotations>")
+    (root / "mnist").mkdir()
+    np.savez(root / "mnist/mnist.npz", x_train=np.zeros((9, 28, 28), "u1"), y_train=np.arange(9))
+    rs.export(root / "out", root / "mnist/3.0.1", "tfds")
+    write(root / "rows.csv", "a,part\n1,train\n2,test\n")
+
+
+def run(name: str, value: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **known: Any) -> None:
+    """Run the example of a docstring in a folder; an example may use `known`."""
     code = example_of(value)
     assert code is not None, name
-    folder = shutil.copytree(prepared, tmp_path / "folder")
     monkeypatch.chdir(folder)
-    variables: dict[str, Any] = {key: getattr(rs, key) for key in NAMES if key != "open"}
-    variables |= {"rs": rs, "np": np, "dataset": rs.open("out")}
+    variables: dict[str, Any] = {"rs": rs, "recordsmith": rs, "np": np, "dataset": rs.open("out")}
+    variables |= known
     if re.search(r'\b(pack|plan)\(.*"out"', code):
         shutil.rmtree("out")
     if code.startswith(">>>"):
@@ -79,3 +111,38 @@ def test_the_example_runs(
         assert runner.run(parsed, out=output.append).failed == 0, "".join(output)
     else:
         exec(compile(code, name, "exec"), variables)
+
+
+@pytest.mark.parametrize(("name", "value"), MEMBERS, ids=[name for name, _ in MEMBERS])
+def test_the_example_runs(
+    name: str, value: Any, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = example_of(value) or ""
+    assert "+SKIP" not in code
+    known: dict[str, Any] = {key: getattr(rs, key) for key in NAMES if key != "open"}
+    if "datasets." in code:
+        known["datasets"] = pytest.importorskip("datasets")
+    run(name, value, shutil.copytree(prepared, tmp_path / "folder"), monkeypatch, **known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(
+    name: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(name, exc_type=ImportError)
+    module = importlib.import_module(f"recordsmith.{name}")
+    functions = [
+        (key, value)
+        for key, value in vars(module).items()
+        if inspect.isfunction(value)
+        and value.__module__.startswith(module.__name__)
+        and not key.startswith("_")
+    ]
+    assert functions
+    for key, value in functions:
+        folder = shutil.copytree(prepared, tmp_path / key)
+        features = {"image": rs.Image(size=32), "label": "image/class/label"}
+        loader = rs.Loader(rs.open(folder / "out"), features, batch_size=8)
+        own = vars(importlib.import_module(value.__module__))
+        run(f"{name}.{key}", value, folder, monkeypatch, loader=loader, **own)

@@ -18,6 +18,8 @@ import pytest
 
 from .raising import raises
 
+pytestmark = pytest.mark.posix
+
 CPU_SECONDS = 20
 
 Case = Callable[[Path], None]

@@ -16,6 +16,8 @@ import recordsmith as rs
 from recordsmith.building import table_writing
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes
 
+pytestmark = pytest.mark.posix
+
 SHARDS = [f"train-{number:05d}-of-{count:05d}.tfrecord" for number, count in ((0, 1), (1, 2))]
 IN_A_DATASET = [
     *(f".recordsmith/{name}.partial" for name in ("dataset.json", "labels.txt", LABEL_MAP_NAME)),
@@ -94,7 +96,6 @@ def template(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("job", JOBS)
 def test_nothing_outside_is_touched(

@@ -44,9 +44,9 @@ PYTHON = {
         "Tfds WebDataset Shards"
     ),
     "Train": (
-        "Loader BlockShuffle BucketBySize Mix Weighted Packed Image Mask Boxes Patches tile_image "
-        "untile Scalar Tensor Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec "
-        "bench"
+        "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "
+        "tile_image untile Scalar Tensor Ragged Padded Bytes Text Raw Examples Position Present "
+        "FeatureSpec bench"
     ),
     "Check and preview": "inspect stats verify schema diff sheet draw_batch save_html reader_code",
     "Change and export": "salvage reshard edit Edits append export card",

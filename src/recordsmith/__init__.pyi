@@ -47,6 +47,7 @@ from recordsmith.loading import BucketBySize as BucketBySize
 from recordsmith.loading import Bytes as Bytes
 from recordsmith.loading import ColorJitter as ColorJitter
 from recordsmith.loading import Cutmix as Cutmix
+from recordsmith.loading import Episodes as Episodes
 from recordsmith.loading import Examples as Examples
 from recordsmith.loading import Image as Image
 from recordsmith.loading import Loader as Loader

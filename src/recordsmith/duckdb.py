@@ -54,7 +54,7 @@ def query(sql: str, dataset: Dataset, *, restore_types: bool = True) -> pa.Table
         CorruptDataError: a record is damaged.
 
     Example:
-        query("select avg(width) from data where label = 3", rs.open("rows.tfrecord"))
+        recordsmith.duckdb.query('select avg("image/width") from data', rs.open("out"))
     """
     config: dict[str, Any] = {
         "autoinstall_known_extensions": False,

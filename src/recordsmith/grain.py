@@ -45,6 +45,10 @@ def examples(
 
     Raises:
         OptionError: options conflict with each other or with the dataset, or it is compressed.
+
+    Example:
+        examples = recordsmith.grain.examples(dataset, {"image": rs.Image(size=32)})
+        print(grain.MapDataset.source(examples).shuffle(seed=1).batch(8)[0]["image"].shape)
     """
     return GrainSource(Examples(dataset, features, seed=seed, map_examples=map_examples))
 
@@ -62,6 +66,10 @@ def batches(loader: Loader, *, any_rank: bool = False) -> GrainBatches:
 
     Raises:
         OptionError: the loader has the rank of another process, or is for one of several workers.
+
+    Example:
+        for batch in recordsmith.grain.batches(loader):
+            print(batch["image"].shape)  # (8, 32, 32, 3)
     """
     how = "Loader(..., **this_rank()), after jax.distributed.initialize()"
     check_loader(loader, None if any_rank else this_rank(), how)
@@ -72,6 +80,10 @@ def convert(batch: Mapping[str, Any]) -> Batch:
     """Convert a batch to plain ndarrays, which grain can send between processes.
 
     Byte strings become an array of bytes objects, ragged entries `RaggedParts`; others stay.
+
+    Example:
+        for batch in map(recordsmith.grain.convert, loader):
+            print(batch["label"].shape)  # (8,)
     """
     return {name: _convert(entry) for name, entry in batch.items()}
 
@@ -80,6 +92,9 @@ def this_rank() -> Rank:
     """Return rank and world_size of this process: `Loader(..., **this_rank())`.
 
     Uses JAX if `jax.distributed` is initialized, else rank 0 of 1.
+
+    Example:
+        loader = rs.Loader(dataset, batch_size=8, shuffle=True, **recordsmith.grain.this_rank())
     """
     jax = sys.modules.get("jax")  # if it is not imported, it is not initialized
     if jax is None or not _is_distributed(jax):

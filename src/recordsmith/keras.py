@@ -29,8 +29,6 @@ def batches(
 ) -> keras.utils.PyDataset:
     """Return a `PyDataset` of inputs, targets and weights for `fit`, `evaluate` and `predict`.
 
-        model.fit(batches(loader, "image", "label"), epochs=10)
-
     An epoch of Keras is an iteration of the loader. An interrupted epoch begins again.
 
     Args:
@@ -40,6 +38,11 @@ def batches(
 
     Raises:
         OptionError: an entry is missing, or not numbers of one shape; the loader is endless.
+
+    Example:
+        model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
+        model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        model.fit(recordsmith.keras.batches(loader, "image", "label"), epochs=2)
     """
     return _Batches(loader, x, y, sample_weight)
 

@@ -109,6 +109,7 @@ def test_torch(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> N
     assert shown.splitlines() == ["5 records", "4 records"]
 
 
+@pytest.mark.posix
 @needs("grain")
 def test_grain(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
     values, _ = write_odd_files(tmp_path, images)

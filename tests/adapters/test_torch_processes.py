@@ -19,6 +19,8 @@ import recordsmith as rs
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.posix
+
 HEAD = """
 import json
 import multiprocessing

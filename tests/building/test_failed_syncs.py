@@ -17,6 +17,8 @@ import recordsmith as rs
 from ..places import visible
 from ..raising import raises
 
+pytestmark = pytest.mark.posix
+
 ROWS = [{"a": number} for number in range(9)]
 JOBS: dict[str, tuple[str, Callable[[Path, Path], Any]]] = {
     "pack": ("", lambda _, out: rs.pack(rs.Rows(ROWS), out, shards=2)),

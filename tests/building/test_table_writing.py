@@ -321,6 +321,7 @@ def test_a_bucket_with_options(
         begin("out", store_options=options)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("step", ["part", "finish"])
 def test_killed_at_any_change(tmp_path: Path, step: str) -> None:
     """Another attempt ends with the same records, and nothing else is left."""
@@ -359,6 +360,7 @@ def stopped_after_the_manifest_was_removed(job: Callable[[], object]) -> None:
     assert killed_before(10**6, kill)
 
 
+@pytest.mark.posix
 def test_an_interrupted_append(tmp_path: Path) -> None:
     """A table replaces the dataset with `overwrite`; if it is abandoned, the append is done."""
     out = tmp_path / "out"
@@ -375,6 +377,7 @@ def test_an_interrupted_append(tmp_path: Path) -> None:
     assert len(visible(out)) == 2
 
 
+@pytest.mark.posix
 def test_an_abandoned_job_does_not_make_a_dataset_of_what_a_killed_one_has_left(
     tmp_path: Path,
 ) -> None:

@@ -19,6 +19,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.cli import COMMANDS, load_command
 
+from ..places import IS_ROOT
+
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 
 
@@ -113,7 +115,8 @@ def test_missing_paths(run, tmp_path: Path, command: str) -> None:
         assert outcome.out == ""
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read all files")
+@pytest.mark.posix
+@pytest.mark.skipif(IS_ROOT, reason="root may read all files")
 def test_a_forbidden_file(run, tmp_path: Path) -> None:
     path = tmp_path / "secret.tfrecord"
     path.write_bytes(b"x")
@@ -202,6 +205,7 @@ def run_signalled(name: str, program: str, *arguments: object) -> subprocess.Com
 SIGNALS = pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 
 
+@pytest.mark.posix
 @SIGNALS
 def test_signals_leave_no_partial_output(images: Path, name: str, code: int) -> None:
     """The signal comes while the fourth sample is read."""
@@ -225,6 +229,7 @@ def test_signals_leave_no_partial_output(images: Path, name: str, code: int) -> 
     assert not out.exists() or [path.name for path in out.iterdir()] == [".recordsmith"]
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 @SIGNALS
 def test_renaming_is_finished_before_a_signal_ends_the_job(
@@ -248,6 +253,7 @@ def test_renaming_is_finished_before_a_signal_ends_the_job(
         assert len(rs.open(out)) == 9
 
 
+@pytest.mark.posix
 @SIGNALS
 def test_a_signal_in_a_finalizer_is_not_lost(images: Path, name: str, code: int) -> None:
     """Python ignores all exceptions there; the job would go on."""
@@ -265,6 +271,7 @@ def test_a_signal_in_a_finalizer_is_not_lost(images: Path, name: str, code: int)
     assert result.stderr.splitlines() == ["interrupted"]
 
 
+@pytest.mark.posix
 def test_interrupted_while_it_loads() -> None:
     """No traceback before a command has begun."""
     program = (
@@ -281,6 +288,7 @@ def test_interrupted_while_it_loads() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, b"", b"")
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_output_that_cannot_be_written(packed: Path, options: tuple[str, ...]) -> None:

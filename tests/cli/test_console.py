@@ -120,6 +120,7 @@ class _Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.posix
 def test_tables_do_not_wrap_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = _Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)

@@ -29,6 +29,8 @@ from recordsmith.dataset import records_of
 from recordsmith.image import probe_image
 from recordsmith.wire import crc32c, encode_record, encode_records
 
+pytestmark = pytest.mark.posix
+
 ESCAPES = "\x1b]0;title\x07\x1b[2J\u202e"
 FORGED = "good: forged"
 """What no line of output begins with, whatever a stranger calls his things."""

@@ -31,6 +31,8 @@ import recordsmith as rs
 
 from .test_hostile import ESCAPES, FORGED, FORGING, ROOM_BYTES, image, ran
 
+pytestmark = pytest.mark.posix
+
 CANARY = b"what no output may contain"
 SECONDS = 30
 COMMANDS = (
@@ -615,7 +617,6 @@ def limited() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 @pytest.mark.parametrize("name", CASES)
 def test_sources_do_not_crash_commands(
     tmp_path: Path, limited: subprocess.Popen[str], name: str

@@ -115,6 +115,7 @@ def no_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("format_", ["recordsmith", "dali"])
 def test_no_space_for_a_requested_index(shard: Path, format_: Any) -> None:
     with no_room(), pytest.raises(rs.FileAccessError) as caught:
@@ -175,6 +176,7 @@ print("done")
 """
 
 
+@pytest.mark.posix
 def test_folders_that_cannot_be_written() -> None:
     """Reading works; jobs that write raise. Run as another user, as root may write anywhere."""
     pixel = {"image/encoded": b"...", "image/format": "raw", "image/height": 1, "image/width": 1}

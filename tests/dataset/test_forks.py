@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -12,7 +11,7 @@ import pytest
 
 from .. import numbered_examples as numbered
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+pytestmark = pytest.mark.posix
 
 
 def run(script: str, path: Path) -> None:

@@ -131,6 +131,7 @@ def test_own_indexes_of_small_shards_are_saved(folder: Path) -> None:
     assert [file.is_new for file in rs.index(folder).files] == [True, False, False]
 
 
+@pytest.mark.posix
 def test_folders_that_cannot_be_written(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +151,7 @@ def test_folders_that_cannot_be_written(
         rs.index(folder / "a.tfrecord", format="dali", to=folder / "b.tfrecord" / "idx")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.posix
 @pytest.mark.parametrize("format_", ["recordsmith", "dali"])
 def test_killed_before_any_change_of_the_file_system(
     folder: Path, tmp_path: Path, format_: Any

@@ -250,7 +250,7 @@ def test_damage_is_reported_after_the_records_before_it(ahead: Any) -> None:
     assert found == list(range(62))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.posix
 def test_an_iteration_goes_on_in_a_forked_process(ahead: Any) -> None:
     records = iter(ahead)
     for _ in range(20):

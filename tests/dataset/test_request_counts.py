@@ -87,6 +87,7 @@ def test_open_and_inspect_of_1000_shards(store: CountingStore, folder: Location)
     assert counted(store, lambda: len(rs.open(folder, "train"))) == expected
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

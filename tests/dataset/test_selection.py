@@ -437,6 +437,7 @@ def test_malformed_parts_of_splits(seven_and_three: Path, split: str) -> None:
             open_it()
 
 
+@pytest.mark.posix
 def test_a_split_whose_name_looks_like_several(tmp_path: Path) -> None:
     (tmp_path / "a+b[:1].tfrecord").write_bytes(encode_record(rs.encode_example({"id": 7})))
     assert list(rs.open(tmp_path).splits) == ["a+b[:1]"]

@@ -168,6 +168,7 @@ def test_indexes_of_writer_and_reader_are_equal(tmp_path: Path, compression: str
     assert written.compression == built.compression == compression
 
 
+@pytest.mark.posix
 def test_indexes_are_not_written_through_links(foreign: Path, tmp_path: Path) -> None:
     """A folder from an archive may contain links to anywhere."""
     (tmp_path / "elsewhere").mkdir()
@@ -197,7 +198,7 @@ def test_impossible_record_counts_take_no_memory(foreign: Path, count: int) -> N
     assert _payloads(foreign) == BIG_PAYLOADS
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.posix
 def test_a_pipe_is_not_read_as_index(foreign: Path) -> None:
     own = index_paths(foreign)[0]
     own.parent.mkdir()

@@ -139,6 +139,7 @@ def test_full_disk(
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.posix
 def test_file_is_synced_before_it_is_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,7 +197,7 @@ def test_records_without_images(tmp_path: Path) -> None:
         ("s.png", {"count": 2.5}, "count"),
         ("s.png", {"columns": 1000, "count": 1000}, "columns"),
         ("there.png", {}, "overwrite"),
-        ("dangling.png", {}, "overwrite"),
+        pytest.param("dangling.png", {}, "overwrite", marks=pytest.mark.posix),
     ],
 )
 def test_wrong_arguments(
@@ -205,11 +205,12 @@ def test_wrong_arguments(
 ) -> None:
     data = write(tmp_path / "x.tfrecord", images, range(2))
     (tmp_path / "there.png").write_bytes(b"mine")
-    (tmp_path / "dangling.png").symlink_to("nowhere")
+    if out == "dangling.png":
+        (tmp_path / out).symlink_to("nowhere")
     with raises(rs.OptionError, option=option):
         rs.sheet(data, tmp_path / out, **options)
     assert (tmp_path / "there.png").read_bytes() == b"mine"
-    assert sorted(os.listdir(tmp_path)) == ["dangling.png", "there.png", "x.tfrecord"]
+    assert {*os.listdir(tmp_path)} - {"dangling.png"} == {"there.png", "x.tfrecord"}
 
 
 def test_only_records_that_exist_must_fit_on_a_page(tmp_path: Path, images: ModuleType) -> None:

@@ -137,6 +137,7 @@ class Killing(Processes):
             running.stop()
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("kills", [1, 3])
 def test_killed_processes(flowers: Path, tmp_path: Path, kills: int) -> None:
     options: dict[str, Any] = {"shards": 8, "image_options": rs.ImageOptions(store="png")}

@@ -441,6 +441,7 @@ def test_a_wrong_length_takes_no_memory() -> None:
     assert peak < 1 << 20
 
 
+@pytest.mark.posix
 def test_memory_of_defaults_is_released() -> None:
     """It is not Python's, so no leak of it shows in tracemalloc; and a process of its own, as all
     threads of this one take memory and give it back.

@@ -456,7 +456,7 @@ def test_full_disk_leaves_no_partial_output(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.posix
 @pytest.mark.parametrize("stage", ["new", "empty", "earlier"])
 def test_killed_before_any_change_of_the_file_system(
     records: Path, tmp_path: Path, stage: str, files: Any, killed_jobs: Any
@@ -507,7 +507,7 @@ def test_killed_before_any_change_of_the_file_system(
     assert step > 10
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.posix
 def test_what_a_killed_export_has_replaced_stays_until_the_next_one_is_complete(
     records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_jobs: Any
 ) -> None:
@@ -538,7 +538,7 @@ def test_what_a_killed_export_has_replaced_stays_until_the_next_one_is_complete(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.posix
 @pytest.mark.parametrize("is_there", [False, True])
 def test_only_the_same_job_replaces_what_a_job_killed_at_its_end_has_written(
     records: Path, tmp_path: Path, is_there: bool, files: Any, killed_jobs: Any
@@ -587,6 +587,7 @@ def test_two_jobs_do_not_share_a_folder(records: Path, tmp_path: Path) -> None:
     assert rs.export(records, out, progress=begin_another).record_count == 5
 
 
+@pytest.mark.posix
 def test_link_to_the_output_folder(records: Path, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")

@@ -74,6 +74,7 @@ def _png_head(height: int, width: int) -> bytes:
     return SIGNATURE + encode_chunk(b"IHDR", head) + encode_chunk(b"IEND", b"")
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 def test_decoding_takes_no_more_than_estimated(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_memory_is_reserved_once_and_released_after_an_error(shared: Memory) -> 
         assert shared._free == 10 * MIB
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.posix
 def test_forked_process_starts_with_all_memory() -> None:
     code = """
 import os, threading

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -305,7 +304,7 @@ def python(script: str, dataset: rs.Dataset) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("good\n", "", 0)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.posix
 def test_forks_in_mid_iteration(on_disk: rs.Dataset) -> None:
     python(
         """

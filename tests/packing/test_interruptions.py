@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,8 @@ from types import ModuleType
 import pytest
 
 import recordsmith as rs
+
+pytestmark = pytest.mark.posix
 
 OPTIONS = {"splits": {"train": 0.7, "validation": 0.3}, "shards": 4, "seed": 1, "threads": 2}
 
@@ -30,7 +31,6 @@ def many(tmp_path_factory: pytest.TempPathFactory, images: ModuleType) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="copies a process")
 @pytest.mark.parametrize(("name", "count"), [("simultaneous_packs", 30), ("killed_exports", 12)])
 def test_a_few_of_the_long_trials(name: str, count: int) -> None:
     program = Path(__file__).parents[1] / "soak" / f"{name}.py"

@@ -179,6 +179,7 @@ def test_features_that_cannot_be_encoded_stop_the_job(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == {}
 
 
+@pytest.mark.posix
 def test_output_path_must_be_a_folder(flowers: Path, tmp_path: Path) -> None:
     source = rs.ImageFolder(flowers)
     (tmp_path / "file").write_bytes(b"precious")

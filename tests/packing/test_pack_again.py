@@ -154,6 +154,7 @@ def test_foreign_notes_of_an_append_rename_only_shards(
     assert (tmp_path / "old.tfrecord").read_text() == "precious old.tfrecord"
 
 
+@pytest.mark.posix
 def test_jobs_do_not_follow_links(flowers: Path, tmp_path: Path) -> None:
     """A job would remove files with names like its own from the target of the link."""
     (tmp_path / "elsewhere").mkdir()
@@ -233,6 +234,7 @@ def test_second_job_in_the_same_folder_is_refused(
     assert contents(tmp_path) == undisturbed
 
 
+@pytest.mark.posix
 def test_job_that_finds_a_finished_dataset_after_waiting_for_the_lock(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,7 +147,7 @@ def test_tasks_of_others(flowers: Path, tmp_path: Path, place: tuple[Any, ...], 
     assert {path.name for path in outside} <= {"out", ".recordsmith", "lock"}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.posix
 def test_tasks_keep_an_interrupted_append(
     flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

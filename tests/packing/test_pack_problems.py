@@ -142,6 +142,7 @@ def test_disk_full_at_sync(flowers: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert contents(tmp_path) == {}
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("number", [1, 2])
 def test_failed_sync_of_a_folder(
     flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
@@ -166,6 +167,7 @@ def test_failed_sync_of_a_folder(
     assert contents(tmp_path / "out") == contents(tmp_path / "expected")
 
 
+@pytest.mark.posix
 def test_file_size_limit(flowers: Path, tmp_path: Path, images: ModuleType) -> None:
     """A limit of the system: writing stops in the middle of a shard."""
     pytest.importorskip("resource")
@@ -185,6 +187,7 @@ def test_file_size_limit(flowers: Path, tmp_path: Path, images: ModuleType) -> N
     assert contents(tmp_path / "out") == {}
 
 
+@pytest.mark.posix
 def test_disk_that_returns_other_bytes_is_detected(
     flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

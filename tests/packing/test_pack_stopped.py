@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -106,8 +105,8 @@ def test_overwritten_dataset_stays_until_the_job_is_done(flowers: Path, tmp_path
             path.write_bytes(data)
 
 
+@pytest.mark.posix
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("kind", ["new", "overwritten"])
 def test_killed_before_any_change(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], kind: str

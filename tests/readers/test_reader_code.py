@@ -204,6 +204,7 @@ def test_glob_is_kept(packed_flowers: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert files_of(code) == [Path(path).name for path in shards(packed_flowers, "validation")]
 
 
+@pytest.mark.posix
 def test_several_paths_and_paths_with_glob_characters(packed_flowers: Path) -> None:
     odd = packed_flowers.parent / "a [b] * 'c' \"d\" \\n"
     shutil.copytree(packed_flowers, odd)
@@ -229,6 +230,7 @@ def test_compression(tmp_path: Path) -> None:
         rs.reader_code(tmp_path, "tf")
 
 
+@pytest.mark.posix
 def test_text_from_files_never_becomes_code(tmp_path: Path, images: Any) -> None:
     """Keys, and the names of classes and of files."""
     plain = tmp_path / "plain.tfrecord"

@@ -277,8 +277,8 @@ def test_damage_leaves_the_dataset_unchanged(
 # ---- killed ------------------------------------------------------------------------------------
 
 
+@pytest.mark.posix
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize(("options", "stride"), [({}, 1), ({"split": "test"}, 4)])
 def test_killed_before_any_change_of_the_file_system(
     tmp_path: Path, options: dict[str, Any], stride: int
@@ -337,7 +337,7 @@ def stopped_between_names(packed: Path, more: Path) -> None:
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.posix
 def test_other_jobs_keep_an_interrupted_append(tmp_path: Path) -> None:
     packed, more = write_packed(tmp_path), write_more(tmp_path)
     stopped_between_names(packed, more)
@@ -365,7 +365,7 @@ def test_other_jobs_keep_an_interrupted_append(tmp_path: Path) -> None:
     assert len(shards_of(stopped)) == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.posix
 def test_a_job_does_not_mix_its_shards_with_an_interrupted_append(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

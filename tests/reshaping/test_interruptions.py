@@ -18,8 +18,8 @@ from ..places import visible
 from ..raising import raises
 
 
+@pytest.mark.posix
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize(
     ("compression", "options"),
     [
@@ -48,6 +48,7 @@ def test_killed_before_any_change(tmp_path: Path, compression: str, options) -> 
     assert step > 20
 
 
+@pytest.mark.posix
 def test_a_full_disk_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbered.packed(tmp_path / "in", {"train": [100]})
     real, left = os.fsync, 9  # three of a shard

@@ -251,6 +251,7 @@ def test_different_classes(place: Location) -> None:
         rs.reshard([place / "one", place / "two"], place / "out")
 
 
+@pytest.mark.posix
 def test_files_given_twice(tmp_path: Path, foreign_file: Path) -> None:
     (tmp_path / "link.tfrecord").symlink_to(foreign_file)
     for again in (foreign_file, tmp_path / "link.tfrecord", f"{tmp_path}/f*"):
@@ -327,6 +328,7 @@ def test_the_same_job_again_has_nothing_to_do(tmp_path: Path, foreign_file: Path
         rs.reshard(foreign_file, tmp_path / "out", shards=3)
 
 
+@pytest.mark.posix
 def test_the_output_is_separate_from_the_inputs(tmp_path: Path, foreign_file: Path) -> None:
     numbered.packed(tmp_path / "in", {"train": [3]})
     (tmp_path / "link").symlink_to(tmp_path / "in")
@@ -463,6 +465,7 @@ def test_an_input_that_changes_while_it_is_read(tmp_path: Path, change: str, opt
     assert not list((tmp_path / "out").glob("[!.]*"))
 
 
+@pytest.mark.posix
 def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     if not Path("/proc/self/fd").exists():

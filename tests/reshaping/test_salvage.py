@@ -359,6 +359,7 @@ def test_two_shards_of_one_name(packed: Path, tmp_path: Path) -> None:
             rs.salvage(paths, tmp_path / "out")
 
 
+@pytest.mark.posix
 def test_names_that_a_manifest_may_not_have(tmp_path: Path) -> None:
     path = numbered.write_shard(tmp_path / "10:30.tfrecord", range(3))
     rs.salvage(path, tmp_path / "out")

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.posix
+
 FOLDER = Path(__file__).parent
 REPOSITORY = FOLDER.parent.parent
 

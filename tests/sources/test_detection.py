@@ -215,6 +215,7 @@ def test_large_folders_are_sampled_alike(tmp_path: Path) -> None:
     assert "classes.yaml" in FileTree(as_folder(tmp_path)).folders["b"].names
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("name", ["ü/\N{SNOWMAN}", "a\nb/c\nd", "a b/'c\"", "[x]*?/{1}"])
 def test_odd_names(tmp_path: Path, name: str) -> None:
     for number in range(4):
@@ -230,6 +231,7 @@ def test_deep_folders() -> None:
         assert rs.detect(place).reading.format == "files"
 
 
+@pytest.mark.posix
 def test_circular_links_end(tmp_path: Path) -> None:
     write(tmp_path, {"cats/{0-5}.jpg": "photo", "dogs/{0-5}.jpg": "photo"})
     (tmp_path / "cats" / "up").symlink_to(tmp_path)

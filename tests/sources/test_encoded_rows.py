@@ -64,6 +64,7 @@ def test_a_damaged_temporary_file_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
         rows.read(0)
 
 
+@pytest.mark.posix
 def test_nothing_is_left_of_a_job_that_is_killed(tmp_path: Path) -> None:
     script = (
         "import os, recordsmith as rs\n"

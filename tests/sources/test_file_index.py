@@ -20,6 +20,8 @@ from recordsmith.sources.files.file_index import (
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import Location, MemoryStore, as_folder, write_atomically
 
+pytestmark = pytest.mark.posix  # a file name with a backslash
+
 
 @pytest.fixture
 def index(tmp_path: Path) -> FileIndex:
@@ -176,7 +178,6 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_bytes(b"")
     (tmp_path / "gone.xml").symlink_to("nowhere")

@@ -72,6 +72,7 @@ def test_features_agree_with_pillow(tmp_path: Path, images: ModuleType) -> None:
         }
 
 
+@pytest.mark.posix
 def test_a_file_named_like_an_image_that_is_none_is_an_error(
     tmp_path: Path, images: ModuleType
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_file_named_like_an_image_that_is_none_is_an_error(
             assert getattr(caught.value, "defect", None) is rs.Defect.UNREADABLE_IMAGE
 
 
+@pytest.mark.posix
 def test_skipped_files_are_noticed(tmp_path: Path, images: ModuleType) -> None:
     image = images.encode(images.noise(3, 2), "PNG")
     images.make_folder(tmp_path, {"a": 1, "b": 1})
@@ -231,6 +233,7 @@ def test_missing_folder_and_file_instead_of_folder(tmp_path: Path) -> None:
         ImageFolder(tmp_path, images=tmp_path.parent)
 
 
+@pytest.mark.posix
 def test_links_to_images_are_followed(tmp_path: Path, images: ModuleType) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "x").write_bytes(images.jpeg())
@@ -245,6 +248,7 @@ def test_links_to_images_are_followed(tmp_path: Path, images: ModuleType) -> Non
         assert sample.size_bytes == len(images.jpeg())
 
 
+@pytest.mark.posix
 def test_names_in_any_encoding(tmp_path: Path, images: ModuleType) -> None:
     names = (b"caf\xe9", "日本".encode(), b"a b")
     for name in names:
@@ -259,6 +263,7 @@ def test_names_in_any_encoding(tmp_path: Path, images: ModuleType) -> None:
         assert features["image/filename"] == features["image/class/text"] + b"/x\xff y.jpg"
 
 
+@pytest.mark.posix
 def test_class_names_with_line_breaks_are_refused(tmp_path: Path, images: ModuleType) -> None:
     images.make_folder(tmp_path, {"a\nb": 1})
     with pytest.raises(rs.SourceError, match="line break"):

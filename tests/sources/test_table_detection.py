@@ -268,6 +268,7 @@ def test_a_table_that_names_no_images_is_no_reading_of_them(
     assert _readings(tmp_path) == []
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     "content",
     [

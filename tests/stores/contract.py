@@ -271,6 +271,7 @@ class ListingContract(ReadingContract):
         assert keys - deleted <= found <= keys
         assert {info.key for info in store.list()} == keys - deleted
 
+    @pytest.mark.posix
     def test_odd_names(self, store: Store) -> None:
         for name in self.refused:
             with raises(OptionError, value=name):
@@ -587,6 +588,7 @@ class StoreContract(ListingContract):
                 call()
         assert not any(store.list())
 
+    @pytest.mark.posix
     def test_a_store_behaves_like_a_dict(self, store: Store) -> None:
         @settings(deadline=None, max_examples=50)
         @given(

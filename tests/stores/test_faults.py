@@ -228,6 +228,7 @@ def test_a_proxy_without_faults_changes_nothing(servers: Servers, kind: str) -> 
         assert not after.fault_count
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("kind", ["s3"])
 def test_ctrl_c_interrupts_waiting_for_a_server(servers: Servers, kind: str) -> None:
     """The default deadlines are minutes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-import resource
 import subprocess
 import sys
 import threading
@@ -69,7 +68,9 @@ def test_stated_sizes_take_no_memory() -> None:
                     location.read(start)
 
 
+@pytest.mark.posix
 def test_more_than_requested_is_not_collected() -> None:
+    resource = pytest.importorskip("resource")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
     def send(request: Request) -> None:

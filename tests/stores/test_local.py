@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import io
 import os
 import subprocess
@@ -31,6 +30,9 @@ from recordsmith.stores.local.writer import temporary_name
 
 from ..places import new_folder
 from ..raising import raises
+
+pytestmark = pytest.mark.posix
+fcntl = pytest.importorskip("fcntl")
 
 
 def test_errors_have_path_operation_and_reason(tmp_path: Path) -> None:
@@ -120,7 +122,6 @@ def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
         stores.read_document(path)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 def test_a_pipe_that_ends_is_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

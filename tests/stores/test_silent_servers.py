@@ -64,6 +64,7 @@ JOBS: dict[str, tuple[list[str], tuple[int, ...]]] = {
 """The commands, and after how many requests the server responds no more."""
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "number"), [(job, number) for job, (_, numbers) in JOBS.items() for number in numbers]

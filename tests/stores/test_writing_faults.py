@@ -191,7 +191,7 @@ def test_a_bucket_that_is_missing(s3: S3) -> None:
             write_to()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.posix
 def test_a_forked_process_reports_that_it_cannot_read(store: ObjectStore) -> None:
     """It would wait for threads that exist only in its parent."""
     store.put("x", b"")

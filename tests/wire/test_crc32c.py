@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
-import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -101,7 +100,7 @@ def test_any_short_length_at_any_place(checksum: Checksum, size: int, reference:
             )
 
 
-@pytest.mark.skipif(os.name != "posix", reason="memory that may not be read")
+@pytest.mark.posix
 @pytest.mark.parametrize("checksum", IMPLEMENTATIONS)
 def test_reads_nothing_outside_the_bytes(checksum: Checksum, reference: Any) -> None:
     """Check at both edges of a page between unreadable pages."""

@@ -35,6 +35,10 @@ def convert(batch: Mapping[str, Any], sharding: Shardings = None) -> dict[str, A
     Raises:
         OptionError: a number needs more than 32 bits; the rows cannot be divided among the devices;
             a sharded entry is ragged or not numeric.
+
+    Example:
+        for batch in map(recordsmith.jax.convert, loader):
+            print(batch["label"].dtype)  # int32
     """
     if sharding is None or isinstance(sharding, Sharding):
         return {name: _convert(name, entry, sharding) for name, entry in batch.items()}

@@ -23,6 +23,9 @@ def this_rank(sharding: Shardings = None) -> Rank:
     Args:
         sharding: of the batches. Processes that have the same rows, such as with model
             parallelism, have the same rank.
+
+    Example:
+        loader = rs.Loader(dataset, batch_size=8, shuffle=True, **recordsmith.jax.this_rank())
     """
     splits = splits_of(sharding)
     if splits:

@@ -26,8 +26,6 @@ def batches(
 ) -> JaxBatches:
     """Return the batches of a loader as JAX arrays, put on devices ahead of the loop.
 
-        for batch in batches(loader, sharding): ...
-
     Args:
         sharding: how rows are divided among devices: one for all numeric entries, or a dict of one
             for each sharded entry. A sharding across processes makes one array of their batches.
@@ -39,6 +37,10 @@ def batches(
     Raises:
         OptionError: the loader has the rank of another process, or batches cannot be divided
             among the devices.
+
+    Example:
+        for batch in recordsmith.jax.batches(loader):
+            print(batch["image"].sharding)
     """
     ahead_count = whole_number("prefetch", prefetch, 0)
     splits = splits_of(sharding)

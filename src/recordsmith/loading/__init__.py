@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.loading.entry_spec import EntrySpec
+from recordsmith.loading.episodes.episodes import Episodes
 from recordsmith.loading.examples import Examples
 from recordsmith.loading.features import (
     Bytes,
@@ -43,6 +44,7 @@ __all__ = [
     "ColorJitter",
     "Cutmix",
     "EntrySpec",
+    "Episodes",
     "Examples",
     "Image",
     "Loader",

@@ -49,7 +49,8 @@ class HuggingFace:
     order of the dataset, into a temporary file. Needs the extra `arrow`.
 
     Example:
-        >>> rs.pack(rs.HuggingFace(dataset, label_column="fine_label"), "out")  # doctest: +SKIP
+        rows = datasets.Dataset.from_dict({"text": ["a", "b"], "fine_label": [1, 0]})
+        rs.pack(rs.HuggingFace(rows, label_column="fine_label"), "out")
     """
 
     def __init__(

@@ -35,6 +35,11 @@ def feature_spec(
     Raises:
         OptionError: the records are not Examples; a key is missing or has several kinds; a default
             is not possible.
+
+    Example:
+        spec = recordsmith.tensorflow.feature_spec(dataset.schema, ["image/class/label"])
+        for batch in tf.data.TFRecordDataset("out/train-00000-of-00002.tfrecord").batch(8):
+            print(tf.io.parse_example(batch, spec)["image/class/label"])
     """
     if schema.payload != "Example":
         is_sequence = schema.payload == "SequenceExample"
@@ -57,8 +62,6 @@ def sequence_feature_spec(
 ) -> dict[str, dict[str, Any]]:
     """Return the features arguments for `tf.io.parse_sequence_example`.
 
-        tf.io.parse_sequence_example(payloads, **sequence_feature_spec(dataset.schema))
-
     The context is as in `feature_spec`. A feature list with the same number of values in every
     step becomes a `FixedLenSequenceFeature`, which pads a batch; another one a `RaggedFeature`.
 
@@ -67,6 +70,13 @@ def sequence_feature_spec(
 
     Raises:
         OptionError: as in `feature_spec`.
+
+    Example:
+        with rs.ShardWriter("steps.tfrecord") as writer:
+            writer.write_sequence_example({"id": 1}, {"word": ["two", "words"]})
+        steps = rs.open("steps.tfrecord")
+        spec = recordsmith.tensorflow.sequence_feature_spec(steps.schema)
+        tf.io.parse_sequence_example(list(rs.read_records("steps.tfrecord")), **spec)
     """
     if schema.payload != "SequenceExample":
         raise OptionError(

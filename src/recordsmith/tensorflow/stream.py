@@ -40,8 +40,6 @@ def batches(
 ) -> tf.data.Dataset:
     """Return the batches of a loader as a `tf.data.Dataset` of dicts of tensors.
 
-        model.fit(batches(loader).map(lambda batch: (batch["image"], batch["label"])))
-
     Each iteration, such as a Keras epoch, is one of the loader, with its own order. Numbers are not
     copied. The length is known, unless the loader resumes inside an iteration.
 
@@ -53,6 +51,11 @@ def batches(
 
     Raises:
         OptionError: the loader has the rank of another process.
+
+    Example:
+        batches = recordsmith.tensorflow.batches(loader)
+        for batch in batches:  # for model.fit, map batches to pairs of inputs and targets
+            print(batch["image"].shape)  # (8, 32, 32, 3)
     """
     check_loader(loader, None if any_rank else this_rank())
     specs = spec_of(loader) if element_spec is None else element_spec
@@ -99,6 +102,10 @@ def this_rank() -> Rank:
     Raises:
         OptionError: this process does not train, such as a parameter server; or TF_CONFIG is not
             valid JSON.
+
+    Example:
+        rank = recordsmith.tensorflow.this_rank()
+        loader = rs.Loader(dataset, batch_size=8, shuffle=True, **rank)
     """
     resolver = None
     if tf.distribute.has_strategy():

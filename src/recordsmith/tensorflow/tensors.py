@@ -30,6 +30,10 @@ def convert(batch: Mapping[str, Column]) -> dict[str, Any]:
 
     Numbers keep dtype and shape; bytes and text become `tf.string`; ragged entries become a
     `tf.RaggedTensor` with int64 row splits.
+
+    Example:
+        for batch in map(recordsmith.tensorflow.convert, loader):
+            print(batch["label"].dtype)  # <dtype: 'int64'>
     """
     return {name: _tensor(entry) for name, entry in batch.items()}
 
@@ -42,6 +46,10 @@ def element_spec(loader: Loader) -> dict[str, Any]:
 
     Raises:
         OptionError: TensorFlow does not support a dtype.
+
+    Example:
+        spec = recordsmith.tensorflow.element_spec(loader)
+        print(spec["image"])  # TensorSpec(shape=(None, 32, 32, 3), dtype=tf.uint8, name='image')
     """
     return {name: _entry_spec(name, entry) for name, entry in loader.spec().items()}
 

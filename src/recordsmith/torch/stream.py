@@ -163,8 +163,6 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
 def batches(loader: Loader, *, any_rank: bool = False) -> TorchBatches:
     """Return a torch dataset whose items are the whole batches of a loader, as tensors.
 
-        for batch in DataLoader(batches(loader), batch_size=None): ...
-
     Args:
         loader: tensors share its memory; worker processes have copies of it.
         any_rank: allow a loader with another rank than this process, such as when several ranks
@@ -172,6 +170,11 @@ def batches(loader: Loader, *, any_rank: bool = False) -> TorchBatches:
 
     Raises:
         OptionError: the loader does not have the rank and world_size of this process.
+
+    Example:
+        batches = recordsmith.torch.batches(loader)
+        for batch in torch.utils.data.DataLoader(batches, batch_size=None):
+            print(batch["image"].shape)  # torch.Size([8, 32, 32, 3])
     """
     return TorchBatches(loader, any_rank=any_rank)
 
@@ -184,6 +187,9 @@ def this_rank() -> Rank:
 
     Raises:
         OptionError: RANK and WORLD_SIZE are invalid.
+
+    Example:
+        loader = rs.Loader(dataset, batch_size=8, shuffle=True, **recordsmith.torch.this_rank())
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return Rank(

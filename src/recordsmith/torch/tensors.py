@@ -29,6 +29,10 @@ def convert(batch: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         OptionError: torch does not support the dtype of an array, such as dates.
+
+    Example:
+        for batch in map(recordsmith.torch.convert, loader):
+            print(batch["label"].dtype)  # torch.int64
     """
     return {
         name: convert_entry(
@@ -105,6 +109,11 @@ def examples(
 
     Raises:
         OptionError: options conflict with the dataset, or its shards are compressed.
+
+    Example:
+        examples = recordsmith.torch.examples(dataset, {"image": rs.Image(size=32)})
+        for batch in torch.utils.data.DataLoader(examples, batch_size=8, shuffle=True):
+            print(batch["image"].shape)  # torch.Size([8, 32, 32, 3])
     """
     return ExampleDataset(Examples(dataset, features, seed=seed, map_examples=map_examples))
 

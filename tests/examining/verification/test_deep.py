@@ -19,7 +19,7 @@ from recordsmith.dataset import MANIFEST_NAME, records_of
 from recordsmith.examining import SchemaFile
 from recordsmith.examining.verification import verify_report as verification_report
 
-from ...places import flip
+from ...places import IS_ROOT, flip
 
 D = rs.Defect
 
@@ -288,6 +288,7 @@ def test_a_dataset_without_records(tmp_path: Path, numbered: SimpleNamespace) ->
     assert rs.verify(folder, deep=True).is_good
 
 
+@pytest.mark.posix
 def test_a_pipe_is_read_once(write, tmp_path: Path) -> None:
     path = write(tmp_path / "a.tfrecord", [{"x": number} for number in range(50)])
     pipe = tmp_path / "pipe.tfrecord"
@@ -299,7 +300,8 @@ def test_a_pipe_is_read_once(write, tmp_path: Path) -> None:
     assert (report.is_good, report.record_count) == (True, 50)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.posix
+@pytest.mark.skipif(IS_ROOT, reason="root may read all files")
 def test_unreadable_files(tmp_path: Path, numbered: SimpleNamespace) -> None:
     numbered.write_shard(tmp_path / "a.tfrecord", [1])
     path = numbered.write_shard(tmp_path / "b.tfrecord", [2])

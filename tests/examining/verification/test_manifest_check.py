@@ -151,6 +151,7 @@ def test_a_truncated_shard_also_has_the_wrong_size(
     assert [defect for defect, _ in _found(folder)] == [D.TRUNCATED_PAYLOAD, D.SHARD_SIZE]
 
 
+@pytest.mark.posix
 def test_symbolic_links(tmp_path: Path, numbered: SimpleNamespace) -> None:
     folder = numbered.packed(tmp_path / "set", {"train": [2]})
     (folder / "train-00007-of-00009.tfrecord").symlink_to("train-00007-of-00009.tfrecord")

@@ -79,6 +79,7 @@ def test_rules_of_a_schema_file(damaged: Path, tmp_path: Path) -> None:
     _assert_equal(damaged, schema=path)
 
 
+@pytest.mark.posix
 def test_a_killed_worker(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = KilledProcesses(monkeypatch)
     _assert_equal(damaged, engine, deep=True)
@@ -126,6 +127,7 @@ def test_a_shard_without_permission(damaged: Path, monkeypatch: pytest.MonkeyPat
     _assert_equal(".")
 
 
+@pytest.mark.posix
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     os.mkfifo(path)

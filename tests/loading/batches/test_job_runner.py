@@ -350,6 +350,7 @@ def test_a_program_ends_although_a_function_does_not() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [0, 2, 8])
 @pytest.mark.parametrize("sleep", [0.0005, 0.5])

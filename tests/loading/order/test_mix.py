@@ -38,7 +38,7 @@ def mix(datasets: list[rs.Dataset]) -> rs.Mix:
 
 def _order(parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle) -> MixOrder:
     record_counts, draw_counts = zip(*parts, strict=True)
-    return MixOrder(record_counts, draw_counts, shuffle=shuffle, seed=3)
+    return MixOrder(record_counts, [draw_counts], shuffle=shuffle, seed=3)
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), st.integers(1, 10_000))
@@ -123,3 +123,39 @@ def test_features_must_be_in_all_datasets(tmp_path: Any, datasets: list[rs.Datas
         load(rs.Scalar("id"))
     numbers = np.concatenate([batch["x"] for batch in load(rs.Scalar("other", default=7))])
     assert Counter(numbers.tolist()) == {7: 7, 3: 7}
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_weights_by_epoch(small: Any, datasets: list[rs.Dataset], shuffle: bool) -> None:
+    a, b, c = datasets
+    parts: Any = [(a, [3, 1, 0]), (b, 1), (c, (0, 0, 1, 0))]
+    mix = rs.Mix(parts, length=24)
+    expected = [(18, 6, 0), (12, 12, 0), (0, 12, 12), (0, 24, 0), (0, 24, 0)]
+    assert mix.draws_by_epoch == tuple(expected[:4])
+
+    def load(**options: Any) -> rs.Loader:
+        return rs.Loader(
+            rs.Mix(parts, length=24), ["id"], shuffle=shuffle, epochs=5, threads=0, **options
+        )
+
+    ids = np.concatenate([batch["id"] for batch in load(batch_size=6)]).reshape(5, 24)
+    found = [np.bincount(epoch // 100, minlength=3).tolist() for epoch in ids]
+    assert found == [list(counts) for counts in expected]
+    for number, dataset in enumerate(datasets):  # pass after pass, also from epoch to epoch
+        for epochs in range(1, 6):
+            own = ids[:epochs][ids[:epochs] // 100 == number] % 100
+            times = np.bincount(own, minlength=len(dataset))
+            assert times.max() - times.min() <= 1
+    loader = load(batch_size=4, rank=0, world_size=1)
+    batches = iter(loader)
+    first = [next(batches)["id"] for _ in range(15)]
+    again = load(batch_size=6)
+    again.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+    rest = [batch["id"] for batch in again]
+    assert np.concatenate([*first, *rest]).tolist() == ids.reshape(-1).tolist()
+
+
+def test_weights_of_an_epoch_must_not_all_be_0(datasets: list[rs.Dataset]) -> None:
+    for parts in ([(datasets[0], [1, 0])], [(datasets[0], [])], [(datasets[0], [1, -1])]):
+        with raises(rs.OptionError, option="parts"):
+            rs.Mix(parts)

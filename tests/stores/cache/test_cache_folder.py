@@ -25,6 +25,7 @@ from recordsmith.stores.cache import CachedStore
 from recordsmith.stores.local import block_files
 from recordsmith.stores.local.block_files import BLOCK_BYTES, PAGE_BYTES, BlockFiles, ObjectId
 
+from ...places import IS_ROOT
 from ...raising import raises
 from ..rounds import RoundStore
 from .test_cached_store import noise
@@ -277,6 +278,7 @@ def test_a_tag_that_a_killed_process_began(tmp_path: Path, tag: bytes) -> None:
     assert len((tmp_path / "CACHEDIR.TAG").read_bytes()) > 43
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("name", ["state", "CACHEDIR.TAG", "block"])
 def test_links_in_the_folder_are_not_followed(tmp_path: Path, name: str) -> None:
     inner = one_object(2)
@@ -322,6 +324,7 @@ def _let_others_prepare(what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     "what",
     [
@@ -337,7 +340,7 @@ def _let_others_prepare(what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
         "foreign folder",
         pytest.param(
             "foreign state of a user",
-            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away"),
+            marks=pytest.mark.skipif(not IS_ROOT, reason="only root gives files away"),
         ),
     ],
 )
@@ -357,6 +360,7 @@ def test_what_another_user_may_have_prepared_is_not_used(
     assert blocks(folder)[0].read_bytes() == before
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("kind", ["hard link", "writable", "foreign"])
 def test_a_block_that_another_user_may_have_written(tmp_path: Path, kind: str) -> None:
     inner = one_object(1)
@@ -375,6 +379,7 @@ def test_a_block_that_another_user_may_have_written(tmp_path: Path, kind: str) -
         assert hits(inner, reopened(inner, tmp_path / "cache"), "x", range(1)) == 0
 
 
+@pytest.mark.posix
 def test_files_are_private(tmp_path: Path) -> None:
     old_mask = os.umask(0)
     try:

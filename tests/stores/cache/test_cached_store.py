@@ -210,7 +210,7 @@ def test_the_last_block_of_a_listed_object_is_kept(tmp_path: Path) -> None:
     assert store.read("a/x", 0, 1000, entry.version) == noise(1000)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.posix
 def test_a_forked_process_reads_and_writes(inner: RoundStore, cached: CachedStore) -> None:
     data = noise(4 * PAGE_BYTES)
     inner.put("x", data)

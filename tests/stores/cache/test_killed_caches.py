@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.posix
+
 PROGRAM = Path(__file__).parents[2] / "soak" / "killed_caches.py"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_kills_leave_a_cache_that_is_right() -> None:
     done = subprocess.run(
         [sys.executable, PROGRAM, "--seed", "1", "--count", "12"],

@@ -8,7 +8,7 @@ of others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Protocol
@@ -61,6 +61,10 @@ class LoaderInput(ABC):
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
         """Return the order of an epoch, whose count is the length."""
 
+    def reading(self, keys: Collection[str]) -> RecordSource:  # noqa: ARG002
+        """Return the records for a reader that uses only some features of them."""
+        return self.records
+
     def describe(self) -> Any:
         """Return a JSON-able description of the chosen records, for a state; None for all."""
         described = [records_of(dataset).describe() for dataset in self.datasets]
@@ -109,7 +113,8 @@ def as_input(dataset: object) -> LoaderInput:
     raise OptionError(
         option="dataset",
         value=dataset,
-        expected="a Dataset, as recordsmith.open() returns it, a Mix, a Weighted or a Packed",
+        expected="a Dataset, as recordsmith.open() returns it, a Mix, a Weighted, Episodes or a "
+        "Packed",
     )
 
 

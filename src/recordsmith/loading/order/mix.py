@@ -47,7 +47,8 @@ class Mix(LoaderInput):
 
     Attributes:
         datasets: in the order in which they were passed.
-        draw_counts: how many examples an epoch reads from each.
+        draw_counts: how many examples an epoch reads from each: of the first epoch, if they differ.
+        draws_by_epoch: draw_counts of the first epochs; the last of them holds for all later ones.
 
     Example:
         roses = dataset.filter("image/class/label == 1")
@@ -56,17 +57,22 @@ class Mix(LoaderInput):
     """
 
     def __init__(
-        self, parts: Sequence[tuple[Dataset, float]], *, length: int | None = None
+        self,
+        parts: Sequence[tuple[Dataset, float | Sequence[float]]],
+        *,
+        length: int | None = None,
     ) -> None:
         """Mix datasets.
 
         Args:
-            parts: pairs of dataset and weight; only the proportions of the weights matter.
+            parts: pairs of dataset and weight; only the proportions of the weights matter. A list
+                has a weight for each epoch, of which the last holds for all later ones: with
+                `[(easy, [3, 1, 0]), (hard, 1)]`, easy examples end with the third epoch.
             length: how many examples an epoch has; by default, the records of all datasets.
 
         Raises:
             OptionError: a dataset is empty; a weight is not positive, or so small that an epoch
-                would read nothing from its dataset.
+                would read nothing from its dataset; in lists, weights may be 0, but not all.
         """
         if not isinstance(parts, Sequence):
             raise OptionError(option="parts", value=parts, expected=_PARTS)
@@ -88,19 +94,12 @@ class Mix(LoaderInput):
                 raise OptionError(
                     f"dataset {number} of the mix is empty", option="parts", remedy="Leave it out."
                 )
-        weights = [_weight(number, weight) for number, (_, weight) in enumerate(parts)]
         draw_count = sum(self.record_counts) if length is None else length
         draw_count = whole_number("length", draw_count, 1, _MAX_DRAWS)
-        self.draw_counts = tuple(shared_out(draw_count, weights))
-        for number, count in enumerate(self.draw_counts):
-            if count == 0:
-                raise OptionError(
-                    f"dataset {number} of the mix has weight {parts[number][1]}, too small for one "
-                    f"of the {draw_count} examples of an epoch",
-                    option="parts",
-                    value=parts[number][1],
-                    remedy=f"Increase the weight or {option('length')}, or leave the dataset out.",
-                )
+        self.draws_by_epoch = tuple(
+            _draws_of(draw_count, weights) for weights in _weights_by_epoch(parts)
+        )
+        self.draw_counts = self.draws_by_epoch[0]
         for dataset in self.datasets:
             check_random_access(dataset)
         self.records = self
@@ -118,7 +117,7 @@ class Mix(LoaderInput):
 
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> MixOrder:
         """Return the order of an epoch."""
-        return MixOrder(self.record_counts, self.draw_counts, shuffle=shuffle, seed=seed)
+        return MixOrder(self.record_counts, self.draws_by_epoch, shuffle=shuffle, seed=seed)
 
     def read_records(
         self,
@@ -159,21 +158,21 @@ class Mix(LoaderInput):
 class MixOrder(PositionOrder):
     """The order of a mix's positions.
 
-    Draw j of a dataset in epoch e is number e * draws + j of its own endless sequence: passes
+    The draws of a dataset, epoch after epoch, are numbers of its own endless sequence: passes
     through the dataset, each in another order with `shuffle=True`, otherwise in the dataset's.
     """
 
     def __init__(
         self,
         record_counts: Sequence[int],
-        draw_counts: Sequence[int],
+        draws_by_epoch: Sequence[tuple[int, ...]],
         *,
         shuffle: bool | BlockShuffle,
         seed: int,
     ) -> None:
-        self.count = sum(draw_counts)
+        self.count = sum(draws_by_epoch[0])
         self._record_counts = tuple(record_counts)
-        self._draw_counts = tuple(draw_counts)
+        self._draws_by_epoch = tuple(draws_by_epoch)
         self._draw_order = DatasetOrder(self.count, shuffle=shuffle, seed=seed)
         self._shuffle = shuffle
         self._laps = [
@@ -181,24 +180,29 @@ class MixOrder(PositionOrder):
         ]
 
     def describe(self) -> dict[str, Any]:
-        parts = zip(self._record_counts, self._draw_counts, strict=True)
+        parts = zip(self._record_counts, *self._draws_by_epoch, strict=True)
         return {**self._draw_order.describe(), "mix": [list(part) for part in parts]}
 
     def runs(self, epoch: int, places: Int64Array) -> Int64Array | None:
         return self._draw_order.runs(epoch, places)
 
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
+        last = len(self._draws_by_epoch) - 1
+        draw_counts = self._draws_by_epoch[min(epoch, last)]
+        earlier = self._draws_by_epoch[:epoch]
         if self._shuffle is False:
-            draws = _interleaved(places, self._draw_counts)
+            draws = _interleaved(places, draw_counts)
         else:
             draws = self._draw_order.positions(epoch, places)
         positions = np.empty_like(places)
         first_draw = first_position = 0
-        for count, draw_count, laps in zip(
-            self._record_counts, self._draw_counts, self._laps, strict=True
+        for number, (count, draw_count, laps) in enumerate(
+            zip(self._record_counts, draw_counts, self._laps, strict=True)
         ):
+            before = sum(counts[number] for counts in earlier)
+            before += (epoch - len(earlier)) * self._draws_by_epoch[last][number]
             chosen = np.flatnonzero((draws >= first_draw) & (draws < first_draw + draw_count))
-            lap, own = np.divmod(draws[chosen] + (epoch * draw_count - first_draw), count)
+            lap, own = np.divmod(draws[chosen] + (before - first_draw), count)
             if self._shuffle is True:
                 own = laps.numbers(lap, own)
             positions[chosen] = own + first_position
@@ -207,9 +211,52 @@ class MixOrder(PositionOrder):
         return positions
 
 
-def _weight(number: int, weight: object) -> Fraction:
+def _weights_by_epoch(parts: Sequence[tuple[Dataset, Any]]) -> list[list[Fraction]]:
+    """Return the weights of all datasets in the first epochs, after which they stay the same."""
+    lists = []
+    for number, (_, weight) in enumerate(parts):
+        if isinstance(weight, (list, tuple)) and weight:
+            lists.append([_weight(number, one, may_be_zero=True) for one in weight])
+        else:
+            lists.append([_weight(number, weight)])
+    epochs = [
+        [weights[min(epoch, len(weights) - 1)] for weights in lists]
+        for epoch in range(max(map(len, lists)))
+    ]
+    for epoch, weights in enumerate(epochs):
+        if not any(weights):
+            raise OptionError(
+                f"all weights of epoch {epoch} are 0",
+                option="parts",
+                expected="a positive weight in each epoch",
+            )
+    return epochs
+
+
+def _draws_of(draw_count: int, weights: Sequence[Fraction]) -> tuple[int, ...]:
+    """Return how many examples an epoch reads from each dataset."""
+    counts = tuple(shared_out(draw_count, weights))
+    for number, (count, weight) in enumerate(zip(counts, weights, strict=True)):
+        if weight and count == 0:
+            raise OptionError(
+                f"dataset {number} of the mix has weight {float(weight):.4g}, too small for one of "
+                f"the {draw_count} examples of an epoch",
+                option="parts",
+                value=float(weight),
+                remedy=f"Increase the weight or {option('length')}, or leave the dataset out.",
+            )
+    return counts
+
+
+def _weight(number: int, weight: object, *, may_be_zero: bool = False) -> Fraction:
     is_number = isinstance(weight, (int, float, np.integer, np.floating))
-    if not is_number or isinstance(weight, bool) or not math.isfinite(weight) or weight <= 0:  # type: ignore[arg-type, operator]
+    if (
+        not is_number
+        or isinstance(weight, bool)
+        or not math.isfinite(weight)  # type: ignore[arg-type]
+        or weight < 0  # type: ignore[operator]
+        or (weight == 0 and not may_be_zero)
+    ):
         raise OptionError(
             f"the weight of dataset {number} is {weight!r:.40}",
             option="parts",

@@ -43,7 +43,7 @@ class Arrays:
     rows become features. Nothing is ever unpickled.
 
     Example:
-        >>> rs.pack(rs.Arrays("mnist"), "packed")  # doctest: +SKIP
+        rs.pack(rs.Arrays("mnist"), "packed")
     """
 
     def __init__(self, path: PlaceLike) -> None:

@@ -47,7 +47,7 @@ class Tfds:
     Several splits are kept; a single one is not, so that its records can be split again.
 
     Example:
-        >>> rs.pack(rs.Tfds("mnist/3.0.1"), "packed")  # doctest: +SKIP
+        rs.pack(rs.Tfds("mnist/3.0.1"), "packed")
     """
 
     def __init__(self, root: PlaceLike) -> None:

@@ -81,7 +81,7 @@ class Table:
     Hugging Face datasets needs no option, nor does its column of class labels.
 
     Example:
-        >>> rs.pack(rs.Table("rows.csv", split_column="part"), "packed")  # doctest: +SKIP
+        rs.pack(rs.Table("rows.csv", split_column="part"), "packed")
     """
 
     def __init__(

@@ -279,7 +279,7 @@ class Coco(
     `image/object/is_crowd` and `image/object/area` (in pixels, from the file).
 
     Example:
-        >>> rs.pack(rs.Coco("coco", object_masks="instance"), "packed")  # doctest: +SKIP
+        rs.pack(rs.Coco("coco", object_masks="instance"), "packed")
     """
 
     @staticmethod

@@ -237,7 +237,7 @@ class CsvBoxes(
     `image/object/is_crowd` (from `IsGroupOf`) and `image/object/truncated`.
 
     Example:
-        >>> rs.pack(rs.CsvBoxes("raccoons", annotations="train.csv"), "packed")  # doctest: +SKIP
+        rs.pack(rs.CsvBoxes("raccoons", annotations="train.csv"), "packed")
     """
 
     @classmethod

@@ -141,7 +141,7 @@ class Cvat(
     become the boxes around them. Subsets become splits. Labels have the order of the file, from 1.
 
     Example:
-        >>> rs.pack(rs.Cvat("export"), "packed")  # doctest: +SKIP
+        rs.pack(rs.Cvat("export"), "packed")
     """
 
     def _classes(

@@ -144,7 +144,7 @@ class LabelMe(
     `labels.txt`, otherwise that of the names. Images inside the JSON files are not used.
 
     Example:
-        >>> rs.pack(rs.LabelMe("labelled", object_masks="class"), "packed")  # doctest: +SKIP
+        rs.pack(rs.LabelMe("labelled", object_masks="class"), "packed")
     """
 
     def _classes(

@@ -136,5 +136,5 @@ class Voc(
     `image/object/truncated` and `image/object/view`.
 
     Example:
-        >>> rs.pack(rs.Voc("VOCdevkit/VOC2012", boxes="clip"), "packed")  # doctest: +SKIP
+        rs.pack(rs.Voc("VOCdevkit/VOC2012", boxes="clip"), "packed")
     """

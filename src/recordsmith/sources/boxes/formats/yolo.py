@@ -132,7 +132,7 @@ class Yolo(
     The root may also be the `data.yaml` or `obj.data` of the dataset, if there are several.
 
     Example:
-        >>> rs.pack(rs.Yolo("coco128/data.yaml"), "packed")  # doctest: +SKIP
+        rs.pack(rs.Yolo("coco128/data.yaml"), "packed")
     """
 
     def __init__(
