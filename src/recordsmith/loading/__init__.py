@@ -23,7 +23,6 @@ from recordsmith.loading.loader import Loader
 from recordsmith.loading.loader_stats import LoaderStats
 from recordsmith.loading.order.buckets import BucketBySize
 from recordsmith.loading.order.mix import Mix
-from recordsmith.loading.order.packed import Packed
 from recordsmith.loading.order.shuffle import BlockShuffle
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from recordsmith.loading.features.images.image import Image
     from recordsmith.loading.features.images.mask import Mask
     from recordsmith.loading.features.images.patches import Patches
+    from recordsmith.loading.order.packed import Packed
     from recordsmith.loading.order.weighted import Weighted
 
 __all__ = [
@@ -74,6 +74,7 @@ _LATER = {
     "Image": "features.images.image",
     "Mask": "features.images.mask",
     "Mixup": "augment.mixing",
+    "Packed": "order.packed",
     "Patches": "features.images.patches",
     "RandomErasing": "augment.random_erasing",
     "Weighted": "order.weighted",
