@@ -234,6 +234,17 @@ def test_the_page_about_episodes_runs(
     run_python(text, "episodes.md", lambda: capsys.readouterr().out)
 
 
+@pytest.mark.slow
+def test_the_page_about_tokens_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    threads = torch.get_num_threads()
+    run_python(page("docs/how-to/pack-tokens.md"), "tokens", lambda: capsys.readouterr().out)
+    torch.set_num_threads(threads)
+
+
 def test_the_page_about_stores_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_python(page("docs/stores.md"), "stores.md", lambda: capsys.readouterr().out)
 

@@ -44,7 +44,7 @@ PYTHON = {
         "Tfds WebDataset Shards"
     ),
     "Train": (
-        "Loader BlockShuffle BucketBySize Episodes Mix Weighted Image Mask Boxes Patches "
+        "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "
         "tile_image untile Scalar Tensor Ragged Padded Bytes Text Raw Examples Position Present "
         "FeatureSpec bench"
     ),
