@@ -44,8 +44,9 @@ PYTHON = {
         "Tfds WebDataset Shards"
     ),
     "Train": (
-        "Loader BlockShuffle BucketBySize Mix Weighted Image Mask Boxes Patches tile_image untile "
-        "Scalar Tensor Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec bench"
+        "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "
+        "tile_image untile Scalar Tensor Ragged Padded Bytes Text Raw Examples Position Present "
+        "FeatureSpec bench"
     ),
     "Check and preview": "inspect stats verify schema diff sheet draw_batch save_html reader_code",
     "Change and export": "salvage reshard edit Edits append export card",
@@ -63,7 +64,7 @@ WITH_MEMBERS = (
 )
 """Classes whose members users call."""
 
-MODULES = "torch jax tensorflow keras grain polars duckdb dask ray spark beam"
+MODULES = "torch lightning jax tensorflow keras grain polars duckdb dask ray spark beam"
 """Modules for other libraries, each a page of the reference."""
 
 

@@ -36,9 +36,9 @@ _HOMES = {
     "image": "ImageOptions tile_image untile",
     "linting": "lint",
     "loading": (
-        "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Examples Image Loader Mask Mix "
-        "Mixup Padded Patches Position Present Ragged RandomErasing Raw Scalar Tensor Text "
-        "Weighted"
+        "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples Image Loader "
+        "Mask Mix Mixup Packed Padded Patches Position Present Ragged RandomErasing Raw Scalar "
+        "Tensor Text Weighted"
     ),
     "measuring": "bench",
     "packing": "PackPlan finish pack plan run",

@@ -47,12 +47,14 @@ from recordsmith.loading import BucketBySize as BucketBySize
 from recordsmith.loading import Bytes as Bytes
 from recordsmith.loading import ColorJitter as ColorJitter
 from recordsmith.loading import Cutmix as Cutmix
+from recordsmith.loading import Episodes as Episodes
 from recordsmith.loading import Examples as Examples
 from recordsmith.loading import Image as Image
 from recordsmith.loading import Loader as Loader
 from recordsmith.loading import Mask as Mask
 from recordsmith.loading import Mix as Mix
 from recordsmith.loading import Mixup as Mixup
+from recordsmith.loading import Packed as Packed
 from recordsmith.loading import Padded as Padded
 from recordsmith.loading import Patches as Patches
 from recordsmith.loading import Position as Position

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -140,6 +141,55 @@ def test_episodes_are_records_of_steps(tfds: Any, episodes: Path, tmp_path: Path
         assert record[f"{key}/ragged_flat_values"].tolist() == list(chain(*tokens))
         texts = [step["language_instruction"] for step in steps]
         assert record["steps/language_instruction"] == texts
+
+
+@pytest.mark.slow
+def test_windows_equal_the_steps_that_tfds_reads(tfds: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    features, records = tfds_data.episodes(tfds, [*random.integers(1, 30, 12).tolist(), 3])
+    folder = tfds_data.write(tfds, tmp_path, features, {"train": records})
+    loaded = tfds.builder_from_directory(str(folder)).as_dataset(split="train")
+    episodes = [list(tfds.as_numpy(episode["steps"])) for episode in loaded]
+    files = [episode["episode_metadata"]["file_path"].numpy().decode() for episode in loaded]
+    shape = 5
+    for pad in ("drop", "repeat"):
+        windows = rs.Episodes(rs.open(folder), window=shape, pad=pad)
+        examples = rs.Examples(
+            windows,
+            {
+                "image": "steps/observation/image",
+                "state": rs.Tensor("steps/observation/state", shape=(shape, 3)),
+                "tokens": rs.Ragged("steps/observation/tokens/ragged_flat_values"),
+                "packed": rs.Bytes("steps/observation/packed", (shape,)),
+                "action": rs.Tensor("steps/action", shape=(shape, 2)),
+                "reward": "steps/reward",
+                "language_instruction": rs.Text("steps/language_instruction", (shape,)),
+                "is_first": rs.Tensor("steps/is_first", shape=(shape,), dtype="bool"),
+                "is_last": rs.Tensor("steps/is_last", shape=(shape,), dtype="bool"),
+                "file": rs.Text("episode_metadata/file_path"),
+                "episode": "window/episode",
+                "start": "window/start",
+            },
+        )
+        batch = examples.batch(random.integers(0, len(windows), 500))
+        for row in range(500):
+            steps, start = episodes[batch["episode"][row]], int(batch["start"][row])
+            assert batch["file"][row] == files[batch["episode"][row]]
+            own = [steps[min(step, len(steps) - 1)] for step in range(start, start + shape)]
+            for key in ("action", "reward", "is_first", "is_last"):
+                assert np.array_equal(batch[key][row], [step[key] for step in own]), key
+            texts = [step["language_instruction"].decode() for step in own]
+            assert batch["language_instruction"][row].tolist() == texts
+            observations = [step["observation"] for step in own]
+            for key in ("image", "state"):
+                assert np.array_equal(batch[key][row], [step[key] for step in observations]), key
+            tokens = [step["tokens"].tolist() for step in observations]
+            assert batch["tokens"][row].tolist() == list(chain(*tokens))
+            packed = [
+                np.frombuffer(zlib.decompress(value), np.int32).tolist()
+                for value in batch["packed"][row].tolist()
+            ]
+            assert packed == [step["packed"].tolist() for step in observations]
 
 
 @pytest.mark.parametrize("type_", ["Video", "Audio"])

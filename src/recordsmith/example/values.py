@@ -83,6 +83,11 @@ class BytesArray:
         """Return the same values in another shape."""
         return BytesArray(self.buffer, self.offsets, self._numbers.reshape(*shape))
 
+    def cleared(self, places: npt.NDArray[np.bool_]) -> BytesArray:
+        """Return the same values, but empty ones at the places that are True; same shape."""
+        offsets = np.append(self.offsets, self.offsets[-1])
+        return BytesArray(self.buffer, offsets, np.where(places, len(offsets) - 2, self._numbers))
+
     def packed(self) -> BytesArray:
         """Return the values, one-dimensional, with a buffer of exactly their bytes.
 

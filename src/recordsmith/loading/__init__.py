@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.loading.entry_spec import EntrySpec
+from recordsmith.loading.episodes.episodes import Episodes
 from recordsmith.loading.examples import Examples
 from recordsmith.loading.features import (
     Bytes,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from recordsmith.loading.features.images.image import Image
     from recordsmith.loading.features.images.mask import Mask
     from recordsmith.loading.features.images.patches import Patches
+    from recordsmith.loading.order.packed import Packed
     from recordsmith.loading.order.weighted import Weighted
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "ColorJitter",
     "Cutmix",
     "EntrySpec",
+    "Episodes",
     "Examples",
     "Image",
     "Loader",
@@ -49,6 +52,7 @@ __all__ = [
     "Mask",
     "Mix",
     "Mixup",
+    "Packed",
     "Padded",
     "Patches",
     "Position",
@@ -70,6 +74,7 @@ _LATER = {
     "Image": "features.images.image",
     "Mask": "features.images.mask",
     "Mixup": "augment.mixing",
+    "Packed": "order.packed",
     "Patches": "features.images.patches",
     "RandomErasing": "augment.random_erasing",
     "Weighted": "order.weighted",

@@ -80,7 +80,8 @@ class Loader:
         """Create a loader. Reads only the schema, or the first records where it is unknown.
 
         Args:
-            dataset: a Dataset, a Mix of several, or a Weighted selection of one.
+            dataset: a Dataset, a Mix of several, a Weighted selection of one, Episodes, or Packed
+                rows of tokens.
             features: a list of keys, or a dict of features and keys by name. A key takes its type
                 from the schema; an image gets the size of all images. None for every feature of
                 the schema that has a kind; images are bytes then.
@@ -119,8 +120,16 @@ class Loader:
         self._thread_count = _thread_count(threads)
         functions = UserFunctions.checked(filter, map_examples, map_batches)
         source = as_input(dataset)
+        self._maker = make_batch_maker(
+            source,
+            features,
+            seed=self._seed,
+            functions=functions,
+            may_skip=self._skip_errors > 0,
+        )
         self._schedule, self._begin_reading_ahead = plan_reading(
             source,
+            self._maker.records,
             shuffle=shuffle,
             seed=self._seed,
             buckets=buckets,
@@ -131,13 +140,6 @@ class Loader:
             last_batch=last_batch,
             worker=worker,
             worker_count=worker_count,
-        )
-        self._maker = make_batch_maker(
-            source,
-            features,
-            seed=self._seed,
-            functions=functions,
-            may_skip=self._skip_errors > 0,
         )
         self._skipped: dict[int, DataError] = {}  # by position in the dataset
         self._origin = EpochProgress()

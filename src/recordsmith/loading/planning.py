@@ -12,7 +12,7 @@ from recordsmith.dataset import records_of
 from recordsmith.errors import OptionError, option
 from recordsmith.loading.batches.ahead_reader import AheadReader
 from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
-from recordsmith.loading.order.inputs import LoaderInput
+from recordsmith.loading.order.inputs import LoaderInput, RecordSource
 from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.schedule import Schedule, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
@@ -20,6 +20,7 @@ from recordsmith.loading.order.shuffle import BlockShuffle
 
 def plan_reading(
     source: LoaderInput,
+    records: RecordSource,
     *,
     shuffle: bool | BlockShuffle,
     seed: int,
@@ -27,7 +28,11 @@ def plan_reading(
     epochs: int | None,
     **share: Any,
 ) -> tuple[Schedule, Callable[[Iterable[Step]], AheadReader] | None]:
-    """Return the steps in which a loader reads, and what reads their records in advance, if any."""
+    """Return the steps in which a loader reads, and what reads their records in advance, if any.
+
+    Args:
+        records: those of the source, with the features that the loader needs.
+    """
     rank_share = RankShare(len(source), **share)
     order = source.order(shuffle=shuffle, seed=seed)
     if buckets is not None:
@@ -38,14 +43,14 @@ def plan_reading(
             order,
             buckets,
             step_size=rank_share.step_size,
-            record_sizes=source.records.record_sizes,
+            record_sizes=records.record_sizes,
             is_shuffled=shuffle is not False,
             seed=seed,
         )
     schedule = Schedule(order, rank_share, epochs, source.describe())
     shards = (shard for dataset in source.datasets for shard in records_of(dataset).all_shards)
     if any(shard.is_remote for shard in shards):
-        return schedule, partial(AheadReader, source.records, order.runs)
+        return schedule, partial(AheadReader, records, order.runs)
     return schedule, None
 
 

@@ -76,7 +76,7 @@ def sequence_feature_spec(
             writer.write(rs.encode_sequence_example({"id": 1}, {"word": ["two", "words"]}))
         steps = rs.open("steps.tfrecord")
         spec = recordsmith.tensorflow.sequence_feature_spec(steps.schema)
-        tf.io.parse_sequence_example(list(rs.read_records("steps.tfrecord")), **spec)
+        tf.io.parse_sequence_example(list(steps.records()), **spec)
     """
     if schema.payload != "SequenceExample":
         raise OptionError(

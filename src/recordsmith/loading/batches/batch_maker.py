@@ -40,8 +40,9 @@ def make_batch_maker(
         for name, feature in declared.items():
             if isinstance(feature, Image) and feature.needs_one_size:
                 declared[name] = _of_one_size(name, feature, specs, source)
+    keys = {key for feature in declared.values() for key in feature.requests()}
     return BatchMaker(
-        source.records,
+        source.reading(keys),
         declared,
         specs,
         seed=seed,

@@ -59,7 +59,10 @@ def declare_features(
         key = features[name]
         if isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
             is_usable = decodes_images and (has_image or isinstance(feature, ImageFeature))
-            declared[name] = feature if is_usable else Bytes(key)
+            declared[name] = feature if is_usable else Bytes(key, schema.features[key].shape or ())
+    for name, feature in declared.items():
+        if isinstance(feature, RowFeature):
+            declared[name] = feature.for_schema(schema)
     made_by: dict[str, str] = {}
     for name, feature in declared.items():
         feature.check(name, declared)
@@ -132,7 +135,7 @@ def _of_schema(name: str, key: str, known: FeatureSchema) -> Feature:
             remedy=f"Declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip the records "
             f"that do not match with {option('skip_errors')}; or leave it out.",
         )
-    if known.content == "image" and known.shape == ():
+    if known.content == "image" and known.shape is not None:
         if is_mask_key(key):
             from recordsmith.loading.features.images.mask import Mask
 

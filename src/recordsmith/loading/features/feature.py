@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import DataError
-from recordsmith.example import Column, Kind
+from recordsmith.example import Column, Kind, Schema
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.permutation import mix_bits
 
@@ -76,6 +76,10 @@ class RowFeature(Feature):
 
     has_pixels: ClassVar[bool] = True
 
+    def for_schema(self, schema: Schema) -> RowFeature:
+        """Return this feature with the defaults that the schema of the records has."""
+        return self
+
     @abstractmethod
     def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
         """Allocate arrays for all rows. Errors of single rows go to `BatchRows.fail`."""
@@ -88,6 +92,11 @@ class ImageFeature(RowFeature):
     @abstractmethod
     def is_random(self) -> bool:
         """Whether images are cropped or flipped at random."""
+
+    @property
+    def image_count(self) -> int | None:
+        """How many images each row has; None if rows are images."""
+        return None
 
     @abstractmethod
     def begin(self, name: str, rows: BatchRows) -> ImageBuffer:
@@ -119,20 +128,34 @@ class BatchRows(msgspec.Struct):
         """How many rows there are."""
         return len(self.positions)
 
-    def each(self, function: Callable[[int], Result]) -> list[Result | None]:
-        """Call a function for each row; None where it raises DataError, or the row has failed."""
-        results: list[Result | None] = [None] * self.count
-        for row in range(self.count):
+    def each(
+        self, function: Callable[[int], Result | None], image_count: int | None = None
+    ) -> list[Result | None]:
+        """Call a function for each row, or for the number of each image of all rows.
+
+        None where it raises DataError, or the row has failed.
+        """
+        per_row = image_count or 1
+        results: list[Result | None] = [None] * (self.count * per_row)
+        for number in range(len(results)):
+            row = number // per_row
             if row not in self.failures:
                 try:
-                    results[row] = function(row)
+                    results[number] = function(number)
                 except DataError as error:
+                    add_image_number(error, number, image_count)
                     self.fail(row, error)
         return results
 
     def fail(self, row: int, error: Exception) -> None:
         """Record the error of a row; the first one counts."""
         self.failures.setdefault(row, error)
+
+
+def add_image_number(error: DataError, number: int, image_count: int | None) -> None:
+    """Add to an error which of the images of its row it is about, if there are several."""
+    if image_count is not None:
+        error.problem = f"image {number % image_count} of {image_count}: {error.problem}"
 
 
 class BatchBuffer:
@@ -149,10 +172,12 @@ class BatchBuffer:
 class ImageBuffer(BatchBuffer):
     """The images of a batch in the making.
 
-    sizes: height and width of each stored image; None for failed rows.
+    sizes: height and width of each stored image, row by row; None for failed rows and for images
+        without bytes.
     placements: the placement of each image in its frame, or of each patch of all images, row by
-        row; None for failed rows.
+        row; None as in `sizes`.
     frame: height and width of the frame.
+    image_count: how many images each row has; None if rows are images, without an axis of images.
     patch_count: how many patches each image has; None if rows are images, without an axis of
         patches.
     decoded_counts: how many pixels of each stored image were decoded, also at a reduced size; 0 for
@@ -162,6 +187,7 @@ class ImageBuffer(BatchBuffer):
     sizes: list[tuple[int, int] | None]
     placements: list[Placement | None]
     frame: tuple[int, int]
+    image_count: int | None = None
     patch_count: int | None = None
     decoded_counts: Sequence[int] = ()
 
@@ -173,6 +199,13 @@ class ImageBuffer(BatchBuffer):
             if size is not None and decoded
         )
         return image_pixels, sum(self.decoded_counts)
+
+
+def number_of_images(count: int | None, key: str, schema: Schema) -> int | None:
+    """Return the declared number of images of a row; by default, that of all records if not 1."""
+    known = schema.features.get(key)
+    shape = None if known is None else known.shape_if_present
+    return shape[0] if count is None and shape else count
 
 
 class RandomNumbers:

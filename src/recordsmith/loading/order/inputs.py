@@ -8,7 +8,7 @@ of others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray, Schema
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 
-_PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
+PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
 
 
 class RecordSource(Protocol):
@@ -61,6 +61,10 @@ class LoaderInput(ABC):
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
         """Return the order of an epoch, whose count is the length."""
 
+    def reading(self, keys: Collection[str]) -> RecordSource:  # noqa: ARG002
+        """Return the records for a reader that uses only some features of them."""
+        return self.records
+
     def describe(self) -> Any:
         """Return a JSON-able description of the chosen records, for a state; None for all."""
         described = [records_of(dataset).describe() for dataset in self.datasets]
@@ -68,7 +72,7 @@ class LoaderInput(ABC):
 
     def previews(self) -> list[tuple[Schema, bool]]:
         """Return the schema of each kind of record, and whether it covers all of them."""
-        return [dataset.view.preview_schema(_PREVIEW_COUNT) for dataset in self.datasets]
+        return [dataset.view.preview_schema(PREVIEW_COUNT) for dataset in self.datasets]
 
     def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield number of dataset, position in it and payload of the first records of each.
@@ -77,7 +81,7 @@ class LoaderInput(ABC):
         """
         for number, dataset in enumerate(self.datasets):
             with suppress(DataError):
-                for position, payload in enumerate(islice(dataset.records(), _PREVIEW_COUNT)):
+                for position, payload in enumerate(islice(dataset.records(), PREVIEW_COUNT)):
                     yield number, position, payload
 
 
@@ -109,7 +113,8 @@ def as_input(dataset: object) -> LoaderInput:
     raise OptionError(
         option="dataset",
         value=dataset,
-        expected="a Dataset, as recordsmith.open() returns it, a Mix or a Weighted",
+        expected="a Dataset, as recordsmith.open() returns it, a Mix, a Weighted, Episodes or a "
+        "Packed",
     )
 
 

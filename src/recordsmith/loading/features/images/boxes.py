@@ -118,6 +118,10 @@ class Boxes(RowFeature):
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         check_leader(name, self.of, features)
+        if any(image.image_count is not None for image in images_in(features).values()):
+            raise OptionError(
+                f"feature {name!r}: Boxes cannot follow several images of a record", option="of"
+            )
         if self.unit == "pixel" and not images_in(features):
             raise OptionError(
                 f"feature {name!r}: {option('unit', 'pixel')} needs an Image",

@@ -20,10 +20,14 @@ LARGEST_SIDE = 65_535
 def place_all(
     fit: Fit, sizes: Sequence[tuple[int, int] | None], name: str, rows: BatchRows
 ) -> tuple[list[Placement | None], tuple[int, int]]:
-    """Return the placements of all images of a batch and the size of their frame."""
-    numbers: list[list[float]] = [[]] * rows.count
-    if fit.number_count:
-        numbers = rows.random_numbers.uniform(f"{name}/fit", fit.number_count).tolist()
+    """Return the placements of all images of a batch and the size of their frame.
+
+    The images of a row have the same random numbers.
+    """
+    numbers: list[list[float]] = [[]] * len(sizes)
+    if fit.number_count and rows.count:
+        of_rows = rows.random_numbers.uniform(f"{name}/fit", fit.number_count)
+        numbers = of_rows.repeat(len(sizes) // rows.count, axis=0).tolist()
     placements = [
         None if size is None else fit.place(*size, of_row)
         for size, of_row in zip(sizes, numbers, strict=True)

@@ -16,8 +16,8 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError, check_word, option
-from recordsmith.example import Column
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
+from recordsmith.example import Column, Schema
 from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Part, Window
 from recordsmith.image.decoding.pixels import convert_pixels
@@ -31,6 +31,8 @@ from recordsmith.loading.features.feature import (
     Feature,
     ImageBuffer,
     ImageFeature,
+    add_image_number,
+    number_of_images,
 )
 from recordsmith.loading.features.images.frames import (
     LARGEST_SIDE,
@@ -39,7 +41,12 @@ from recordsmith.loading.features.images.frames import (
     one_thread_in_opencv,
     place_all,
 )
-from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
+from recordsmith.loading.features.images.stored_pixels import (
+    RawShape,
+    StoredPixels,
+    check_image_count,
+    raw_shape,
+)
 from recordsmith.loading.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]
@@ -48,6 +55,10 @@ PixelType = Literal["uint8", "uint16", "float32"]
 @dataclass(frozen=True)
 class Image(ImageFeature):
     """Images of one size: (batch, height, width, channels), by default uint8 and RGB.
+
+    If each record has several images, such as the frames of a window of `Episodes`, they are
+    (batch, count, height, width, channels), and cropped and flipped alike. One without bytes, as
+    `Episodes` pads with, is black.
 
     A loader with images sets OpenCV to one thread for the whole process (`cv2.setNumThreads(1)`),
     because OpenCV's threads would compete with the loader's, and hang in forked processes.
@@ -83,6 +94,8 @@ class Image(ImageFeature):
         raw_dtype: of raw pixels: uint8 or uint16.
         max_pixels: an image, or the part of it that is decoded, with more pixels is an error. So is
             one whose decoding needs more than 4 bytes for each of that many pixels.
+        count: how many images each record has. Default: as many as the schema shows; if that is
+            one, there is no axis for them.
 
     Example:
         image = rs.Image(size=224, fit="random-crop", flip="horizontal", layout="CHW")
@@ -109,6 +122,7 @@ class Image(ImageFeature):
     raw_shape: Sequence[int | str] | None = None
     raw_dtype: Literal["uint8", "uint16"] = "uint8"
     max_pixels: int = MAX_PIXELS
+    count: int | None = None
     stored_size: tuple[int, int] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -131,7 +145,8 @@ class Image(ImageFeature):
         self._keep("size", checked_size(self.size, self.fit, is_required=False))
         self._check_fit()
         self._check_numbers()
-        self.stored()
+        raw = self.stored()
+        check_image_count(self.count, raw)
         if not isinstance(self.exact, bool):
             raise OptionError(option="exact", value=self.exact, expected="True or False")
         if self.exact and self.interpolation not in ("auto", "linear"):
@@ -145,10 +160,19 @@ class Image(ImageFeature):
 
     def requests(self) -> Mapping[str, ColumnRequest]:
         raw = self.stored()
-        return {self.key: ColumnRequest(("bytes",), ())} | (raw.requests() if raw else {})
+        shape = () if self.count is None else (self.count,)
+        return {self.key: ColumnRequest(("bytes",), shape)} | (raw.requests() if raw else {})
 
     def outputs(self, name: str) -> tuple[str, ...]:
         return (name, f"{name}_sizes") if self.fit == "pad" else (name,)
+
+    def for_schema(self, schema: Schema) -> Image:
+        count = number_of_images(self.count, self.key, schema)
+        return self if count == self.count else replace(self, count=count)
+
+    @property
+    def image_count(self) -> int | None:
+        return self.count
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         one_thread_in_opencv()
@@ -183,12 +207,14 @@ class Image(ImageFeature):
         return self.size is None and self.fit != "pad"
 
     def size_of(self, columns: Mapping[str, Column]) -> tuple[int, int]:
-        """Return the size of the first image of some columns, without decoding it.
+        """Return the size of the first image with bytes of some columns, without decoding it.
 
         Raises:
             CorruptDataError: it is not an image, or too large.
         """
-        return StoredPixels(columns, self.key, self.stored(), self.max_pixels).look(0)
+        stored = StoredPixels(columns, self.key, self.stored(), self.max_pixels)
+        numbers = range(self.count or 1)
+        return stored.look(next((at for at in numbers if not stored.is_empty(at)), 0))
 
     def of_one_size(self, size: tuple[int, int]) -> Image:
         """Return this feature for images that are all stored in this size."""
@@ -285,25 +311,33 @@ class DecodedImageBuffer(ImageBuffer):
         # memory needed after decoding: floats of all pixels, or 16 bits from 8
         self._extra = (4 if feature.exact else 2 if self._bits == 16 else 0) * feature.channels
         self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
-        self.decoded_counts: list[int] = [0] * rows.count
+        self.image_count = feature.count
+        self._per_row = feature.count or 1
+        self.decoded_counts: list[int] = [0] * (rows.count * self._per_row)
         fit = feature.geometry()
-        self.sizes = rows.each(
-            lambda row: self._checked(self._stored.look(row, is_cropped=fit.crops))
-        )
+        self.sizes = rows.each(lambda number: self._look(number, fit), self.image_count)
         self.placements, self.frame = self._placed(fit, rows)
         self._frame_shape = (*self.frame, feature.channels)
         shape = self._frame_shape
         if feature.layout == "CHW":
             shape = (feature.channels, *self.frame)
-        patches = () if self.patch_count is None else (self.patch_count,)
-        self._out = rows.allocate(name, (rows.count, *patches, *shape), np.dtype(feature.dtype))
+        inner = tuple(count for count in (self.image_count, self.patch_count) if count is not None)
+        self._out = rows.allocate(name, (rows.count, *inner, *shape), np.dtype(feature.dtype))
+        self._images = self._out.reshape(rows.count * math.prod(inner), *shape)
         super().__init__({name: self._out})
         if feature.fit == "pad":
-            self.entries[f"{name}_sizes"] = inner_sizes(self.placements)
+            inner_size = inner_sizes(self.placements).reshape(rows.count, *inner, 2)
+            self.entries[f"{name}_sizes"] = inner_size
 
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
         """Return the placements and the frame of the images."""
         return place_all(fit, self.sizes, self._name, rows)
+
+    def _look(self, number: int, fit: Fit) -> tuple[int, int] | None:
+        """Return the size of an image without decoding it; None for one without bytes."""
+        if self.image_count is not None and self._stored.is_empty(number):
+            return None
+        return self._checked(self._stored.look(number, is_cropped=fit.crops))
 
     def _checked(self, size: tuple[int, int]) -> tuple[int, int]:
         """Raise CorruptDataError if all images should have one size, but this one has another."""
@@ -320,14 +354,24 @@ class DecodedImageBuffer(ImageBuffer):
         return size
 
     def fill(self, row: int) -> None:
-        placement = self.placements[row]
-        assert placement is not None
-        raw = self._stored.numbers(row)
-        if raw is not None:
-            self._place(self._out[row], placement, self._part_of(raw, placement), 1)
+        for number in range(row * self._per_row, (row + 1) * self._per_row):
+            try:
+                self._fill_image(number, self._images[number])
+            except DataError as error:
+                add_image_number(error, number, self.image_count)
+                raise
+
+    def _fill_image(self, number: int, out: npt.NDArray[Any]) -> None:
+        feature, placement = self._feature, self.placements[number]
+        if placement is None:  # without bytes
+            self._normaliser.write(np.zeros(self._frame_shape, np.uint8), out, 255)
             return
-        feature, divisor = self._feature, self._divisor(row, placement)
-        part = self._stored.part(row, Window(*placement[:4]), divisor)
+        raw = self._stored.numbers(number)
+        if raw is not None:
+            self._place(out, placement, self._part_of(raw, placement), 1)
+            return
+        divisor = self._divisor(number, placement)
+        part = self._stored.part(number, Window(*placement[:4]), divisor)
         with self._stored.room(part, channels=feature.channels, divisor=divisor, extra=self._extra):
             decoded = part.decode(
                 channels=feature.channels,
@@ -335,8 +379,8 @@ class DecodedImageBuffer(ImageBuffer):
                 divisor=divisor,
                 max_pixels=feature.max_pixels,
             )
-            self.decoded_counts[row] = decoded.pixel_count
-            self._place(self._out[row], placement, decoded, divisor)
+            self.decoded_counts[number] = decoded.pixel_count
+            self._place(out, placement, decoded, divisor)
 
     def _part_of(self, raw: npt.NDArray[Any], placement: Placement) -> Part:
         """Return the part of a raw array that a placement uses."""
@@ -363,9 +407,9 @@ class DecodedImageBuffer(ImageBuffer):
         if frame is not out:
             self._normaliser.write(frame, out, np.iinfo(pixels.dtype).max)
 
-    def _divisor(self, row: int, placement: Placement) -> int:
+    def _divisor(self, number: int, placement: Placement) -> int:
         """Return the divisor of the size at which an image is decoded."""
-        head = self._stored.file(row)[1]
+        head = self._stored.file(number)[1]
         if self._feature.exact or head.format != "jpeg":
             return 1
         return divisor_for(placement, head.height, head.width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -12,12 +12,14 @@ import numpy.typing as npt
 
 from recordsmith.errors import (
     CorruptDataError,
+    DataError,
     Defect,
     OptionError,
     check_word,
     option,
     suggest_names,
 )
+from recordsmith.example import Schema
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
@@ -30,10 +32,17 @@ from recordsmith.loading.features.feature import (
     Feature,
     ImageBuffer,
     RowFeature,
+    add_image_number,
     images_in,
+    number_of_images,
 )
 from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
-from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
+from recordsmith.loading.features.images.stored_pixels import (
+    RawShape,
+    StoredPixels,
+    check_image_count,
+    raw_shape,
+)
 from recordsmith.loading.number_options import is_whole, whole_number
 
 
@@ -88,6 +97,8 @@ class Mask(RowFeature):
             the feature that holds it; a third side must be 1.
         raw_dtype: of raw arrays: uint8 or uint16.
         max_pixels: a mask, or the part of it that is decoded, with more pixels is an error.
+        count: how many masks each record has, as in `Image`; one without bytes has only the value
+            `fill`.
 
     Example:
         features = {"image": rs.Image(size=224), "mask": rs.Mask(fill=255)}
@@ -104,6 +115,7 @@ class Mask(RowFeature):
     raw_shape: Sequence[int | str] | None = None
     raw_dtype: Literal["uint8", "uint16"] = "uint8"
     max_pixels: int = MAX_PIXELS
+    count: int | None = None
 
     def __post_init__(self) -> None:
         check_word("dtype", self.dtype, get_args(MaskType))
@@ -113,6 +125,7 @@ class Mask(RowFeature):
             object.__setattr__(self, "values", _checked_values(self.values, limits))
         whole_number("max_pixels", self.max_pixels, 1, HIGHEST_MAX_PIXELS)
         raw = self.stored()
+        check_image_count(self.count, raw)
         if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
             raise OptionError(
                 option="raw_shape", value=self.raw_shape, expected="height and width of a mask"
@@ -131,7 +144,12 @@ class Mask(RowFeature):
 
     def requests(self) -> Mapping[str, ColumnRequest]:
         raw = self.stored()
-        return {self.key: ColumnRequest(("bytes",), ())} | (raw.requests() if raw else {})
+        shape = () if self.count is None else (self.count,)
+        return {self.key: ColumnRequest(("bytes",), shape)} | (raw.requests() if raw else {})
+
+    def for_schema(self, schema: Schema) -> Mask:
+        count = number_of_images(self.count, self.key, schema)
+        return self if count == self.count else replace(self, count=count)
 
     def outputs(self, name: str) -> tuple[str, ...]:
         return (name, f"{name}_sizes") if self.fit == "pad" else (name,)
@@ -151,6 +169,16 @@ class Mask(RowFeature):
                 f"feature {name!r}: a Mask needs an Image to follow, or its own {option('size')}",
                 option="size",
                 remedy=f"Declare an Image, or pass {option('size')}.",
+            )
+        images = images_in(features)
+        image = next(iter(images.values())) if self.of is None else images[self.of]
+        if image.image_count != self.count:
+            raise OptionError(
+                f"feature {name!r}: a record has {self.count or 1} of these masks, but "
+                f"{image.image_count or 1} of the images that they follow",
+                option="count",
+                value=self.count,
+                expected="a mask for each image",
             )
 
     def _check_alone(self, name: str, features: Mapping[str, Feature]) -> None:
@@ -188,33 +216,48 @@ class MaskBuffer(BatchBuffer):
         self._stored = StoredPixels(
             rows.columns, feature.key, feature.stored(), feature.max_pixels, noun="mask"
         )
-        sizes = rows.each(lambda row: self._look(row, image))
+        self._image_count = feature.count
+        sizes = rows.each(lambda number: self._look(number, image), feature.count)
         self._placements: list[Placement | None]
         patches: tuple[int, ...] = ()
+        masks = () if feature.count is None else (feature.count,)
         if image is None:
             self._placements, frame = place_all(feature.geometry(), sizes, name, rows)
         else:
             self._placements, frame = image.placements, image.frame
             patches = () if image.patch_count is None else (image.patch_count,)
-        out = rows.allocate(name, (rows.count, *patches, *frame), np.dtype(feature.dtype))
+        out = rows.allocate(name, (rows.count, *masks, *patches, *frame), np.dtype(feature.dtype))
         super().__init__({name: out})
         if feature.fit == "pad":
-            self.entries[f"{name}_sizes"] = inner_sizes(self._placements)
-        self._frames = out.reshape(-1, *frame)
-        self._per_row = math.prod(patches)
+            inner_size = inner_sizes(self._placements).reshape(rows.count, *masks, 2)
+            self.entries[f"{name}_sizes"] = inner_size
+        self._frames = out.reshape(rows.count * math.prod(masks + patches), *frame)
+        self._per_mask = math.prod(patches)
 
     def fill(self, row: int) -> None:
-        start, stop = row * self._per_row, (row + 1) * self._per_row
+        per_row = self._image_count or 1
+        for number in range(row * per_row, (row + 1) * per_row):
+            try:
+                self._fill_mask(number)
+            except DataError as error:
+                add_image_number(error, number, self._image_count)
+                raise
+
+    def _fill_mask(self, number: int) -> None:
+        start, stop = number * self._per_mask, (number + 1) * self._per_mask
         placements = [placement for placement in self._placements[start:stop] if placement]
         frames = self._frames[start:stop]
+        if not placements:  # without bytes
+            frames[...] = self._feature.fill
+            return
         window = covering([Window(*placement[:4]) for placement in placements])
         top, left, height, width = window
-        raw = self._stored.numbers(row)
+        raw = self._stored.numbers(number)
         if raw is not None:
             part = raw[top : top + height, left : left + width, 0]
             self._place(part, top, left, placements, frames)
             return
-        data, head = self._stored.file(row)
+        data, head = self._stored.file(number)
         file = find_rows(data, head, top + height)
         row_count = file.head.height if file.whole else None
         with self._stored.room(file, channels=1):
@@ -261,13 +304,24 @@ class MaskBuffer(BatchBuffer):
             self._tables[numbers.dtype] = table
         return table.take(numbers)
 
-    def _look(self, row: int, image: ImageBuffer | None) -> tuple[int, int]:
-        """Return the size of a mask, which must be that of its image, without decoding it."""
+    def _look(self, number: int, image: ImageBuffer | None) -> tuple[int, int] | None:
+        """Return the size of a mask, which must be that of its image, without decoding it.
+
+        None for one without bytes.
+        """
+        if self._image_count is not None and self._stored.is_empty(number):
+            if image is None or image.sizes[number] is None:
+                return None
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"the mask {self._feature.key!r} is empty, but its image is not",
+                feature=self._feature.key,
+            )
         # an image that is cropped may be larger than what is decoded of it
         is_cropped = image is not None or self._feature.geometry().crops
-        height, width = self._stored.look(row, is_cropped=is_cropped)
-        if image is not None and image.sizes[row] != (height, width):
-            image_height, image_width = image.sizes[row] or (0, 0)
+        height, width = self._stored.look(number, is_cropped=is_cropped)
+        if image is not None and image.sizes[number] != (height, width):
+            image_height, image_width = image.sizes[number] or (0, 0)
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"the mask {self._feature.key!r} differs in size from its image",

@@ -22,7 +22,9 @@ from recordsmith.image.decoding.parts import PartFile, Window, find_part
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.probe import read_image_header
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
-from recordsmith.loading.number_options import is_whole
+from recordsmith.loading.number_options import count_number, is_whole
+
+_LARGEST_IMAGE_COUNT = 65_536
 
 RawType = Literal["uint8", "uint16"]
 Shape = tuple[int, ...]
@@ -104,6 +106,10 @@ class StoredPixels:
         self._heads: list[ImageHeader | None] = [None] * len(self._data)
         self._shapes = raw.shapes(columns, len(self._data)) if raw else []
 
+    def is_empty(self, row: int) -> bool:
+        """Whether an image has no bytes."""
+        return not len(self._data[row])
+
     def look(self, row: int, *, is_cropped: bool = False) -> tuple[int, int]:
         """Return height and width of a row without decoding it."""
         if self._raw is None:
@@ -143,6 +149,20 @@ class StoredPixels:
         head = self._heads[row]
         assert head is not None
         return self._data[row], head
+
+
+def check_image_count(count: object, raw: RawShape | None) -> None:
+    """Check how many images a feature has in each record."""
+    if count is None:
+        return
+    count_number("count", count, _LARGEST_IMAGE_COUNT)
+    if raw is not None and raw.requests():
+        raise OptionError(
+            f"{option('raw_shape')} has the keys of features, so a record has one image",
+            option="count",
+            value=count,
+            remedy=f"Leave {option('count')} out, or pass numbers as {option('raw_shape')}.",
+        )
 
 
 def raw_shape(sides: object, dtype: object, channel_words: str) -> RawShape | None:

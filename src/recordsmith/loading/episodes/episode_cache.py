@@ -1,0 +1,50 @@
+"""Keeps the payloads of episodes, so that windows that are near each other read them once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.threads import renew_in_children
+
+Payload = npt.NDArray[np.uint8]
+
+
+class EpisodeCache:
+    """The payloads that were used last, up to a number of bytes. Thread-safe."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.renew_lock()
+        renew_in_children(self)
+
+    def renew_lock(self) -> None:
+        """Begin empty, with an unlocked lock."""
+        self._lock = threading.Lock()
+        self._payloads: OrderedDict[int, Payload] = OrderedDict()
+        self._byte_count = 0
+
+    def get(self, episode: int) -> Payload | None:
+        """Return the payload of an episode if it is kept."""
+        with self._lock:
+            payload = self._payloads.get(episode)
+            if payload is not None:
+                self._payloads.move_to_end(episode)
+            return payload
+
+    def keep(self, episode: int, payload: Payload) -> None:
+        """Keep a copy of a payload, and forget those that were not used for longest."""
+        if len(payload) > self.max_bytes:
+            return
+        copied = payload.copy()
+        with self._lock:
+            if episode in self._payloads:
+                return
+            self._payloads[episode] = copied
+            self._byte_count += len(copied)
+            while self._byte_count > self.max_bytes:
+                _, oldest = self._payloads.popitem(last=False)
+                self._byte_count -= len(oldest)

@@ -1,0 +1,170 @@
+"""Which features of episodes have a value for each step, and how many steps an episode has.
+
+An episode is an Example as TensorFlow Datasets writes it, with the values of all steps of a feature
+in one list, or a SequenceExample, which is read as such an Example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.dataset import Dataset, Faults, records_of
+from recordsmith.dataset.column_file import record_counts
+from recordsmith.errors import CorruptDataError, DataError, OptionError, suggest_names
+from recordsmith.example import (
+    FeatureSchema,
+    FeatureSpec,
+    Kind,
+    RaggedArray,
+    decode_columns,
+    decode_sequence_example,
+    encode_columns,
+)
+from recordsmith.example.spans import select_features
+
+_PREVIEW_COUNT = 16
+_COUNTED_AT_ONCE = 16
+_FLAT, _LENGTHS = "/ragged_flat_values", "/ragged_row_lengths_0"  # of TensorFlow Datasets
+_LIST_LENGTHS = "\0lengths"  # of feature lists, which are flattened
+
+
+@dataclass(frozen=True)
+class EpisodeLayout:
+    """The features of episodes.
+
+    kinds: of all features; None if they are unknown or differ.
+    step_keys: which of them have values for each step.
+    count_key: the feature with one value for each step.
+    prefix: of the keys of steps.
+    is_sequence: whether episodes are SequenceExamples, whose lists are the steps.
+    """
+
+    kinds: Mapping[str, Kind | None]
+    step_keys: frozenset[str]
+    count_key: str
+    prefix: str
+    is_sequence: bool
+
+    def is_of_steps(self, key: str) -> bool:
+        """Whether a feature has values for each step."""
+        return key in self.step_keys or (not self.is_sequence and key.startswith(self.prefix))
+
+    def step_counts(self, columns: Mapping[str, Any]) -> Int64Array:
+        """Return the number of steps of decoded episodes; none if a column is missing."""
+        key = self.count_key + _LIST_LENGTHS if self.is_sequence else self.count_key
+        lengths: Int64Array = columns[key].lengths
+        return lengths
+
+    def lengths_key(self, key: str) -> str | None:
+        """Return the feature that has the number of values of each step; None if it is constant."""
+        if self.is_sequence:
+            return key + _LIST_LENGTHS
+        return key.removesuffix(_FLAT) + _LENGTHS if key.endswith(_FLAT) else None
+
+    def as_example(self, payload: BytesLike, keys: Collection[str]) -> bytes:
+        """Return a SequenceExample as an Example: some features, and how long their steps are."""
+        names = set(keys)
+        context, lists = decode_sequence_example(select_features(payload, names.__contains__))
+        columns: dict[str, Any] = {key: [values] for key, values in context.items()}
+        for key, steps in lists.items():
+            values = [value for of_step in steps for value in of_step]
+            if values:  # no values have no kind
+                columns[key] = [values]
+            lengths = np.array([len(of_step) for of_step in steps], np.int64)
+            columns[key + _LIST_LENGTHS] = RaggedArray(lengths, np.array([0, len(steps)]))
+        return encode_columns(columns)[0].tobytes()
+
+
+def find_layout(dataset: Dataset, prefix: str, count_by: str | None) -> EpisodeLayout:
+    """Return the layout of the episodes of a dataset.
+
+    Raises:
+        OptionError: the records are neither Examples nor SequenceExamples, or have no steps.
+    """
+    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    is_sequence = schema.payload == "SequenceExample"
+    steps: Mapping[str, FeatureSchema]
+    context: Mapping[str, FeatureSchema]
+    if is_sequence:
+        steps = schema.sections.get("feature_lists", {})
+        context = schema.sections.get("context", {})
+        both = sorted(steps.keys() & context.keys())
+        if both:
+            raise OptionError(
+                f"{both[0]!r} is both in the context and a feature list of the records",
+                option="dataset",
+                remedy="Rename one of them.",
+            )
+    else:
+        steps = {key: known for key, known in schema.features.items() if key.startswith(prefix)}
+        context = {key: known for key, known in schema.features.items() if key not in steps}
+    lengths = {
+        key: (known.max_steps if is_sequence else known.max_length) or 0
+        for key, known in steps.items()
+        if not key.endswith(_FLAT)
+    }
+    if not any(lengths.values()) and schema.record_count:
+        names = suggest_names(prefix, schema.features, "they have no features")
+        raise OptionError(
+            "the records have no feature lists"
+            if is_sequence
+            else f"no feature of the records begins with {prefix!r}; {names}",
+            option="prefix",
+            value=prefix,
+            expected="the beginning of the keys that have values for each step",
+        )
+    if count_by is None:
+        is_first = f"{prefix}is_first"
+        fewest = min(sorted(lengths), key=lambda key: lengths[key] or np.inf, default="")
+        count_by = is_first if is_first in lengths else fewest
+    elif count_by not in lengths and schema.record_count:
+        raise OptionError(
+            f"{count_by!r} is not a feature of steps; "
+            f"{suggest_names(count_by, lengths, 'there are none')}",
+            option="count_by",
+            value=count_by,
+        )
+    kinds: dict[str, Kind | None] = {
+        key: None if known.kind == "mixed" or known.kind == "none" else known.kind  # noqa: PLR1714 - types
+        for key, known in {**context, **steps}.items()
+    }
+    return EpisodeLayout(kinds, frozenset(steps), count_by, prefix, is_sequence)
+
+
+def step_counts(dataset: Dataset, layout: EpisodeLayout) -> Int64Array:
+    """Return the number of steps of each episode: int64, (len(dataset),); -1 if it is damaged."""
+    if not layout.is_sequence:
+        try:
+            return record_counts(dataset, layout.count_key).astype(np.int64)
+        except CorruptDataError:
+            pass  # counted one by one, so that a loader can skip the damaged ones
+    return np.fromiter(_counted(dataset, layout), np.int64, len(dataset))
+
+
+def _counted(dataset: Dataset, layout: EpisodeLayout) -> Iterator[int]:
+    key = layout.count_key
+    for start in range(0, len(dataset), _COUNTED_AT_ONCE):
+        faults: Faults = {}
+        positions = np.arange(start, min(start + _COUNTED_AT_ONCE, len(dataset)))
+        payloads = records_of(dataset).read_records(positions, faults=faults)
+        for row, payload in enumerate(payloads.views()):
+            try:
+                yield -1 if row in faults else _step_count(payload, layout, key)
+            except DataError:
+                yield -1
+
+
+def _step_count(payload: memoryview, layout: EpisodeLayout, key: str) -> int:
+    if layout.is_sequence:
+        payload = memoryview(layout.as_example(payload, [key]))
+        key += _LIST_LENGTHS
+    spec = FeatureSpec(layout.kinds.get(key, "int64"), "ragged")
+    starts = np.zeros(1, np.int64)
+    column = decode_columns(payload, starts, starts + len(payload), {key: spec})[key]
+    assert isinstance(column, RaggedArray)
+    return len(column.values)

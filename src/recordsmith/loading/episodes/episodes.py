@@ -1,0 +1,207 @@
+"""Windows of the steps of episodes, as what a loader reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+
+from recordsmith.dataset import Dataset, records_of
+from recordsmith.errors import DataError, OptionError, check_word, option, suggest_names
+from recordsmith.example import BytesArray, Schema, SchemaSurvey
+from recordsmith.loading.episodes.episode_layout import EpisodeLayout, find_layout, step_counts
+from recordsmith.loading.episodes.window_reader import WindowReader, WindowTable
+from recordsmith.loading.episodes.window_shape import Pad, WindowShape
+from recordsmith.loading.number_options import count_number, whole_number
+from recordsmith.loading.order.inputs import LoaderInput, RecordSource, check_random_access
+from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
+from recordsmith.words import count as counted
+from recordsmith.words import parse_size
+
+_LARGEST_STEPS = 1 << 20
+_PREVIEWED_EPISODES = 16
+_RANGES = "a dict of ranges by key, such as {'steps/action': range(0, 8)}"
+
+
+class Episodes(LoaderInput):
+    """Windows of the steps of episodes, for a Loader: the records of a dataset are read in place.
+
+    A record is an episode: an Example as TensorFlow Datasets writes it (RLDS, Open X-Embodiment),
+    with the values of all steps of a feature end to end, or a SequenceExample, whose feature lists
+    are the steps. Each window is like a record of its own: a feature of steps has the values of its
+    `window` steps, `Tensor("steps/action", (8, 7))` or `Text("steps/language_instruction", (8,))`,
+    and images are (batch, 8, height, width, channels). Other features are those of the episode.
+
+    Positions count the windows of all episodes. With `shuffle=True` each window reads its episode;
+    a BlockShuffle reads an episode once for windows that are near each other. Only the features
+    that the loader has are taken, and only the images of the window are decoded.
+
+    Each window also has `window/episode`, the position of its episode; `window/start`, its first
+    step; and `window/is_step`, (window,), with 1 for steps of the episode and 0 for padding.
+
+    A damaged episode counts as one window, and the loader skips it or raises its error.
+
+    Attributes:
+        dataset: of episodes.
+        window, stride, pad: as passed.
+
+    Example:
+        with rs.ShardWriter("robot.tfrecord") as writer:
+            for length in (20, 30):
+                action, is_first = np.zeros(7 * length), np.eye(1, length, dtype=int)[0]
+                writer.write_example({"steps/action": action, "steps/is_first": is_first})
+        windows = rs.Episodes(rs.open("robot.tfrecord"), window=4)
+        features = {"action": rs.Tensor("steps/action", shape=(4, 7))}
+        loader = rs.Loader(windows, features, batch_size=8, shuffle=True)
+        print(next(iter(loader))["action"].shape)  # (8, 4, 7)
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        window: int,
+        stride: int = 1,
+        pad: Pad = "drop",
+        ranges: Mapping[str, range] | None = None,
+        prefix: str = "steps/",
+        count_by: str | None = None,
+        cache_bytes: int | str = "64MiB",
+    ) -> None:
+        """Cut episodes into windows. Counts the steps of all episodes, and keeps the counts.
+
+        Args:
+            dataset: whose records are episodes.
+            window: the number of steps of a window.
+            stride: how many steps a window begins after the one before.
+            pad: `drop` has only windows whose steps are all in the episode. The others have a
+                window for each step of the episode (with a stride, for some): steps before the
+                first or after the last are a copy of it (`repeat`), or have numbers 0, empty bytes
+                and black images (`zero`).
+            ranges: other steps for some features, counted from the first step of the window:
+                `{"steps/action": range(1, 9)}` has the next 8 actions,
+                `{"steps/image": range(-1, 1)}` the image of the step before and of this one.
+                `window/is_step/KEY` shows which of them are in the episode.
+            prefix: features whose key begins with it are those of steps. SequenceExamples need
+                none.
+            count_by: the key of a feature of steps with one value for each step. Default:
+                `is_first` after the prefix, else the feature with the fewest values.
+            cache_bytes: how many bytes of episodes to keep for other windows, such as "64MiB".
+
+        Raises:
+            OptionError: the records have no steps, all episodes are shorter than a window, or a
+                key of `ranges` is unknown.
+        """
+        if not isinstance(dataset, Dataset):
+            raise OptionError(
+                option="dataset", value=dataset, expected="a Dataset, as recordsmith.open() returns"
+            )
+        check_word("pad", pad, get_args(Pad))
+        self.dataset = dataset
+        self.window = count_number("window", window, _LARGEST_STEPS)
+        self.stride = count_number("stride", stride, _LARGEST_STEPS)
+        self.pad: Pad = pad
+        size = parse_size(cache_bytes) if isinstance(cache_bytes, str) else cache_bytes
+        self._cache_bytes = whole_number("cache_bytes", size, 0)
+        check_random_access(dataset)
+        layout = find_layout(dataset, prefix, count_by)
+        shape = WindowShape(self.window, self.stride, pad, _checked_ranges(ranges, layout))
+        steps = step_counts(dataset, layout)
+        ends = np.cumsum(np.where(steps < 0, 1, shape.counts(np.maximum(steps, 0))))
+        if len(steps) and not ends[-1]:
+            begin, end = shape.reach
+            raise OptionError(
+                f"no episode has {counted(end - begin, 'step')}",
+                option="window",
+                value=window,
+                expected=f"at most {steps.max()} steps, as the longest episode has",
+                remedy=f"Use a smaller {option('window')}, or {option('pad', 'repeat')}.",
+            )
+        self._table = WindowTable(dataset, shape, layout, ends)
+        self.datasets = (dataset,)
+        self.records = self.reading(self._table.keys)
+        self.record_count = int(ends[-1]) if len(ends) else 0
+
+    def __len__(self) -> int:
+        """Return how many windows there are."""
+        return self.record_count
+
+    def __repr__(self) -> str:
+        windows = counted(len(self), "window")
+        return f"Episodes({windows} of {self.window} steps in {len(self.dataset)} episodes)"
+
+    def reading(self, keys: Collection[str]) -> RecordSource:
+        """Return the windows as records that have only some features."""
+        return WindowReader(self._table, keys, self._cache_bytes)
+
+    def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
+        """Return the order of an epoch."""
+        return DatasetOrder(len(self), shuffle=shuffle, seed=seed)
+
+    def describe(self) -> Any:
+        """Return a JSON-able description of the episodes and their windows."""
+        return {"episodes": records_of(self.dataset).describe(), **self._table.shape.describe()}
+
+    def previews(self) -> list[tuple[Schema, bool]]:
+        """Return the schema of the first windows."""
+        survey = SchemaSurvey()
+        for _, payload in self._first_windows:
+            survey.update(payload, np.zeros(1, np.int64), np.array([len(payload)]))
+        schema = survey.finish()
+        return [(schema, schema.record_count == len(self))]
+
+    def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield 0, position and payload of the first window of the first episodes."""
+        for position, payload in self._first_windows:
+            yield 0, position, payload
+
+    @cached_property
+    def _first_windows(self) -> list[tuple[int, bytes]]:
+        """The position and payload of a window of each of the first episodes.
+
+        It is the first window without padding before it, where the episode is as long.
+        """
+        ends = self._table.ends
+        counts = np.diff(ends, prepend=0)
+        before = -(-max(0, -self._table.shape.reach[0]) // self.stride) if self.pad != "drop" else 0
+        used = np.flatnonzero(counts)[:_PREVIEWED_EPISODES]
+        positions = (ends - counts)[used] + np.minimum(before, counts[used] - 1)
+        windows = []
+        for position in positions.tolist():
+            with suppress(DataError):
+                payloads: BytesArray = self.records.read_records(np.array([position]))
+                windows.append((position, payloads[0]))
+        return windows
+
+
+def _checked_ranges(ranges: object, layout: EpisodeLayout) -> dict[str, range]:
+    if ranges is None:
+        return {}
+    if not isinstance(ranges, Mapping):
+        raise OptionError(option="ranges", value=ranges, expected=_RANGES)
+    for key, steps in ranges.items():
+        if not (isinstance(steps, range) and len(steps) and steps.step > 0):
+            raise OptionError(
+                f"{option('ranges')} has {steps!r:.60} for {key!r:.60}",
+                option="ranges",
+                value=steps,
+                expected="a range of steps that ascends, such as range(0, 8)",
+            )
+        if max(-steps[0], steps[-1]) > _LARGEST_STEPS:
+            raise OptionError(
+                f"{option('ranges')} has {steps!r} for {key!r}",
+                option="ranges",
+                value=steps,
+                expected=f"at most {_LARGEST_STEPS:,} steps",
+            )
+        if key not in layout.step_keys:
+            names = suggest_names(str(key), layout.step_keys, "there are none")
+            raise OptionError(
+                f"{option('ranges')} has {key!r:.60}, which is not a feature of steps; {names}",
+                option="ranges",
+                value=key,
+            )
+    return dict(ranges)

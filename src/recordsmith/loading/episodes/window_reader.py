@@ -1,0 +1,417 @@
+"""Makes the records of windows: reads their episodes, takes the steps, and encodes them.
+
+The windows of a request are made together: each episode is read and decoded once, and the steps of
+all windows are taken with NumPy. Bytes, such as frames, are not copied before they are encoded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
+from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
+from recordsmith.errors import CorruptDataError, DataError, Defect
+from recordsmith.example import (
+    BytesArray,
+    Column,
+    ColumnDecoder,
+    ColumnEncoder,
+    FeatureSpec,
+    RaggedArray,
+    valid_rows,
+)
+from recordsmith.loading.episodes.episode_cache import EpisodeCache
+from recordsmith.loading.episodes.episode_layout import EpisodeLayout
+from recordsmith.loading.episodes.window_shape import WindowShape
+from recordsmith.loading.memory import RecycledMemory
+from recordsmith.words import count as counted
+
+EPISODE, START, IS_STEP = "window/episode", "window/start", "window/is_step"
+"""Keys that each window has: its episode, its first step, and which of its steps are in the
+episode; and `window/is_step/KEY` for a feature with other steps."""
+
+_DECODED_AT_ONCE = 16 << 20  # bytes of episodes
+
+
+@dataclass(frozen=True)
+class WindowTable:
+    """Where the windows of a dataset are.
+
+    ends: int64, (episode_count,): how many windows there are up to the end of each episode.
+    """
+
+    dataset: Dataset
+    shape: WindowShape
+    layout: EpisodeLayout
+    ends: Int64Array
+
+    def find(self, positions: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the episodes of windows, and their numbers in them."""
+        episodes = np.searchsorted(self.ends, positions, side="right")
+        return episodes, positions - self.first(episodes)
+
+    def first(self, episodes: Int64Array) -> Int64Array:
+        """Return the positions of the first windows of episodes."""
+        return np.where(episodes > 0, self.ends[episodes - 1], 0)
+
+    @property
+    def keys(self) -> list[str]:
+        """All features of a window."""
+        own = [EPISODE, START, IS_STEP, *(f"{IS_STEP}/{key}" for key in self.shape.ranges)]
+        return [*self.layout.kinds, *own]
+
+
+class WindowReader:
+    """The windows of a dataset as records: a RecordSource. Thread-safe."""
+
+    def __init__(self, table: WindowTable, keys: Collection[str], cache_bytes: int) -> None:
+        """`keys`: of the features that the records have."""
+        self._table = table
+        self._records = records_of(table.dataset)
+        layout = table.layout
+        own = {key for key in keys if key.startswith(f"{IS_STEP}/")} | {EPISODE, START, IS_STEP}
+        self._own_keys = own.intersection(keys)
+        self._keys = sorted(set(keys) - own)
+        read: dict[str, FeatureSpec] = {}
+        for key in (*self._keys, layout.count_key):
+            is_count = key == layout.count_key
+            kind = layout.kinds.get(key) or ("int64" if is_count else None)
+            read[key] = FeatureSpec(kind, "ragged")
+            lengths = layout.lengths_key(key) if layout.is_of_steps(key) else None
+            if lengths is not None:
+                read[lengths] = FeatureSpec("int64", "ragged")
+        self._read_specs = read
+        self._cache = EpisodeCache(cache_bytes)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._decoders: deque[ColumnDecoder] = deque()
+        self._memory = RecycledMemory(2)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is kept of episodes."""
+        left_out = {"_decoders": None, "_memory": None, "_cache": self._cache.max_bytes}
+        return {**vars(self), **left_out}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._cache = EpisodeCache(state["_cache"])
+        self._reset()
+
+    def record_sizes(self, positions: Int64Array) -> Int64Array:
+        """Return the sizes in bytes of the episodes of windows: int64, (count,)."""
+        return self._records.record_sizes(self._table.find(positions)[0])
+
+    def locate_record(self, position: int) -> RecordLocation:
+        """Return the file, number and offset of the episode of a window."""
+        return self._records.locate_record(int(self._table.find(np.array([position]))[0][0]))
+
+    def read_records(
+        self,
+        positions: Int64Array,
+        allocate: AllocateBytes = empty_bytes,
+        faults: Faults | None = None,
+    ) -> BytesArray:
+        """Return the windows at many positions as Examples; as in `SelectedRecords`."""
+        positions = np.asarray(positions, np.int64)
+        episodes, numbers = self._table.find(positions)
+        firsts = self._table.shape.first_steps(numbers)
+        used, of_window = np.unique(episodes, return_inverse=True)
+        pieces: list[tuple[Int64Array, BytesArray]] = []
+        for begin, end in self._groups(used):
+            members = np.flatnonzero((of_window >= begin) & (of_window < end))
+            own_faults: Faults | None = None if faults is None else {}
+            rows, windows = self._windows(
+                used[begin:end], of_window[members] - begin, firsts[members], own_faults
+            )
+            if faults is not None and own_faults:
+                for member, episode in zip(members.tolist(), of_window[members], strict=True):
+                    if int(episode) - begin in own_faults:
+                        faults[member] = own_faults[int(episode) - begin]
+            pieces.append((members[rows], windows))
+        return _in_order(pieces, len(positions), allocate)
+
+    def _groups(self, episodes: Int64Array) -> Iterator[tuple[int, int]]:
+        """Yield groups of episodes that are read and decoded together: begin and end."""
+        sizes = self._records.record_sizes(episodes)
+        begin = byte_count = 0
+        for row, size in enumerate(sizes.tolist()):
+            if byte_count and byte_count + size > _DECODED_AT_ONCE:
+                yield begin, row
+                begin, byte_count = row, 0
+            byte_count += size
+        if len(episodes):
+            yield begin, len(episodes)
+
+    # -- episodes ----------------------------------------------------------------------------------
+
+    def _payloads(self, episodes: Int64Array, faults: Faults | None) -> BytesArray:
+        """Return the payloads of episodes, from the cache or the dataset."""
+        kept = [self._cache.get(episode) for episode in episodes.tolist()]
+        missing = np.array([row for row, payload in enumerate(kept) if payload is None], np.int64)
+        read_faults: Faults | None = None if faults is None else {}
+        layout = self._table.layout
+        payloads = BytesArray.from_values([])
+        if len(missing):
+            payloads = self._records.read_records(episodes[missing], self._allocate, read_faults)
+        if faults is not None:
+            faults |= {int(missing[row]): error for row, error in (read_faults or {}).items()}
+        if layout.is_sequence and len(missing):
+            payloads = self._as_examples(payloads, missing, episodes, faults)
+        for number, row in enumerate(missing.tolist()):
+            if faults is None or row not in faults:
+                begin, end = payloads.offsets[number : number + 2]
+                self._cache.keep(int(episodes[row]), payloads.buffer[begin:end])
+        if len(missing) == len(episodes):
+            return payloads
+        for number, row in enumerate(missing.tolist()):
+            begin, end = payloads.offsets[number : number + 2]
+            kept[row] = payloads.buffer[begin:end]
+        offsets = offsets_from_lengths([0 if one is None else len(one) for one in kept])
+        data = self._allocate(int(offsets[-1]))
+        np.concatenate([one for one in kept if one is not None], out=data)
+        return BytesArray(data, offsets)
+
+    def _as_examples(
+        self, payloads: BytesArray, missing: Int64Array, episodes: Int64Array, faults: Faults | None
+    ) -> BytesArray:
+        examples = []
+        for row, payload in zip(missing.tolist(), payloads.views(), strict=True):
+            example = b""
+            if faults is None or row not in faults:
+                try:
+                    example = self._table.layout.as_example(payload, self._read_specs)
+                except DataError as error:
+                    self._fail(error, row, episodes, faults)
+            examples.append(example)
+        return BytesArray.from_values(examples)
+
+    def _allocate(self, byte_count: int) -> npt.NDArray[np.uint8]:
+        return self._memory.empty("", (byte_count,), np.uint8)
+
+    def _fail(
+        self, error: DataError, row: int, episodes: Int64Array, faults: Faults | None
+    ) -> None:
+        """Record the error of an episode, with its place; raise it without `faults`."""
+        where = self._records.locate_record(int(episodes[row]))
+        located = copy(error)
+        located.path, located.record, located.offset = str(where.path), where.number, where.offset
+        if faults is None:
+            raise located
+        faults[row] = located.with_traceback(None)
+
+    def _decode(
+        self, payloads: BytesArray, episodes: Int64Array, faults: Faults | None
+    ) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.uint8]], Int64Array]:
+        """Return ragged columns, their validity, and which episodes they are of."""
+        lengths = payloads.lengths
+        while True:
+            rows = np.array([row for row in range(len(episodes)) if row not in (faults or ())])
+            rows = rows.astype(np.int64)
+            try:
+                decoder = self._decoders.pop()
+            except IndexError:
+                specs = self._read_specs
+                borrowed = [key for key, spec in specs.items() if spec.kind == "bytes"]
+                decoder = ColumnDecoder(specs, borrowed=borrowed, presence_of=list(specs))
+            try:
+                decoder.append(payloads.buffer, payloads.offsets[rows], lengths[rows])
+            except DataError as error:
+                self._fail(error, int(rows[error.record or 0]), episodes, faults)
+            else:
+                columns, validity = decoder.finish_with_validity(is_strict=False)
+                self._decoders.append(decoder)
+                return columns, validity, rows
+
+    # -- windows -----------------------------------------------------------------------------------
+
+    def _windows(
+        self,
+        episodes: Int64Array,
+        of_window: Int64Array,
+        firsts: Int64Array,
+        faults: Faults | None,
+    ) -> tuple[Int64Array, BytesArray]:
+        """Make windows of episodes; return which windows they are, and their payloads.
+
+        Args:
+            of_window: int64, (windows,): the row of the episode of each window.
+            firsts: int64, (windows,): their first steps.
+        """
+        payloads = self._payloads(episodes, faults)
+        columns, validity, rows = self._decode(payloads, episodes, faults)
+        layout, shape = self._table.layout, self._table.shape
+        table_rows = np.full(len(episodes), -1, np.int64)
+        table_rows[rows] = np.arange(len(rows))
+        step_counts = layout.step_counts(columns)
+        bad = self._check(columns, validity, step_counts, episodes, rows, faults)
+        table_rows[rows[bad]] = -1
+        kept = np.flatnonzero(table_rows[of_window] >= 0)
+        of_row, firsts = table_rows[of_window[kept]], firsts[kept]
+        windows: dict[str, Column] = {}
+        valid: dict[str, npt.NDArray[np.bool_]] = {}
+        taken: dict[range, tuple[Int64Array, npt.NDArray[np.bool_]]] = {}
+
+        def steps_of(key: str) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
+            at = shape.steps(key)
+            if at not in taken:
+                steps = firsts[:, np.newaxis] + np.arange(at.start, at.stop, at.step)
+                last = step_counts[of_row][:, np.newaxis] - 1
+                taken[at] = np.clip(steps, 0, last), (steps >= 0) & (steps <= last)
+            return taken[at]
+
+        for key in self._keys:
+            if key not in columns:
+                continue
+            column = columns[key]
+            if layout.is_of_steps(key):
+                steps, are_inside = steps_of(key)
+                lengths_key = layout.lengths_key(key)
+                lengths = None if lengths_key is None else columns[lengths_key]
+                spans = _spans(column, lengths, step_counts, of_row, steps)
+                outside = ~are_inside if shape.pad == "zero" else None
+                windows[key] = _take(column, *spans, outside)
+            else:
+                windows[key] = column[of_row]
+            if key in validity:
+                valid[key] = valid_rows(validity, key, len(rows))[of_row]
+        for key in self._own_keys:
+            if key == EPISODE:
+                windows[key] = episodes[rows][of_row]
+            elif key == START:
+                windows[key] = firsts
+            else:
+                windows[key] = steps_of(key.removeprefix(f"{IS_STEP}/"))[1].astype(np.int64)
+        if not windows:
+            return kept, BytesArray(empty_bytes(0), np.zeros(len(kept) + 1, np.int64))
+        return kept, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(kept)))
+
+    def _check(
+        self,
+        columns: dict[str, Any],
+        validity: dict[str, npt.NDArray[np.uint8]],
+        step_counts: Int64Array,
+        episodes: Int64Array,
+        rows: Int64Array,
+        faults: Faults | None,
+    ) -> npt.NDArray[np.bool_]:
+        """Return which episodes have features of other lengths than their number of steps."""
+        table = self._table
+        window_counts = table.ends[episodes[rows]] - table.first(episodes[rows])
+        bad: npt.NDArray[np.bool_] = table.shape.counts(step_counts) != window_counts
+
+        def fail(row: int, key: str, found: str, expected: str) -> None:
+            error = CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"feature {key!r} does not have values for each step",
+                found=found,
+                expected=expected,
+                feature=key,
+            )
+            self._fail(error, int(rows[row]), episodes, faults)
+
+        for row in np.flatnonzero(bad).tolist():
+            found = counted(int(step_counts[row]), "step")
+            windows = counted(int(window_counts[row]), "window")
+            fail(row, table.layout.count_key, found, f"steps for {windows}, as in the index")
+        for key in self._keys:
+            if key not in columns or not table.layout.is_of_steps(key):
+                continue
+            value_counts = columns[key].lengths
+            is_there = valid_rows(validity, key, len(rows))
+            lengths_key = table.layout.lengths_key(key)
+            if lengths_key is None:
+                wrong = value_counts % np.maximum(step_counts, 1) != 0
+            elif lengths_key in columns:
+                lengths = columns[lengths_key]
+                sums = np.diff(offsets_from_lengths(lengths.values)[lengths.row_splits])
+                wrong = (lengths.lengths != step_counts) | (sums != value_counts)
+                wrong |= _any_negative(lengths)
+            else:
+                wrong = is_there
+            for row in np.flatnonzero(wrong & is_there & ~bad).tolist():
+                found = counted(int(value_counts[row]), "value")
+                if lengths_key in columns:
+                    found += f" in {counted(int(columns[lengths_key].lengths[row]), 'step')}"
+                fail(row, key, found, f"values for {counted(int(step_counts[row]), 'step')}")
+                bad[row] = True
+        return bad
+
+
+def _any_negative(lengths: RaggedArray) -> npt.NDArray[np.bool_]:
+    """Return which rows have a negative number."""
+    of_value = np.repeat(np.arange(len(lengths)), lengths.lengths)
+    negative = np.zeros(len(lengths), np.bool_)
+    negative[of_value[np.asarray(lengths.values) < 0]] = True
+    return negative
+
+
+def _spans(
+    column: RaggedArray,
+    lengths: RaggedArray | None,
+    step_counts: Int64Array,
+    of_row: Int64Array,
+    steps: Int64Array,
+) -> tuple[Int64Array, Int64Array]:
+    """Return where the values of the steps of windows begin, and their number: (windows, steps)."""
+    rows = of_row[:, np.newaxis]
+    if lengths is None:
+        per_step = (column.lengths // np.maximum(step_counts, 1))[rows]
+        return column.row_splits[rows] + steps * per_step, np.broadcast_to(per_step, steps.shape)
+    numbers: Any = lengths.values
+    if not len(numbers):
+        return np.zeros_like(steps), np.zeros_like(steps)
+    at = np.minimum(lengths.row_splits[rows] + steps, len(numbers) - 1)
+    return offsets_from_lengths(numbers)[at], numbers[at]
+
+
+def _take(
+    column: RaggedArray,
+    starts: Int64Array,
+    lengths: Int64Array,
+    outside: npt.NDArray[np.bool_] | None,
+) -> RaggedArray:
+    """Return the values of spans, (windows, steps), as a row for each window.
+
+    Args:
+        outside: the steps whose values become 0 or empty.
+    """
+    flat = lengths.reshape(-1)
+    offsets = offsets_from_lengths(flat)
+    places = np.arange(offsets[-1]) + np.repeat(starts.reshape(-1) - offsets[:-1], flat)
+    values: Any = column.values[places]
+    cleared = np.repeat(
+        np.zeros_like(flat, np.bool_) if outside is None else outside.reshape(-1), flat
+    )
+    if cleared.any():
+        if isinstance(values, BytesArray):
+            values = values.cleared(cleared)
+        else:
+            values[cleared] = 0
+    return RaggedArray(values, offsets[:: lengths.shape[1]])
+
+
+def _in_order(
+    pieces: list[tuple[Int64Array, BytesArray]], count: int, allocate: AllocateBytes
+) -> BytesArray:
+    """Return the payloads of all pieces in the order of their rows; missing ones are empty."""
+    if len(pieces) == 1 and len(pieces[0][0]) == count:
+        return pieces[0][1]
+    lengths = np.zeros(count, np.int64)
+    for rows, windows in pieces:
+        lengths[rows] = windows.lengths
+    offsets = offsets_from_lengths(lengths)
+    data = allocate(int(offsets[-1]))
+    for rows, windows in pieces:
+        for row, begin, end in zip(
+            rows.tolist(), windows.offsets[:-1].tolist(), windows.offsets[1:].tolist(), strict=True
+        ):
+            data[offsets[row] : offsets[row + 1]] = windows.buffer[begin:end]
+    return BytesArray(data, offsets)

@@ -1,0 +1,415 @@
+"""Windows of episodes are what slicing the decoded episodes gives, in each order, once."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from tests.raising import raises
+from tests.reading import written
+
+import recordsmith as rs
+
+LENGTHS = [10, 3, 17, 1, 0, 8, 40]
+FEATURES = {
+    "action": rs.Ragged("steps/action"),
+    "text": rs.Text("steps/text", "ragged"),
+    "count": rs.Ragged("steps/count"),
+    "id": "id",
+    "episode": "window/episode",
+    "start": "window/start",
+    "is_step": rs.Ragged("window/is_step"),
+}
+Episode = dict[str, list[Any]]
+Make = Callable[[Path, list[Episode]], rs.Dataset]
+
+
+def episodes_of(lengths: list[int]) -> list[Episode]:
+    """Steps by key: an action of two numbers, a text, and a number."""
+    return [
+        {
+            "steps/action": [[number, step / 8] for step in range(length)],
+            "steps/text": [[f"{number}.{step}"] for step in range(length)],
+            "steps/count": [[step * 100 + number] for step in range(length)],
+        }
+        for number, length in enumerate(lengths)
+    ]
+
+
+def as_examples(path: Path, episodes: list[Episode]) -> rs.Dataset:
+    records = [
+        {key: [value for step in steps for value in step] for key, steps in episode.items()}
+        for episode in episodes
+    ]
+    floats = [
+        record | {"steps/action": np.array(record["steps/action"], np.float32), "id": [number]}
+        for number, record in enumerate(records)
+    ]
+    return written(path, floats)
+
+
+def as_sequences(path: Path, episodes: list[Episode]) -> rs.Dataset:
+    return written(
+        path,
+        [
+            rs.encode_sequence_example(
+                {"id": [number]},
+                episode
+                | {"steps/action": [np.array(at, np.float32) for at in episode["steps/action"]]},
+            )
+            for number, episode in enumerate(episodes)
+        ],
+    )
+
+
+MAKERS = pytest.mark.parametrize("make", [as_examples, as_sequences])
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    return as_examples(tmp_path_factory.mktemp("episodes"), episodes_of(LENGTHS))
+
+
+def expected(episode: Episode, key: str, steps: list[int], pad: str) -> list[Any]:
+    """The values of some steps, which may be outside the episode."""
+    values: list[Any] = []
+    for step in steps:
+        known = episode[key]
+        if pad == "zero" and not 0 <= step < len(known):
+            zero = "" if key == "steps/text" else 0
+            values += [zero] * len(known[0])
+        else:
+            values += known[min(max(step, 0), len(known) - 1)]
+    return values
+
+
+@MAKERS
+@pytest.mark.parametrize("cache_bytes", [0, 200, "64MiB"])
+def test_random_windows_equal_slices_of_the_decoded_episodes(
+    make: Make, cache_bytes: int, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(0)
+    episodes = episodes_of([*LENGTHS, *random.integers(1, 60, 20).tolist()])
+    dataset = make(tmp_path, episodes)
+    checked = 0
+    for pad in ("drop", "repeat", "zero"):
+        for _ in range(6):
+            window, stride = random.integers(1, 12, 2).tolist()
+            begin = int(random.integers(-4, 4))
+            ranges = {"steps/count": range(begin, begin + int(random.integers(1, 8)))}
+            windows = rs.Episodes(
+                dataset, window=window, stride=stride, pad=pad, ranges=ranges,
+                cache_bytes=cache_bytes,
+            )  # fmt: skip
+            examples = rs.Examples(windows, FEATURES)
+            chosen = random.integers(0, len(windows), 60)
+            batch = examples.batch(chosen)
+            for row in range(len(chosen)):
+                number, start = int(batch["episode"][row]), int(batch["start"][row])
+                episode, steps = episodes[number], [*range(start, start + window)]
+                own = [start + step for step in ranges["steps/count"]]
+                assert batch["id"][row] == number
+                assert batch["text"][row] == expected(episode, "steps/text", steps, pad)
+                assert batch["action"][row].tolist() == expected(
+                    episode, "steps/action", steps, pad
+                )
+                assert batch["count"][row].tolist() == expected(episode, "steps/count", own, pad)
+                length = len(episode["steps/text"])
+                assert batch["is_step"][row].tolist() == [0 <= step < length for step in steps]
+                checked += 1
+    assert checked >= 1000
+
+
+@settings(max_examples=25)
+@given(
+    world=st.integers(1, 7),
+    shuffle=st.sampled_from([False, True, rs.BlockShuffle(5, 3)]),
+    pad=st.sampled_from(["drop", "repeat"]),
+    stop=st.integers(0, 6),
+    new_world=st.integers(1, 7),
+)
+def test_each_window_comes_once_over_all_ranks_and_after_a_resume(
+    dataset: rs.Dataset, world: int, shuffle: Any, pad: Any, stop: int, new_world: int
+) -> None:
+    windows = rs.Episodes(dataset, window=4, pad=pad)
+
+    def loader(rank: int, world: int) -> rs.Loader:
+        return rs.Loader(
+            windows, {"at": rs.Position(), "start": "window/start", "id": "window/episode"},
+            batch_size=3, shuffle=shuffle, rank=rank, world_size=world, threads=0, seed=5,
+        )  # fmt: skip
+
+    read: Counter[int] = Counter()
+    places = set()
+    state: Any = None
+    for rank in range(world):
+        own = loader(rank, world)
+        for _, batch in zip(range(stop), own, strict=False):
+            read.update(batch["at"].tolist())
+            places |= {*zip(batch["id"].tolist(), batch["start"].tolist(), strict=True)}
+        state = json.loads(json.dumps(own.state_dict()))
+    if len(read) < len(windows):
+        for rank in range(new_world):
+            own = loader(rank, new_world)
+            own.load_state_dict(state)
+            for batch in own:
+                read.update(batch["at"].tolist())
+                places |= {*zip(batch["id"].tolist(), batch["start"].tolist(), strict=True)}
+    assert read == Counter(range(len(windows)))
+    assert len(places) == len(windows)
+
+
+def test_a_state_of_other_windows_is_refused(dataset: rs.Dataset) -> None:
+    def loader(**options: Any) -> rs.Loader:
+        return rs.Loader(rs.Episodes(dataset, **options), ["id"], batch_size=2)
+
+    state = loader(window=1, stride=2, pad="zero").state_dict()
+    loader(window=1, stride=2, pad="zero").load_state_dict(state)
+    for other in ({"window": 2, "stride": 2, "pad": "zero"}, {"window": 1}):
+        with raises(rs.OptionError, option="state"):
+            loader(**other).load_state_dict(state)
+
+
+def test_loaders_of_windows_can_be_pickled(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(rs.Episodes(dataset, window=3), ["id", "window/start"], batch_size=4)
+    again = pickle.loads(pickle.dumps(loader))
+    for one, other in zip(loader, again, strict=True):
+        np.testing.assert_equal(one, other)
+
+
+@MAKERS
+def test_only_features_that_are_loaded_are_in_the_records(make: Make, tmp_path: Path) -> None:
+    windows = rs.Episodes(make(tmp_path, episodes_of([5])), window=2)
+    payload = windows.reading(["steps/count", "window/start"]).read_records(np.array([3]))[0]
+    example = rs.decode_example(payload)
+    assert {key: list(values) for key, values in example.items()} == {
+        "steps/count": [300, 400],
+        "window/start": [3],
+    }
+    assert not windows.reading([]).read_records(np.array([0]))[0]
+
+
+def test_an_episode_is_read_once_for_windows_that_are_near(
+    dataset: rs.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recordsmith.dataset.selected_records import SelectedRecords
+
+    read: Counter[int] = Counter()
+    whole = SelectedRecords.read_records
+
+    def counting(self: Any, positions: Any, *arguments: Any) -> Any:
+        read.update(np.asarray(positions).tolist())
+        return whole(self, positions, *arguments)
+
+    windows = rs.Episodes(dataset, window=2)
+    loader = rs.Loader(windows, ["id"], batch_size=3, shuffle=rs.BlockShuffle(8, 2), threads=0)
+    monkeypatch.setattr(SelectedRecords, "read_records", counting)
+    assert sum(len(batch["id"]) for batch in loader) == len(windows)
+    assert set(read.values()) == {1}
+
+
+# -- images ----------------------------------------------------------------------------------------
+
+
+def png(number: int, side: int = 8) -> bytes:
+    file = io.BytesIO()
+    row = np.arange(side * side, dtype=np.uint8).reshape(side, side)
+    Image.fromarray(np.stack([row, row, np.full_like(row, number)], -1)).save(file, "PNG")
+    return file.getvalue()
+
+
+def mask(number: int, side: int = 8) -> bytes:
+    file = io.BytesIO()
+    row = np.arange(side * side, dtype=np.uint8).reshape(side, side)
+    Image.fromarray(np.where(row % 5 == number % 5, 9, row)).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    """Episodes of 6 and 9 frames, whose blue is 20 times the episode plus the step."""
+    records = [
+        {
+            "steps/image": [png(20 * episode + step) for step in range(length)],
+            "steps/mask": [mask(step) for step in range(length)],
+            "steps/is_first": [step == 0 for step in range(length)],
+        }
+        for episode, length in enumerate([6, 9])
+    ]
+    return written(tmp_path_factory.mktemp("frames"), records)
+
+
+def test_images_have_an_axis_of_steps(frames: rs.Dataset) -> None:
+    windows = rs.Episodes(frames, window=4)
+    features = {"image": "steps/image", "at": "window/start", "episode": "window/episode"}
+    for batch in rs.Loader(windows, features, batch_size=3, shuffle=True):
+        assert batch["image"].shape[1:] == (4, 8, 8, 3)
+        blue = 20 * batch["episode"][:, np.newaxis] + batch["at"][:, np.newaxis] + np.arange(4)
+        assert (batch["image"][..., 2] == blue[..., np.newaxis, np.newaxis]).all()
+        assert (batch["image"][..., 0] == np.arange(64).reshape(8, 8)).all()
+
+
+def test_images_of_a_window_are_cropped_and_flipped_alike_with_their_masks(
+    frames: rs.Dataset,
+) -> None:
+    windows = rs.Episodes(frames, window=4)
+    image = rs.Image("steps/image", 4, "random-crop", flip="both", layout="CHW")
+    features = {"image": image, "mask": rs.Mask("steps/mask")}
+    shapes = set()
+    for batch in rs.Loader(windows, features, batch_size=9, shuffle=True):
+        red, masks = batch["image"][:, :, 0], batch["mask"]
+        assert red.shape == masks.shape == (len(red), 4, 4, 4)
+        assert (red == red[:, :1]).all(), "frames of a window differ"
+        shapes |= {row[0].tobytes() for row in red}
+    assert len(shapes) > 3, "windows are alike"
+    whole = {"image": rs.Image("steps/image", 8, flip="both"), "mask": rs.Mask("steps/mask")}
+    for batch in rs.Loader(windows, whole, batch_size=9, shuffle=True):
+        red = batch["image"][..., 0]
+        step = batch["image"][..., 2] % 20
+        marked = np.where(red % 5 == step % 5, 9, red)
+        assert (batch["mask"] == marked).all()
+
+
+def test_padding_is_black(frames: rs.Dataset) -> None:
+    windows = rs.Episodes(frames, window=1, pad="zero", ranges={
+        "steps/image": range(-2, 2), "steps/mask": range(-2, 2)
+    })  # fmt: skip
+    features = {
+        "image": rs.Image("steps/image"),
+        "ratio": rs.Image("steps/image", dtype="float32", mean=0.5, std=0.5),
+        "padded": rs.Image("steps/image", fit="pad"),
+        "mask": rs.Mask("steps/mask", "image", fill=255),
+        "is_step": rs.Ragged("window/is_step/steps/image"),
+    }
+    batch = next(iter(rs.Loader(windows, features, batch_size=len(windows))))
+    is_step = np.array(batch["is_step"].tolist(), bool)
+    assert is_step.shape == (15, 4)
+    assert not is_step.all()
+    assert (batch["image"][~is_step] == 0).all()
+    assert (batch["ratio"][~is_step] == -1).all()
+    assert (batch["mask"][~is_step] == 255).all()
+    assert (batch["padded_sizes"] == np.where(is_step, 8, 0)[..., np.newaxis]).all()
+    assert (batch["image"][is_step][..., 0] == np.arange(64).reshape(8, 8)).all()
+    assert (batch["image"] == batch["padded"]).all()
+
+
+def test_a_damaged_frame_is_named(tmp_path: Path) -> None:
+    images = [png(0), png(1), b"no image", png(3), png(4)]
+    dataset = written(tmp_path, [{"steps/image": images, "steps/id": [0, 1, 2, 3, 4]}])
+    windows = rs.Episodes(dataset, window=2)
+    image = rs.Image("steps/image", 8)
+    with raises(rs.CorruptDataError, record=0, match="image 1 of 2: "):
+        list(rs.Loader(windows, {"image": image}, batch_size=4))
+    loader = rs.Loader(windows, {"image": image, "at": rs.Position()}, batch_size=4, skip_errors=2)
+    assert [batch["at"].tolist() for batch in loader] == [[0, 3]]
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@MAKERS
+def test_an_episode_that_is_damaged_is_skipped_once(make: Make, tmp_path: Path) -> None:
+    dataset = make(tmp_path, episodes_of([5, 6, 4]))
+    path = Path(str(dataset.shards[0].location))
+    data = bytearray(path.read_bytes())
+    data[data.index(b"1.3")] ^= 1
+    path.write_bytes(data)
+    windows = rs.Episodes(rs.open(path), window=3)
+    features = {"id": "id", "start": "window/start"}
+    loader = rs.Loader(windows, features, batch_size=4, skip_errors=1)
+    pairs = [pair for batch in loader for pair in zip(batch["id"], batch["start"], strict=True)]
+    assert pairs == [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)]
+    assert [(error.path, error.record) for error in loader.skipped] == [(str(path), 1)]
+    with raises(rs.CorruptDataError, record=1):
+        list(rs.Loader(windows, features, batch_size=4))
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"), [({"steps/b": [1, 2, 3]}, "3 values"), ({"steps/b": [1] * 7}, "7 values")]
+)
+def test_features_of_other_lengths_are_errors(
+    changed: dict[str, Any], found: str, tmp_path: Path
+) -> None:
+    good = {"steps/a": [1, 2], "steps/b": [1, 2, 3, 4], "id": [0]}
+    dataset = written(tmp_path, [good, good | changed, good])
+    windows = rs.Episodes(dataset, window=1, count_by="steps/a")
+    with raises(rs.CorruptDataError, record=1, feature="steps/b", found=found):
+        rs.Examples(windows, {"b": rs.Ragged("steps/b")}).batch(range(6))
+    loader = rs.Loader(windows, {"b": rs.Tensor("steps/b", shape=(2,))}, batch_size=9,
+                       skip_errors=2)  # fmt: skip
+    assert [batch["b"].tolist() for batch in loader] == [[[1, 2], [3, 4], [1, 2], [3, 4]]]
+
+
+def test_feature_lists_of_other_lengths_are_errors(tmp_path: Path) -> None:
+    payload = rs.encode_sequence_example({}, {"a": [[1], [2], [3]], "b": [[1], [2]]})
+    windows = rs.Episodes(written(tmp_path, [payload]), window=1, count_by="a")
+    with raises(rs.CorruptDataError, record=0, feature="b", found="2 values in 2 steps"):
+        rs.Examples(windows, {"b": rs.Ragged("b")})[0]
+
+
+def test_steps_of_sequences_may_have_various_numbers_of_values(tmp_path: Path) -> None:
+    payload = rs.encode_sequence_example({}, {"a": [[1], [2, 3], [], [4]], "b": [[0]] * 4})
+    windows = rs.Episodes(written(tmp_path, [payload]), window=2, pad="zero", count_by="b")
+    batch = rs.Examples(windows, {"a": rs.Ragged("a")}).batch(range(4))
+    assert batch["a"].tolist()[:3] == [[1, 2, 3], [2, 3], [4]]
+
+
+def test_keys_that_are_in_the_context_and_the_lists_are_refused(tmp_path: Path) -> None:
+    dataset = written(tmp_path, [rs.encode_sequence_example({"a": [1]}, {"a": [[1]]})])
+    with raises(rs.OptionError, option="dataset"):
+        rs.Episodes(dataset, window=1)
+
+
+@pytest.mark.parametrize(
+    ("option", "options"),
+    [
+        ("window", {"window": 0}),
+        ("window", {"window": 41}),
+        ("window", {"window": 9, "ranges": {"steps/count": range(-32, 0)}}),
+        ("stride", {"stride": 0}),
+        ("pad", {"pad": "reflect"}),
+        ("prefix", {"prefix": "step/"}),
+        ("count_by", {"count_by": "id"}),
+        ("ranges", {"ranges": {"id": range(1)}}),
+        ("ranges", {"ranges": {"steps/count": range(0)}}),
+        ("ranges", {"ranges": {"steps/count": range(3, 0, -1)}}),
+        ("ranges", {"ranges": {"steps/count": 3}}),
+        ("ranges", {"ranges": range(3)}),
+        ("cache_bytes", {"cache_bytes": "much"}),
+        ("cache_bytes", {"cache_bytes": -1}),
+    ],
+)
+def test_invalid_options_are_refused(
+    dataset: rs.Dataset, option: str, options: dict[str, Any]
+) -> None:
+    with raises(rs.OptionError, option=option):
+        rs.Episodes(dataset, **({"window": 2} | options))
+    with raises(rs.OptionError, option="dataset"):
+        rs.Episodes([], window=2)  # type: ignore[arg-type]
+
+
+def test_unknown_features_are_refused(dataset: rs.Dataset) -> None:
+    with raises(rs.OptionError, option="features", match="steps/count"):
+        rs.Loader(rs.Episodes(dataset, window=2), ["steps/counts"], batch_size=2)
+    with raises(rs.OptionError, option="shape", match="steps/action"):
+        rs.Loader(
+            rs.Episodes(dataset, window=2),
+            {"action": rs.Tensor("steps/action", shape=(2, 3))},
+            batch_size=2,
+        )
+
+
+def test_a_dataset_without_episodes_has_no_windows(tmp_path: Path) -> None:
+    windows = rs.Episodes(written(tmp_path, []), window=2)
+    assert len(windows) == 0
+    assert list(rs.Loader(windows, {"a": rs.Ragged("steps/a")}, batch_size=2)) == []
