@@ -60,14 +60,14 @@ def draw(path: Path, episode_count: int) -> None:
             writer.write_example(record)
 
 
-def ours(path: Path, shuffle: Any, threads: int) -> Iterator[int]:
+def ours(path: Path, shuffle: Any) -> Iterator[int]:
     import recordsmith as rs
 
     windows = rs.Episodes(rs.open(path), window=WINDOW)
     features: dict[str, Any] = {camera: rs.Image(camera) for camera in CAMERAS}
     features["action"] = rs.Tensor("steps/action", shape=(WINDOW, 7))
     loader = rs.Loader(
-        windows, features, batch_size=BATCH, shuffle=shuffle, epochs=None, threads=threads
+        windows, features, batch_size=BATCH, shuffle=shuffle, epochs=None, threads=1, prefetch=1
     )
     for batch in loader:
         yield len(batch["action"])
@@ -108,8 +108,8 @@ def tensorflow(path: Path) -> Iterator[int]:
 
     dataset = tf.data.TFRecordDataset(str(path)).shuffle(200, seed=0).repeat()
     dataset = dataset.interleave(windows, cycle_length=16, num_parallel_calls=1)
-    dataset = dataset.shuffle(BUFFERED, seed=0).map(decode, num_parallel_calls=2)
-    for batch in dataset.batch(BATCH).prefetch(2):
+    dataset = dataset.shuffle(BUFFERED, seed=0).map(decode, num_parallel_calls=1)
+    for batch in dataset.batch(BATCH).prefetch(1):
         yield len(batch["steps/action"])
 
 
@@ -118,8 +118,8 @@ def ways(path: Path) -> dict[str, Callable[[], Iterator[int]]]:
 
     return {
         "simplejpeg alone": lambda: simplejpeg_alone(path),
-        "recordsmith": lambda: ours(path, True, 2),
-        "recordsmith, BlockShuffle(256, 4)": lambda: ours(path, rs.BlockShuffle(256, 4), 2),
+        "recordsmith": lambda: ours(path, True),
+        "recordsmith, BlockShuffle(256, 4)": lambda: ours(path, rs.BlockShuffle(256, 4)),
         "TensorFlow": lambda: tensorflow(path),
     }
 

@@ -16,7 +16,7 @@ from recordsmith.threads import renew_in_children
 
 Payload = npt.NDArray[np.uint8]
 
-_WORTH = 0.1  # the least share of episodes that must be found again
+_WORTH = 0.3  # the least share of episodes that must be found again
 _AVERAGED = 64  # requests
 
 

@@ -38,7 +38,7 @@ EPISODE, START, IS_STEP = "window/episode", "window/start", "window/is_step"
 """Keys that each window has: its episode, its first step, and which of its steps are in the
 episode; and `window/is_step/KEY` for a feature with other steps."""
 
-_DECODED_AT_ONCE = 16 << 20  # bytes of episodes
+_DECODED_AT_ONCE = 8 << 20  # bytes of episodes
 
 
 @dataclass(frozen=True)
