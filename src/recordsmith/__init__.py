@@ -37,8 +37,8 @@ _HOMES = {
     "linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples Image Loader "
-        "Mask Mix Mixup Padded Patches Position Present Ragged RandomErasing Raw Scalar Tensor "
-        "Text Weighted"
+        "Mask Mix Mixup Packed Padded Patches Position Present Ragged RandomErasing Raw Scalar "
+        "Tensor Text Weighted"
     ),
     "measuring": "bench",
     "packing": "PackPlan finish pack plan run",

@@ -54,6 +54,7 @@ from recordsmith.loading import Loader as Loader
 from recordsmith.loading import Mask as Mask
 from recordsmith.loading import Mix as Mix
 from recordsmith.loading import Mixup as Mixup
+from recordsmith.loading import Packed as Packed
 from recordsmith.loading import Padded as Padded
 from recordsmith.loading import Patches as Patches
 from recordsmith.loading import Position as Position

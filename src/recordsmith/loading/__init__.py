@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recordsmith.loading.features.images.image import Image
     from recordsmith.loading.features.images.mask import Mask
     from recordsmith.loading.features.images.patches import Patches
+    from recordsmith.loading.order.packed import Packed
     from recordsmith.loading.order.weighted import Weighted
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Mask",
     "Mix",
     "Mixup",
+    "Packed",
     "Padded",
     "Patches",
     "Position",
@@ -72,6 +74,7 @@ _LATER = {
     "Image": "features.images.image",
     "Mask": "features.images.mask",
     "Mixup": "augment.mixing",
+    "Packed": "order.packed",
     "Patches": "features.images.patches",
     "RandomErasing": "augment.random_erasing",
     "Weighted": "order.weighted",

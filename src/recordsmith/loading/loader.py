@@ -80,7 +80,8 @@ class Loader:
         """Create a loader. Reads only the schema, or the first records where it is unknown.
 
         Args:
-            dataset: a Dataset, a Mix of several, a Weighted selection of one, or Episodes.
+            dataset: a Dataset, a Mix of several, a Weighted selection of one, Episodes, or Packed
+                rows of tokens.
             features: a list of keys, or a dict of features and keys by name. A key takes its type
                 from the schema; an image gets the size of all images. None for every feature of
                 the schema that has a kind; images are bytes then.

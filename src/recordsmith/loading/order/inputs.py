@@ -19,7 +19,7 @@ from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray, Schema
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 
-_PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
+PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
 
 
 class RecordSource(Protocol):
@@ -72,7 +72,7 @@ class LoaderInput(ABC):
 
     def previews(self) -> list[tuple[Schema, bool]]:
         """Return the schema of each kind of record, and whether it covers all of them."""
-        return [dataset.view.preview_schema(_PREVIEW_COUNT) for dataset in self.datasets]
+        return [dataset.view.preview_schema(PREVIEW_COUNT) for dataset in self.datasets]
 
     def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield number of dataset, position in it and payload of the first records of each.
@@ -81,7 +81,7 @@ class LoaderInput(ABC):
         """
         for number, dataset in enumerate(self.datasets):
             with suppress(DataError):
-                for position, payload in enumerate(islice(dataset.records(), _PREVIEW_COUNT)):
+                for position, payload in enumerate(islice(dataset.records(), PREVIEW_COUNT)):
                     yield number, position, payload
 
 
@@ -113,7 +113,8 @@ def as_input(dataset: object) -> LoaderInput:
     raise OptionError(
         option="dataset",
         value=dataset,
-        expected="a Dataset, as recordsmith.open() returns it, a Mix, a Weighted or Episodes",
+        expected="a Dataset, as recordsmith.open() returns it, a Mix, a Weighted, Episodes or a "
+        "Packed",
     )
 
 
