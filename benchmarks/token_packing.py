@@ -4,7 +4,7 @@
 
 Prints a Markdown table. The documents are packed TFRecords in the page cache; checksums are
 verified. All run in this process with one thread, in turn; the median of the rounds counts. grain
-reads with the source of recordsmith, and once more from arrays in memory, to show its packing alone.
+reads with the source of recordsmith, and once more from arrays in memory: its packing alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import recordsmith as rs
 
 LENGTH, BATCH, BINS = 2048, 8, 64
-TOKENS = 8_000_000  # of each distribution
+TOKENS = 4_000_000  # of each distribution
 VOCABULARY = 50_257
 
 Job = Callable[[], tuple[int, int]]

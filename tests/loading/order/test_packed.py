@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.raising import raises
 from tests.reading import written
+from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
 from recordsmith.loading.order.best_fit import best_fit
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents
+from recordsmith.stores import Location
 from recordsmith.stores.local import scratch
 
 EOS = -1
@@ -237,6 +239,28 @@ def test_numbers_in_files_and_in_other_processes(
         for one, rows in zip(packed, expected, strict=True):
             for row, known in zip(rows_of(one), rows, strict=True):
                 assert all(np.array_equal(row[name], known[name]) for name in known)
+
+
+def test_documents_over_a_network(text: rs.Dataset) -> None:
+    """Those of a batch are read in one round."""
+    store = RoundStore(0.0)
+    for shard in text.shards:
+        store.set(shard.location.name, shard.location.read())
+    remote = rs.open([Location(store, key) for key in store.objects])
+    for packed, local in zip(packings(remote), packings(text), strict=True):
+        store.reset()
+        found, expected = (
+            one.read_records(np.arange(len(one) - 1, -1, -2)).tolist() for one in (packed, local)
+        )
+        assert found == expected
+        assert len(store.rounds) == 1
+        for shuffle in (True, rs.BlockShuffle(4, 3)):
+            batches, known = (
+                [*rs.Loader(one, ["tokens"], batch_size=5, shuffle=shuffle)]
+                for one in (packed, local)
+            )
+            for batch, other in zip(batches, known, strict=True):
+                assert np.array_equal(batch["tokens"], other["tokens"])
 
 
 def test_fill() -> None:
