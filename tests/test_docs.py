@@ -203,6 +203,14 @@ def test_the_page_about_shuffling_in_pytorch_runs(
     run_python(text, "shuffle-in-pytorch", lambda: capsys.readouterr().out)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Lightning, about workers and logging
+def test_the_page_about_lightning_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("lightning")
+    rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3})
+    run_python(page("docs/how-to/lightning.md"), "lightning.md", lambda: capsys.readouterr().out)
+
+
 def test_the_page_about_augmentation_runs(
     flowers: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ WITHOUT = {"__version__", "engines", "remote"}
 """Names that are no function or class, or whose example needs a bucket."""
 
 NAMES = sorted({*rs.__all__} - WITHOUT)
-MODULES = ("torch", "jax", "tensorflow", "keras", "grain", "polars", "duckdb")
+MODULES = ("torch", "lightning", "jax", "tensorflow", "keras", "grain", "polars", "duckdb")
 """Modules for other libraries, by which they are called in examples."""
 
 
@@ -135,7 +135,7 @@ def test_the_examples_of_a_module_run(
     functions = [
         (key, value)
         for key, value in vars(module).items()
-        if inspect.isfunction(value)
+        if (inspect.isfunction(value) or (inspect.isclass(value) and example_of(value)))
         and value.__module__.startswith(module.__name__)
         and not key.startswith("_")
     ]

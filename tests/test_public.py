@@ -34,6 +34,12 @@ def test_all_equals_the_imports_for_type_checkers() -> None:
     assert len(recordsmith.__all__) <= 99
 
 
+def test_each_name_is_on_one_page_of_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "docs" / "site")
+    names = " ".join(importlib.import_module("pages").PYTHON.values()).split()
+    assert sorted(names) == sorted({*recordsmith.__all__} - {"__version__"})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "module"), _typed_imports().items())
 def test_each_name_comes_from_its_module(name: str, module: str) -> None:

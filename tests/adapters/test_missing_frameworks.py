@@ -7,6 +7,7 @@ from typing import Any
 
 MODULES = {
     "torch": ("torch", "torch"),
+    "lightning": ("lightning", "lightning"),
     "jax": ("jax", "jax"),
     "grain": ("grain", "grain"),
     "tensorflow": ("tensorflow", "tensorflow"),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from recordsmith.dataset import (
     MANIFEST_NAME,

@@ -42,7 +42,6 @@ from recordsmith.errors import (
 )
 from recordsmith.example import BytesArray, ColumnDecoder, FeatureSpec, Kind, RaggedArray
 from recordsmith.stores import Location, ObjectInfo
-from recordsmith.stores.local.scratch import scratch_array
 from recordsmith.wire import crc32c
 from recordsmith.work import Progress, WorkerPool
 
@@ -115,6 +114,8 @@ def record_values(dataset: Dataset, key: str) -> ShardColumn:
 
 def _joined(dataset: Dataset, key: str, measure: Measure) -> ShardColumn:
     """Join the columns of all shards, and choose the selected records."""
+    from recordsmith.stores.local.scratch import scratch_array
+
     if not len(dataset):
         return ShardColumn(np.empty(0, np.uint8))
     records = records_of(dataset)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.examples import DecodedExample

@@ -12,8 +12,10 @@ import errno
 import glob
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
 from recordsmith.dataset.manifest import (
@@ -116,8 +118,7 @@ class ListedFolder:
         )
 
 
-@dataclass
-class Located:
+class Located(msgspec.Struct):
     """The shards of a path.
 
     shards: in the order of the manifest, or by name in each folder.

@@ -11,7 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -50,8 +50,7 @@ _MIN_FEATURE_BYTES = 140  # of one feature of a schema in the document
 _NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *INTERNAL_NAMES)
 
 
-@dataclass(frozen=True)
-class ShardEntry:
+class ShardEntry(msgspec.Struct, frozen=True):
     """The entry of one shard in the manifest. crc32c is over the bytes of the file."""
 
     file: str
@@ -184,8 +183,7 @@ def read_manifest(folder: PlaceLike, name: str = MANIFEST_NAME) -> Manifest | No
         ) from None
 
 
-@dataclass(frozen=True)
-class BegunNote:
+class BegunNote(msgspec.Struct, frozen=True):
     """A note that a job has begun to give files their final names.
 
     Without a manifest next to it, the folder is not a dataset.
@@ -200,7 +198,7 @@ class BegunNote:
 
     fingerprint: str
     removed: tuple[str, ...] = ()
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
     base: str = ""
     token: str = ""
     is_takeover: bool = False
@@ -211,7 +209,7 @@ class BegunNote:
         return bool(self.base) or self.fingerprint == manifest.last_fingerprint
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()  # also of names that are not UTF-8
+        return json.dumps(msgspec.structs.asdict(self)).encode()  # also of names that are not UTF-8
 
 
 def begun_location(folder: Location) -> Location:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
 from recordsmith.dataset.parts import ShardPart, blocks_of, cut_part
@@ -59,8 +60,7 @@ class Decoder(Protocol):
     def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedBlock:
+class LocatedBlock(msgspec.Struct, frozen=True):
     """Records that were read together, and where they are from.
 
     block: the records; their bytes are valid until the next block is read.

@@ -11,10 +11,10 @@ import itertools
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -259,8 +259,7 @@ def share_counts(count: int, splits: Mapping[str, float]) -> dict[str, int]:
     return dict(zip(splits, counts, strict=True))
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(msgspec.Struct, frozen=True):
     """Keeps the ranks whose place in a random order is in low:high."""
 
     permutation: Permutations

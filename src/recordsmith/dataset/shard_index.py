@@ -26,16 +26,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
-from recordsmith.stores.local.scratch import (
+from recordsmith.stores.local.caches import (
     INDEX_FOLDER,
     check_private,
     make_private,
@@ -65,8 +65,7 @@ KEEP_FROM_BYTES = 1 << 20
 """Indexes of smaller foreign shards are not saved: building one takes a millisecond."""
 
 
-@dataclass(frozen=True)
-class ShardIndex:
+class ShardIndex(msgspec.Struct, frozen=True):
     """The offsets of the records of one shard.
 
     offsets: int64, (record_count + 1,): the start of each frame, and the end of the last one.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from recordsmith.arrow import schema_from_text
 from recordsmith.dataset.labels import ClassNames
@@ -44,8 +45,7 @@ class DatasetSource(NamedTuple):
         return first_of([str(place) for place in self.places], _NAMED_PATHS) + split
 
 
-@dataclass
-class View:
+class View(msgspec.Struct):
     """What a dataset reads. Other packages use it; a Dataset documents it for users.
 
     schema: of exactly these records, if it is known.
@@ -62,7 +62,7 @@ class View:
     schema: Schema | None = None
     outer_schema: Schema | None = None
     class_names: ClassNames | None = None
-    split_schemas: Mapping[str, Schema | None] = field(default_factory=dict)
+    split_schemas: Mapping[str, Schema | None] = msgspec.field(default_factory=dict)
     source: DatasetSource | None = None
     arrow_schema: str | None = None
     columns: tuple[str, ...] | None = None

@@ -482,8 +482,7 @@ _Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
 """Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes) by key."""
 
 
-@dataclass
-class SchemaCounts:
+class SchemaCounts(msgspec.Struct):
     """What a `SchemaSurvey` counted, which can be merged, also in another process.
 
     payloads: number of payloads by type, without empty ones.
@@ -550,7 +549,7 @@ class SchemaCounts:
             [*place, [[key.decode("latin-1"), *counted] for key, counted in counts.items()]]
             for place, counts in self.sections.items()
         ]
-        return {**vars(self), "sections": sections}
+        return {**msgspec.structs.asdict(self), "sections": sections}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> SchemaCounts:

@@ -7,8 +7,10 @@ cannot hold and changed names are reported.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from recordsmith.building import (
     WRITING_THREADS,
     ShardResult,
@@ -397,7 +399,10 @@ def _merge_manifest(
 ) -> Manifest:
     """Return the manifest of old and new shards; `step` is the entry for the history."""
     splits = {
-        split: [replace(shard, file=renamed.get(shard.file, shard.file)) for shard in shards]
+        split: [
+            msgspec.structs.replace(shard, file=renamed.get(shard.file, shard.file))
+            for shard in shards
+        ]
         for split, shards in manifest.splits.items()
     }
     schemas: dict[str, list[Schema]] = {}

@@ -73,10 +73,10 @@ def sequence_feature_spec(
 
     Example:
         with rs.ShardWriter("steps.tfrecord") as writer:
-            writer.write_sequence_example({"id": 1}, {"word": ["two", "words"]})
+            writer.write(rs.encode_sequence_example({"id": 1}, {"word": ["two", "words"]}))
         steps = rs.open("steps.tfrecord")
         spec = recordsmith.tensorflow.sequence_feature_spec(steps.schema)
-        tf.io.parse_sequence_example(list(rs.read_records("steps.tfrecord")), **spec)
+        tf.io.parse_sequence_example(list(steps.records()), **spec)
     """
     if schema.payload != "SequenceExample":
         raise OptionError(

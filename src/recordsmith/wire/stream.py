@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import cast
+
+import msgspec
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect, OptionError
@@ -46,8 +47,7 @@ _WITHOUT_LENGTH = (Defect.LENGTH_CRC, Defect.TRUNCATED_HEADER)
 DefectHandler = Callable[[CorruptDataError], None]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordBlock:
+class RecordBlock(msgspec.Struct, frozen=True):
     """Consecutive records of a stream, without copies.
 
     buffer: a view of their bytes, valid until the next block is read.

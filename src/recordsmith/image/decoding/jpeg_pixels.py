@@ -51,6 +51,7 @@ def decode_jpeg(
     channels: int = 3,
     divisor: int = 1,
     on_damage: OnDamage | None = None,
+    out: npt.NDArray[np.uint8] | None = None,
 ) -> npt.NDArray[np.uint8]:
     """Decode a JPEG.
 
@@ -58,6 +59,7 @@ def decode_jpeg(
         height, width, component_count: as in the frame header.
         channels: 1 for grey pixels, except of CMYK; otherwise 1 or 3 as in the file.
         divisor: 2, 4 or 8 to decode at 1/`divisor` of the size, with sides rounded up.
+        out: contiguous, used for the pixels if they have its shape.
 
     Returns:
         (height, width, 1 or 3). A damaged image may have another shape.
@@ -68,8 +70,12 @@ def decode_jpeg(
     is_grey = component_count == 1 or (channels == 1 and not is_cmyk)
     colours = "CMYK" if is_cmyk else "GRAY" if is_grey else "RGB"
     options = (colours, *_PLAIN_OPTIONS, *_least_sides(height, width, divisor), 1, None)
+    if divisor > 1 or (out is not None and out.shape != (height, width, 1 if is_grey else 3)):
+        out = None
     try:
-        pixels = simplejpeg.decode_jpeg(data, *options, True)
+        pixels = simplejpeg.decode_jpeg(data, *options[:-1], out, True)
+        if out is not None and pixels.shape == out.shape:
+            return out
     except ValueError as error:
         reserve_more(_DAMAGED_PEAK * height * width)
         data = with_plain_header(bytes(data))

@@ -15,6 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.image.decoding.decoders import ExactPixels, decode_png_rows
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
@@ -92,11 +95,12 @@ class PartFile:
         bits: int | None = 8,
         divisor: int = 1,
         max_pixels: int = MAX_PIXELS,
+        out: npt.NDArray[np.uint8] | None = None,
     ) -> Part:
-        """Decode the file; see `decode_part`."""
+        """Decode the file; see `decode_part`, and `decode_pixels` for `out`."""
         if self.whole is None:
             pixels = decode_pixels(
-                self.data, self.head, channels=channels, bits=bits, divisor=divisor
+                self.data, self.head, channels=channels, bits=bits, divisor=divisor, out=out
             )
             return Part(pixels, self.top, self.left, self.pixel_count)
         cut: ExactPixels | None = None

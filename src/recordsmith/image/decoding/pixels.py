@@ -36,6 +36,7 @@ def decode_pixels(
     bits: int | None = 8,
     divisor: int = 1,
     on_damage: OnDamage | None = None,
+    out: npt.NDArray[np.uint8] | None = None,
 ) -> ExactPixels:
     """Decode an image.
 
@@ -45,6 +46,7 @@ def decode_pixels(
         bits: 8 or 16; None for the stored bit depth.
         divisor: 2, 4 or 8 to decode a JPEG at 1/`divisor` of its size, with sides rounded up.
         on_damage: called with a description of damage that does not stop TensorFlow from decoding.
+        out: contiguous, uint8, (height, width, channels); a JPEG of this size is decoded into it.
 
     Returns:
         uint8 or uint16, (height, width, channels), C-contiguous.
@@ -52,7 +54,7 @@ def decode_pixels(
     pixels: Any
     if head.format == "jpeg":
         pixels = decode_jpeg(
-            data, *head[1:4], channels=channels, divisor=divisor, on_damage=on_damage
+            data, *head[1:4], channels=channels, divisor=divisor, on_damage=on_damage, out=out
         )
     else:
         pixels = decode_exact(bytes(data), head, on_damage).pixels

@@ -45,8 +45,9 @@ def place_image(
     Args:
         pixels: uint8 or uint16, (height, width, channels): the image, or a part of it that contains
             what is placed, decoded at 1/`divisor` of its size.
-        frame: (frame_height, frame_width, channels), overwritten entirely. It has the dtype of the
-            pixels, or float32, to which they are converted before resizing.
+        frame: (frame_height, frame_width, channels), overwritten entirely; it may be `pixels`
+            itself if nothing is cut, resized or padded. It has the dtype of the pixels, or float32,
+            to which they are converted before resizing.
         top, left: where `pixels` begin in the image, multiples of `divisor`.
         interpolation: `auto` is `area` if the part shrinks on both sides and has more than four
             times the pixels of its target, otherwise `linear`. `nearest` selects the same pixels
@@ -59,7 +60,9 @@ def place_image(
         top, left = placement.at_top, placement.at_left
         _blacken_around(frame, placement)
         target = frame[top : top + to_height, left : left + to_width]
-    if part.shape == target.shape:
+    if part is target:
+        pass
+    elif part.shape == target.shape:
         np.copyto(target, part)
     else:
         _resize(part, target, interpolation)

@@ -9,12 +9,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
 from typing import NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array
@@ -78,14 +78,13 @@ def step_parts(steps: Iterable[Step], runs: Runs) -> Iterator[StepPart]:
             yield StepPart(step, begin, end, run)
 
 
-@dataclass
-class Round:
+class Round(msgspec.Struct):
     """Parts of steps whose records are read in one parallel round.
 
     piece_count: in how many pieces of the shards the records of each part lie, added up.
     """
 
-    parts: list[StepPart] = field(default_factory=list)
+    parts: list[StepPart] = msgspec.field(default_factory=list)
     byte_count: int = 0
     piece_count: int = 0
 

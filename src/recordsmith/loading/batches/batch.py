@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -48,8 +48,7 @@ from recordsmith.loading.order.schedule import EpochProgress, Step
 _SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged records."
 
 
-@dataclass(frozen=True)
-class BatchResult:
+class BatchResult(msgspec.Struct, frozen=True):
     """A batch that is ready.
 
     after: the progress of the loader after it.

@@ -18,9 +18,10 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 from recordsmith.errors import OptionError, option
 
@@ -128,8 +129,7 @@ class JobRunner(Generic[Made_co]):
         return self._shared.idle_seconds
 
 
-@dataclass(eq=False)
-class _Running:
+class _Running(msgspec.Struct, eq=False):
     """A running job."""
 
     job: Job[Any] | None = None

@@ -11,9 +11,9 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -35,8 +35,7 @@ Locate: TypeAlias = Callable[[int], RecordLocation]
 _NOTHING = object()
 
 
-@dataclass(frozen=True)
-class UserFunctions:
+class UserFunctions(msgspec.Struct, frozen=True):
     """The user's functions: of an example or a batch alone, or of it and a generator."""
 
     filter: UserFunction | None = None
@@ -58,8 +57,7 @@ class UserFunctions:
         )
 
 
-@dataclass(frozen=True)
-class UserFunction:
+class UserFunction(msgspec.Struct, frozen=True):
     """A user's function, and whether it is called with a generator."""
 
     function: Callable[..., Any]
@@ -70,8 +68,7 @@ class UserFunction:
         return self.function(given, generator()) if self.takes_generator else self.function(given)
 
 
-@dataclass(frozen=True)
-class _Chain:
+class _Chain(msgspec.Struct, frozen=True):
     """Calls functions one after the other, with one generator that all of them draw from."""
 
     functions: tuple[UserFunction, ...]

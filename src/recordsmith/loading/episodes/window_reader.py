@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ EPISODE, START, IS_STEP = "window/episode", "window/start", "window/is_step"
 """Keys that each window has: its episode, its first step, and which of its steps are in the
 episode; and `window/is_step/KEY` for a feature with other steps."""
 
-_DECODED_AT_ONCE = 16 << 20  # bytes of episodes
+_DECODED_AT_ONCE = 8 << 20  # bytes of episodes
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,13 @@ class WindowTable:
         """All features of a window."""
         own = [EPISODE, START, IS_STEP, *(f"{IS_STEP}/{key}" for key in self.shape.ranges)]
         return [*self.layout.kinds, *own]
+
+
+class _Group(NamedTuple):
+    """Episodes that are decoded together: which they are, and their payloads if they are kept."""
+
+    rows: list[int]
+    payloads: list[npt.NDArray[np.uint8]]
 
 
 class WindowReader:
@@ -125,65 +133,67 @@ class WindowReader:
         firsts = self._table.shape.first_steps(numbers)
         used, of_window = np.unique(episodes, return_inverse=True)
         pieces: list[tuple[Int64Array, BytesArray]] = []
-        for begin, end in self._groups(used):
-            members = np.flatnonzero((of_window >= begin) & (of_window < end))
+        for group in self._groups(used):
+            group_of = np.full(len(used), -1, np.int64)
+            group_of[group.rows] = np.arange(len(group.rows))
+            members = np.flatnonzero(group_of[of_window] >= 0)
+            of_member = group_of[of_window[members]]
             own_faults: Faults | None = None if faults is None else {}
             rows, windows = self._windows(
-                used[begin:end], of_window[members] - begin, firsts[members], own_faults
+                used[group.rows], group.payloads, of_member, firsts[members], own_faults
             )
             if faults is not None and own_faults:
-                for member, episode in zip(members.tolist(), of_window[members], strict=True):
-                    if int(episode) - begin in own_faults:
-                        faults[member] = own_faults[int(episode) - begin]
+                for member, row in zip(members.tolist(), of_member.tolist(), strict=True):
+                    if row in own_faults:
+                        faults[member] = own_faults[row]
             pieces.append((members[rows], windows))
         return _in_order(pieces, len(positions), allocate)
 
-    def _groups(self, episodes: Int64Array) -> Iterator[tuple[int, int]]:
-        """Yield groups of episodes that are read and decoded together: begin and end."""
-        sizes = self._records.record_sizes(episodes)
-        begin = byte_count = 0
-        for row, size in enumerate(sizes.tolist()):
-            if byte_count and byte_count + size > _DECODED_AT_ONCE:
-                yield begin, row
-                begin, byte_count = row, 0
-            byte_count += size
-        if len(episodes):
-            yield begin, len(episodes)
+    def _groups(self, episodes: Int64Array) -> Iterator[_Group]:
+        """Yield episodes that are decoded together: those that are kept, then the others."""
+        sizes = self._records.record_sizes(episodes).tolist()
+        kept = list(map(self._cache.get, episodes.tolist(), sizes))
+        for is_kept in (True, False):
+            group, byte_count = _Group([], []), 0
+            for row, payload in enumerate(kept):
+                if (payload is not None) is not is_kept:
+                    continue
+                if byte_count and byte_count + sizes[row] > _DECODED_AT_ONCE:
+                    yield group
+                    group, byte_count = _Group([], []), 0
+                group.rows.append(row)
+                if payload is not None:
+                    group.payloads.append(payload)
+                byte_count += sizes[row]
+            if group.rows:
+                yield group
 
     # -- episodes ----------------------------------------------------------------------------------
 
-    def _payloads(self, episodes: Int64Array, faults: Faults | None) -> BytesArray:
-        """Return the payloads of episodes, from the cache or the dataset."""
-        kept = [self._cache.get(episode) for episode in episodes.tolist()]
-        missing = np.array([row for row, payload in enumerate(kept) if payload is None], np.int64)
-        read_faults: Faults | None = None if faults is None else {}
-        layout = self._table.layout
-        payloads = BytesArray.from_values([])
-        if len(missing):
-            payloads = self._records.read_records(episodes[missing], self._allocate, read_faults)
-        if faults is not None:
-            faults |= {int(missing[row]): error for row, error in (read_faults or {}).items()}
-        if layout.is_sequence and len(missing):
-            payloads = self._as_examples(payloads, missing, episodes, faults)
-        for number, row in enumerate(missing.tolist()):
+    def _read(self, episodes: Int64Array, faults: Faults | None) -> BytesArray:
+        """Return the payloads of episodes that are not in the cache."""
+        payloads = self._records.read_records(episodes, self._allocate, faults)
+        if self._table.layout.is_sequence:
+            payloads = self._as_examples(payloads, episodes, faults)
+        for row, (begin, end) in enumerate(pairwise(payloads.offsets.tolist())):
             if faults is None or row not in faults:
-                begin, end = payloads.offsets[number : number + 2]
                 self._cache.keep(int(episodes[row]), payloads.buffer[begin:end])
-        if len(missing) == len(episodes):
-            return payloads
-        for number, row in enumerate(missing.tolist()):
-            begin, end = payloads.offsets[number : number + 2]
-            kept[row] = payloads.buffer[begin:end]
-        offsets = offsets_from_lengths([0 if one is None else len(one) for one in kept])
+        return payloads
+
+    def _joined(self, kept: list[npt.NDArray[np.uint8]]) -> BytesArray:
+        """Return payloads end to end."""
+        offsets = offsets_from_lengths([len(payload) for payload in kept])
+        if len(kept) == 1:
+            return BytesArray(kept[0], offsets)
         data = self._allocate(int(offsets[-1]))
-        np.concatenate([one for one in kept if one is not None], out=data)
+        np.concatenate(kept, out=data)
         return BytesArray(data, offsets)
 
     def _as_examples(
-        self, payloads: BytesArray, missing: Int64Array, episodes: Int64Array, faults: Faults | None
+        self, payloads: BytesArray, episodes: Int64Array, faults: Faults | None
     ) -> BytesArray:
         examples = []
-        for row, payload in zip(missing.tolist(), payloads.views(), strict=True):
+        for row, payload in enumerate(payloads.views()):
             example = b""
             if faults is None or row not in faults:
                 try:
@@ -235,6 +245,7 @@ class WindowReader:
     def _windows(
         self,
         episodes: Int64Array,
+        kept: list[npt.NDArray[np.uint8]],
         of_window: Int64Array,
         firsts: Int64Array,
         faults: Faults | None,
@@ -242,10 +253,11 @@ class WindowReader:
         """Make windows of episodes; return which windows they are, and their payloads.
 
         Args:
+            kept: the payloads of the episodes, if they are in the cache.
             of_window: int64, (windows,): the row of the episode of each window.
             firsts: int64, (windows,): their first steps.
         """
-        payloads = self._payloads(episodes, faults)
+        payloads = self._joined(kept) if kept else self._read(episodes, faults)
         columns, validity, rows = self._decode(payloads, episodes, faults)
         layout, shape = self._table.layout, self._table.shape
         table_rows = np.full(len(episodes), -1, np.int64)
@@ -253,8 +265,8 @@ class WindowReader:
         step_counts = layout.step_counts(columns)
         bad = self._check(columns, validity, step_counts, episodes, rows, faults)
         table_rows[rows[bad]] = -1
-        kept = np.flatnonzero(table_rows[of_window] >= 0)
-        of_row, firsts = table_rows[of_window[kept]], firsts[kept]
+        made = np.flatnonzero(table_rows[of_window] >= 0)
+        of_row, firsts = table_rows[of_window[made]], firsts[made]
         windows: dict[str, Column] = {}
         valid: dict[str, npt.NDArray[np.bool_]] = {}
         taken: dict[range, tuple[Int64Array, npt.NDArray[np.bool_]]] = {}
@@ -290,8 +302,8 @@ class WindowReader:
             else:
                 windows[key] = steps_of(key.removeprefix(f"{IS_STEP}/"))[1].astype(np.int64)
         if not windows:
-            return kept, BytesArray(empty_bytes(0), np.zeros(len(kept) + 1, np.int64))
-        return kept, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(kept)))
+            return made, BytesArray(empty_bytes(0), np.zeros(len(made) + 1, np.int64))
+        return made, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(made)))
 
     def _check(
         self,

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -31,8 +31,7 @@ Result = TypeVar("Result")
 NUMBERS: tuple[Kind, ...] = ("int64", "float")
 
 
-@dataclass(frozen=True)
-class ColumnRequest:
+class ColumnRequest(msgspec.Struct, frozen=True):
     """A column that a feature reads.
 
     kinds: the allowed kinds; all records must have the same.
@@ -104,8 +103,7 @@ class ImageFeature(RowFeature):
         """Allocate the images, and compute their sizes and placements."""
 
 
-@dataclass
-class BatchRows:
+class BatchRows(msgspec.Struct):
     """The rows of a batch in the making.
 
     positions: int64, (batch,): of the records in the dataset.
@@ -120,10 +118,10 @@ class BatchRows:
     positions: Int64Array
     random_numbers: RandomNumbers
     allocate: Allocate = empty
-    columns: Mapping[str, Column] = field(default_factory=dict)
-    presence: Mapping[str, Column] = field(default_factory=dict)
-    buffers: dict[str, BatchBuffer] = field(default_factory=dict)
-    failures: dict[int, Exception] = field(default_factory=dict)
+    columns: Mapping[str, Column] = msgspec.field(default_factory=dict)
+    presence: Mapping[str, Column] = msgspec.field(default_factory=dict)
+    buffers: dict[str, BatchBuffer] = msgspec.field(default_factory=dict)
+    failures: dict[int, Exception] = msgspec.field(default_factory=dict)
 
     @property
     def count(self) -> int:

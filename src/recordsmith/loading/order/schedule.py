@@ -8,10 +8,11 @@ read, for any number of ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec.structs import asdict, replace
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, option
@@ -23,8 +24,7 @@ VERSION = 1
 _PLACES_AT_ONCE = 16_384  # computing orders is slow in short arrays
 
 
-@dataclass(frozen=True)
-class EpochProgress:
+class EpochProgress(msgspec.Struct, frozen=True):
     """The place of a loader.
 
     epoch: the current epoch, counted from 0.

@@ -26,7 +26,6 @@ from recordsmith.loading.order.inputs import DatasetInput
 from recordsmith.loading.order.mix import shared_out
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.permutation import GroupPermutations, mix_bits
-from recordsmith.stores.local.scratch import scratch_array
 
 _STRATA = 256  # of records with many different weights
 _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted
@@ -329,6 +328,8 @@ def _parts(numbers: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
 
 def _sorted_positions(strata: npt.NDArray[Any], counts: Int64Array) -> npt.NDArray[Any]:
     """Return the positions sorted by stratum: a counting sort, some millions at a time."""
+    from recordsmith.stores.local.scratch import scratch_array
+
     nexts = offsets_from_lengths(counts)[:-1].copy()
     result = scratch_array(len(strata), np.uint32 if len(strata) < 2**32 else np.int64)
     start = 0

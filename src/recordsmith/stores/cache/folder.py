@@ -16,7 +16,7 @@ from recordsmith.stores.local.block_files import (
     disk_bytes,
     has_blocks,
 )
-from recordsmith.stores.local.scratch import INDEX_FOLDER, user_cache_folder
+from recordsmith.stores.local.caches import INDEX_FOLDER, user_cache_folder
 
 _INDEX = re.compile(re.escape(INDEX_FOLDER) + r"/[0-9a-f]{32}\.(index|columns)")
 

@@ -21,15 +21,15 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeAlias
 
 from recordsmith.errors import FileAccessError, OptionError, accessing
-from recordsmith.stores.local.locks import lock_file
-from recordsmith.stores.local.reader import NO_LINKS, open_regular
-from recordsmith.stores.local.scratch import (
+from recordsmith.stores.local.caches import (
     INDEX_FOLDER,
     PRIVATE_MODE,
     check_private,
     check_private_status,
     make_private_folder,
 )
+from recordsmith.stores.local.locks import lock_file
+from recordsmith.stores.local.reader import NO_LINKS, open_regular
 
 PAGE_BYTES = 64 << 10
 """What is read and checked together: a random record of 110 KB costs 64 KiB more, on average."""

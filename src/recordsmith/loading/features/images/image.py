@@ -378,6 +378,7 @@ class DecodedImageBuffer(ImageBuffer):
                 bits=self._bits,
                 divisor=divisor,
                 max_pixels=feature.max_pixels,
+                out=out if self._is_direct and out.dtype == np.uint8 else None,
             )
             self.decoded_counts[number] = decoded.pixel_count
             self._place(out, placement, decoded, divisor)
