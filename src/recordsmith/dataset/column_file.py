@@ -53,7 +53,7 @@ Numbers: TypeAlias = npt.NDArray[Any]
 _MAGIC = b"RSCOLMN\x01"
 _HEADER = struct.Struct("<8sQIII")
 _TYPES = ("<u1", "<u2", "<u4", "<i8", "<f4")
-LARGEST_TEXT = 1 << 10
+_LARGEST_TEXT = 1 << 10
 _PREVIEW_COUNT = 64
 
 
@@ -252,14 +252,14 @@ def _counted(shard: Shard, key: str, values: list[bytes]) -> ShardColumn:
     """Number the distinct texts of a shard."""
     distinct = sorted(set(values))
     try:
-        if any(len(value) > LARGEST_TEXT for value in distinct):
+        if any(len(value) > _LARGEST_TEXT for value in distinct):
             raise UnicodeDecodeError("utf-8", b"", 0, 1, "too long")
         texts = tuple(value.decode() for value in distinct)
     except UnicodeDecodeError:
         raise CorruptDataError(
             Defect.FEATURE_VALUE,
             f"{key!r} has values that are no short texts",
-            expected=f"UTF-8 of up to {LARGEST_TEXT} bytes, such as class names",
+            expected=f"UTF-8 of up to {_LARGEST_TEXT} bytes, such as class names",
             path=shard.location,
             feature=key,
         ) from None
