@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.raising import raises
 from tests.reading import written
+from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
 from recordsmith.loading.order.best_fit import best_fit
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents
+from recordsmith.stores import Location
 from recordsmith.stores.local import scratch
 
 EOS = -1
@@ -143,11 +145,6 @@ def test_each_token_is_in_one_row(
         if window >= len(lengths):
             decreasing = sorted((len(piece) for piece in pieces), reverse=True)
             assert len(rows) == max(best_fit_of(decreasing, length)) + 1
-        if seed is None:  # documents come in their order
-            firsts = [row[0][0] for row in rows if row[0][0] != EOS]
-            numbers = {tokens[0] // FIRST: n for n, tokens in enumerate(stored) if tokens}
-            windows = [numbers[first // FIRST] // window for first in firsts]
-            assert windows == sorted(windows)
 
 
 @pytest.fixture(scope="module")
@@ -244,15 +241,39 @@ def test_numbers_in_files_and_in_other_processes(
                 assert all(np.array_equal(row[name], known[name]) for name in known)
 
 
-def test_fill_of_large_windows() -> None:
-    """At least 0.98 where documents are much shorter than rows, and for uniform lengths."""
+def test_documents_over_a_network(text: rs.Dataset) -> None:
+    """Those of a batch are read in one round."""
+    store = RoundStore(0.0)
+    for shard in text.shards:
+        store.set(shard.location.name, shard.location.read())
+    remote = rs.open([Location(store, key) for key in store.objects])
+    for packed, local in zip(packings(remote), packings(text), strict=True):
+        store.reset()
+        found, expected = (
+            one.read_records(np.arange(len(one) - 1, -1, -2)).tolist() for one in (packed, local)
+        )
+        assert found == expected
+        assert len(store.rounds) == 1
+        for shuffle in (True, rs.BlockShuffle(4, 3)):
+            batches, known = (
+                [*rs.Loader(one, ["tokens"], batch_size=5, shuffle=shuffle)]
+                for one in (packed, local)
+            )
+            for batch, other in zip(batches, known, strict=True):
+                assert np.array_equal(batch["tokens"], other["tokens"])
+
+
+def test_fill() -> None:
+    """Of large windows, and of small ones, whose emptiest rows join the next window."""
     rng = np.random.default_rng(0)
-    for lengths in (
-        np.clip(rng.lognormal(5.5, 1, 20_000), 1, 2048), rng.integers(1, 2049, 20_000),
-        np.clip(rng.geometric(1 / 60, 20_000), 1, 2048),
-    ):  # fmt: skip
-        layout = BestFitLayout(Documents(lengths.astype(np.int64), 0, None), 2048, 65_536)
-        assert layout.token_count / (2048 * layout.row_count) > 0.98
+    for lengths, small_window, lowest in (
+        (np.clip(rng.lognormal(5.5, 1, 20_000), 1, 2048), 340, 0.998),
+        (rng.integers(1, 2049, 20_000), 129, 0.95),
+        (np.clip(rng.geometric(1 / 60, 20_000), 1, 2048), 2183, 0.999),
+    ):
+        for window, least in ((65_536, max(0.99, lowest)), (small_window, lowest)):
+            layout = BestFitLayout(Documents(lengths.astype(np.int64), 0, None), 2048, window)
+            assert layout.token_count / (2048 * layout.row_count) > least
 
 
 # -- bad input -------------------------------------------------------------------------------------
@@ -319,11 +340,14 @@ def test_no_documents(tmp_path: Path) -> None:
             rs.Packed(written(tmp_path, records), "tokens", length=6)
 
 
-def test_a_state_of_other_rows_is_refused(text: rs.Dataset) -> None:
-    packed, whole = packings(text)
+def test_a_state_of_other_rows_is_refused(tmp_path: Path) -> None:
+    text, longer = (documents(tmp_path / str(size), [5, size]) for size in (5, 6))
+    packed, whole = packings(text, eos=0)
     state = ids(packed, batch_size=2).state_dict()
-    ids(packings(text)[0], batch_size=2).load_state_dict(state)
-    others = [whole, *(packings(text, **one)[0] for one in ({"eos": 0}, {"seed": 1}))]
-    for other in [*others, rs.Packed(text, "text", length=15)]:
+    ids(packings(text, eos=0)[0], batch_size=2).load_state_dict(state)
+    others = [packings(text, **one)[0] for one in ({"eos": 1}, {"eos": 0, "seed": 1})]
+    others += [rs.Packed(text, "text", length=15, eos=0), packings(longer, eos=0)[0]]
+    assert {len(other) for other in [packed, whole, *others]} == {1}
+    for other in [whole, *others]:
         with raises(rs.OptionError, option="state"):
             ids(other, batch_size=2).load_state_dict(state)

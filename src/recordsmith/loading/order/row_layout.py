@@ -129,9 +129,9 @@ class StreamLayout(RowLayout):
 class BestFitLayout(RowLayout):
     """Whole documents, best fit within windows of places; rows are padded.
 
-    The longest documents of a window are placed first. Longer ones than a row are cut: as many
-    pieces as fill rows of their own, and the rest, which is packed as a document. Rows are numbered
-    by their first document, and so are the documents within a row.
+    The longest documents of a window are placed first; the emptiest row joins the next window.
+    Longer documents than a row are cut into full rows and a rest. Rows are numbered by their first
+    document within a window, and documents stay in their order within a row.
     """
 
     def __init__(self, documents: Documents, length: int, window: int) -> None:
@@ -147,42 +147,30 @@ class BestFitLayout(RowLayout):
         self._codes = scratch_array(piece_count, np.int64)
         self._begins = scratch_array(piece_count + 1, np.int64)  # of rows, in `_codes`
         self._begins[0] = self.row_count = filled = 0
+        codes = sizes = np.empty(0, np.int64)
         for numbers, lengths in documents.windows(window):
-            places, before, begins = self._packed(lengths)
-            codes = numbers[places] << self._number_bits | before
-            self._codes[filled : filled + len(codes)] = codes
-            stop = self.row_count + len(begins) - 1
-            self._begins[self.row_count + 1 : stop + 1] = begins[1:] + filled
-            self.row_count, filled = stop, filled + len(codes)
+            more, more_sizes = self._cut(numbers, lengths)
+            codes, sizes = np.concatenate([codes, more]), np.concatenate([sizes, more_sizes])
+            is_last = filled + len(codes) == piece_count
+            order, counts = _best_fit_decreasing(sizes, length, keeps_all=is_last)
+            stop = self.row_count + len(counts)
+            begins = offsets_from_lengths(counts) + filled
+            self._begins[self.row_count : stop + 1] = begins
+            self._codes[filled : begins[-1]] = codes[order]
+            self.row_count, filled = stop, int(begins[-1])
+            codes, sizes = np.delete(codes, order), np.delete(sizes, order)
 
     def __getstate__(self) -> dict[str, Any]:
         begins = self._begins[: self.row_count + 1]
         return {**vars(self), "_codes": np.array(self._codes), "_begins": np.array(begins)}
 
-    def _packed(self, lengths: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Pack a window.
-
-        Returns:
-            Of each piece, row by row, the place of its document in the window, and how many pieces
-            of the document come before it; and where each row begins.
-        """
-        full_counts, rests = np.divmod(lengths, self._length)
-        chosen = np.flatnonzero(rests)
-        chosen = chosen[np.argsort(-rests[chosen], kind="stable")]
-        rest_rows, rest_row_count = best_fit(rests[chosen], self._length)
-        full_count = int(full_counts.sum())
-        places = np.concatenate([np.repeat(np.arange(len(lengths)), full_counts), chosen])
-        full_numbers = _ranges(np.zeros_like(lengths), full_counts)
-        before = np.concatenate([full_numbers, full_counts[chosen]])
-        rows = np.concatenate([np.arange(full_count), rest_rows + np.int64(full_count)])
-        by_row = np.lexsort((places, rows))
-        counts = np.bincount(rows, minlength=full_count + rest_row_count)
-        begins = offsets_from_lengths(counts)[:-1]
-        first = by_row[begins]
-        by_first = np.lexsort((before[first], places[first]))
-        counts = counts[by_first]
-        order = by_row[_ranges(begins[by_first], counts)]
-        return places[order], before[order], offsets_from_lengths(counts)
+    def _cut(self, numbers: Int64Array, lengths: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the codes and the sizes of the pieces of some documents."""
+        counts = -(-lengths // self._length)
+        before = _ranges(np.zeros_like(counts), counts)
+        rests = np.repeat(lengths, counts) - before * self._length
+        codes = np.repeat(numbers, counts) << self._number_bits | before
+        return codes, np.minimum(rests, self._length)
 
     def pieces(self, rows: Int64Array) -> Pieces:
         begins = self._begins[rows]
@@ -198,3 +186,25 @@ def _ranges(begins: Int64Array, counts: Int64Array) -> Int64Array:
     """Return the numbers begin, begin + 1, … of each range, end to end."""
     offsets = offsets_from_lengths(counts)
     return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
+
+
+def _best_fit_decreasing(
+    sizes: Int64Array, length: int, *, keeps_all: bool
+) -> tuple[Int64Array, Int64Array]:
+    """Pack pieces, the largest ones first, and leave out the emptiest row unless `keeps_all`.
+
+    Returns:
+        The indexes of the pieces, row by row, and how many each row has.
+    """
+    rows = np.empty(len(sizes), np.int64)
+    decreasing = np.argsort(-sizes, kind="stable")
+    rows[decreasing], row_count = best_fit(sizes[decreasing], length)
+    order = np.argsort(rows, kind="stable")
+    counts = np.bincount(rows, minlength=row_count)
+    begins = offsets_from_lengths(counts)[:-1]
+    by_first = np.argsort(order[begins])
+    if not keeps_all and row_count:
+        emptiest = np.bincount(rows, weights=sizes).argmin()
+        by_first = by_first[by_first != emptiest]
+    counts = counts[by_first]
+    return order[_ranges(begins[by_first], counts)], counts
