@@ -119,7 +119,7 @@ def test_the_reader_of_the_page_reads_what_recordsmith_writes() -> None:
 def test_the_bytes_of_messages_match_the_page(reference: Any) -> None:
     first, second = (
         bytes.fromhex("".join(line.strip()[:24].partition("  ")[0] for line in text.splitlines()))
-        for text in re.findall(r"```text\n(0a.*?)```", FORMAT, re.DOTALL)
+        for text in re.findall(r"```text\n((?:0a|12) .*?)```", FORMAT, re.DOTALL)
     )
     assert first == rs.encode_example({"a": [1, 2]})
     assert second == rs.encode_sequence_example({}, {"w": [[1, 2], []]}, {"w": "int64"})
