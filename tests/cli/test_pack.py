@@ -15,11 +15,12 @@ from recordsmith.errors import MAX_PROBLEMS
 _ONLY_IN_PYTHON = {
     *("--any-rank", "--blend", "--box-format", "--default", "--defaults", "--dtype"),
     *("--element-spec", "--epochs", "--errors", "--exact", "--features", "--frames"),
-    *("--interpolation", "--kinds", "--last-batch", "--length", "--map-batches"),
-    *("--map-examples", "--max-decompressed-bytes", "--max-fields", "--of", "--offsets"),
-    *("--parts", "--positions", "--raw-dtype", "--raw-shape", "--sample-weight"),
-    *("--sequential-slice", "--shape", "--sharding", "--small", "--too-long", "--values"),
-    *("--unit", "--worker", "--worker-count", "--y"),
+    *("--interpolation", "--kinds", "--last-batch", "--length", "--long-documents"),
+    *("--map-batches", "--map-examples", "--max-decompressed-bytes", "--max-fields"),
+    *("--of", "--offsets", "--pad", "--parts", "--positions", "--ranges", "--raw-dtype"),
+    *("--raw-shape", "--sample-weight", "--sequential-slice", "--shape", "--sharding"),
+    *("--small", "--too-long", "--unit", "--values", "--weights", "--window", "--worker"),
+    *("--worker-count", "--y"),
 }
 """Options of functions that have no command."""
 

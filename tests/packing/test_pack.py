@@ -18,6 +18,7 @@ from recordsmith.sources import Listing, Note, Sample, ignore_note
 from recordsmith.stores import Location
 
 from ..places import contents
+from ..sources import drawn_folders
 from .flower_jobs import OPTIONS, SPLITS, Meddling, is_done_or_nothing
 
 # -- what comes out ------------------------------------------------------------------------------
@@ -195,3 +196,30 @@ def test_output_path_must_be_a_folder(flowers: Path, tmp_path: Path) -> None:
         assert refused.value.path == str(tmp_path / name)
     assert (tmp_path / "file").read_bytes() == b"precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop"]
+
+
+@pytest.mark.parametrize(
+    ("names", "notices"),
+    [
+        ({"a/1.jpg": "photo", "b/2.jpg": "photo", "rows.csv": "x,y\n1,2\n"}, ("rows.csv",)),
+        ({"1.jpg": "photo", "2.jpg": "photo", "rows.csv": "x,y\n1,2\n"}, ("rows.csv",)),
+        (
+            {
+                "{1-4}.jpg": "photo",
+                "images.csv": "image,label\n1.jpg,a\n2.jpg,b\n3.jpg,a\n4.jpg,b\n",
+                "rows.csv": "x,y\n1,2\n",
+            },
+            ("rows.csv (no column of images)",),
+        ),
+    ],
+    ids=["class folders", "images", "table of images"],
+)
+def test_tables_that_are_not_packed_are_noticed(
+    tmp_path: Path, names: dict[str, str], notices: tuple[str, ...]
+) -> None:
+    root = drawn_folders.write(tmp_path / "in", names)
+    report = rs.pack(root, tmp_path / "out")
+    assert len(report.notices) == len(notices)
+    for notice, expected in zip(report.notices, notices, strict=True):
+        assert expected in notice
+        assert "pass its path" in notice

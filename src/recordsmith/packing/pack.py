@@ -7,6 +7,7 @@ last. An interrupted job leaves no partial output. Rerun it to resume.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,7 +39,7 @@ from recordsmith.packing.pack_task import PackTask, make_tasks, pack_shard, port
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.shard_assignment import assign_shards
 from recordsmith.packing.writing import ShardJobs
-from recordsmith.sources import Source, check_source
+from recordsmith.sources import Listing, Source, source_of
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, WorkerPool, thread_count
@@ -140,10 +141,11 @@ def pack(
         license=license,
         citation=citation,
     )
+    source, unread = source_of(source)
     if like is not None:
-        recipe, source = apply_like(recipe, check_source(source), like)
-    source, folder = _check_arguments(source, out, threads)
-    listing = source.list_samples()
+        recipe, source = apply_like(recipe, source, like)
+    folder = _check_arguments(source, out, threads)
+    listing = _list_samples(source, unread)
     described = source.describe()
     assignment = assign_shards(listing, recipe, described)
     job = PackJob.of(folder, recipe, described, listing, assignment)
@@ -192,7 +194,8 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
         plan = rs.plan(rs.ImageFolder("flowers"), "out", shards=8)
         report = rs.finish(plan, map(rs.run, plan.tasks()))
     """
-    source, folder = _check_arguments(source, out, None)
+    source, unread = source_of(source)
+    folder = _check_arguments(source, out, None)
     unknown = sorted(set(options) - set(vars(Recipe())))
     if unknown:
         raise OptionError(
@@ -201,7 +204,7 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
             option=unknown[0],
         )
     recipe = Recipe(**options)
-    listing = source.list_samples()
+    listing = _list_samples(source, unread)
     reader = portable_reader(listing)
     if reader is None:
         raise OptionError(
@@ -359,12 +362,15 @@ def _complete(
     return report
 
 
-def _check_arguments(
-    source: object, out: PlaceLike, threads: int | None
-) -> tuple[Source, Location]:
-    """Validate arguments and return the source and the folder of the dataset."""
+def _list_samples(source: Source, unread: Sequence[str]) -> Listing:
+    """List the samples of a source; `unread` has further notices."""
+    listing = source.list_samples()
+    return replace(listing, notices=[*listing.notices, *unread])
+
+
+def _check_arguments(source: Source, out: PlaceLike, threads: int | None) -> Location:
+    """Validate arguments and return the folder of the dataset."""
     folder = as_folder(out)
-    source = check_source(source)
     thread_count(threads)
     root = getattr(source, "root", None)
     if root is not None and (source_folder := as_folder(root)).contains(folder):
@@ -377,4 +383,4 @@ def _check_arguments(
             remedy="Choose a folder outside the source.",
         )
     check_folder(folder)
-    return source, folder
+    return folder

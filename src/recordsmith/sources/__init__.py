@@ -15,7 +15,7 @@ from recordsmith.sources.boxes.formats.labelme import LabelMe
 from recordsmith.sources.boxes.formats.voc import Voc
 from recordsmith.sources.boxes.formats.yolo import Yolo
 from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
-from recordsmith.sources.detection import FORMATS, Detection, check_source, detect
+from recordsmith.sources.detection import FORMATS, Detection, check_source, detect, source_of
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.hugging_face import HuggingFace
 from recordsmith.sources.layouts import LayoutCandidate
@@ -69,4 +69,5 @@ __all__ = [
     "detect",
     "ignore_note",
     "open_reader",
+    "source_of",
 ]

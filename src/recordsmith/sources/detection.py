@@ -28,7 +28,7 @@ from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
-from recordsmith.sources.files.file_tree import FileTree, TreeSource
+from recordsmith.sources.files.file_tree import TABLE_SUFFIXES, FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
@@ -39,7 +39,7 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
 from recordsmith.sources.splits import is_like_split
 from recordsmith.sources.tables import detection as tables
-from recordsmith.sources.tables.table import TABLE_SUFFIXES, Table
+from recordsmith.sources.tables.table import Table
 from recordsmith.stores import Location, PlaceLike, as_place
 from recordsmith.words import count
 
@@ -305,7 +305,12 @@ def as_source(given: Any) -> Source | None:
 
 
 def check_source(source: object) -> Source:
-    """Return the source of an object, or the one that is detected for a path.
+    """Return the source of an object, or the one that is detected for a path; see `source_of`."""
+    return source_of(source)[0]
+
+
+def source_of(source: object) -> tuple[Source, tuple[str, ...]]:
+    """Return the source of an object or a path, and notices of files that are not read.
 
     Raises:
         OptionError: it is not a source.
@@ -313,7 +318,10 @@ def check_source(source: object) -> Source:
         FileAccessError: the path cannot be read.
     """
     if isinstance(source, (str, os.PathLike, Location)):
-        return detect(source).source
+        detection = detect(source)
+        unread = ", ".join(detection.reading.left_out)
+        how = "to pack one of these, pass its path"
+        return detection.source, (f"not read: {unread}; {how}",) if unread else ()
     made = as_source(source)
     if made is None:
         raise OptionError(
@@ -322,7 +330,7 @@ def check_source(source: object) -> Source:
             expected="a path, or an object such as recordsmith.ImageFolder(path), "
             "recordsmith.Table(table) or recordsmith.Rows(rows)",
         )
-    return made
+    return made, ()
 
 
 def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detection:

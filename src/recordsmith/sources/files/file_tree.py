@@ -25,6 +25,8 @@ from recordsmith.stores import FolderEntry, Location
 HEAD_BYTES = 1 << 16
 HIGHEST_KEY = 1 << 32
 """Above every `sampling_key`."""
+ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 _MAX_LISTED = 100_000
 _MAX_SCANNED = 20_000
 _MAX_HEADS = 100
@@ -64,11 +66,14 @@ class SkippedFiles:
 
     def notices(self, where: str = "") -> list[str]:
         """One notice for each kind; `where` the images are."""
+        tables = [path for path in self.others if path.lower().endswith(TABLE_SUFFIXES)]
+        others = [path for path in self.others if not path.lower().endswith(TABLE_SUFFIXES)]
         return [
             *count_notice(self.images, "image", f"{where} skipped"),
             *count_notice(self.hidden, "hidden file", "skipped"),
             *count_notice(self.links, "link to a folder", "not followed", "links to folders"),
-            *count_notice(self.others, "non-image file", "skipped"),
+            *count_notice(tables, "table", "skipped; to pack one, pass its path"),
+            *count_notice(others, "non-image file", "skipped"),
         ]
 
 

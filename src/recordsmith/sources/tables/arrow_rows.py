@@ -21,6 +21,7 @@ from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import FILENAME, IMAGE
+from recordsmith.sources.files.file_tree import ARROW_SUFFIXES
 from recordsmith.sources.problems import count_notice, join_names, raise_problems
 from recordsmith.sources.tables.nested_columns import described_features, flat_table
 from recordsmith.sources.tables.precision import PrecisionLoss
@@ -32,7 +33,6 @@ _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
 _IPC_MAGIC = b"ARROW1"
 _STREAM_MAGIC = b"\xff\xff\xff\xff"
-ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
 
 
 class ArrowRows(TableRows):

@@ -20,15 +20,14 @@ from typing import Any, NamedTuple
 from recordsmith.dataset.locate import detect_foreign_folder
 from recordsmith.dataset.names import has_split_word, is_split_name
 from recordsmith.errors import RecordsmithError, option
-from recordsmith.sources.files.file_tree import FileTree
+from recordsmith.sources.files.file_tree import ARROW_SUFFIXES, TABLE_SUFFIXES, FileTree
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
 from recordsmith.sources.tables.csv_rows import guess_delimiter
 from recordsmith.sources.tables.named_images import ImageFinder
-from recordsmith.sources.tables.table import METADATA_COLUMNS, TABLE_SUFFIXES
+from recordsmith.sources.tables.table import METADATA_COLUMNS
 from recordsmith.sources.tables.table_reader import open_rows
 from recordsmith.stores import Location
 from recordsmith.wire.compression import GZIP_MAGIC

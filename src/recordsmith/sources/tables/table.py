@@ -27,6 +27,7 @@ from recordsmith.example.keys import (
     IMAGE,
     WIDTH,
 )
+from recordsmith.sources.files.file_tree import TABLE_SUFFIXES
 from recordsmith.sources.files.files_reader import versions_of
 from recordsmith.sources.files.paths import (
     check_folder,
@@ -40,7 +41,6 @@ from recordsmith.sources.numbered import RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import only_split, sort_splits
-from recordsmith.sources.tables.arrow_rows import ARROW_SUFFIXES
 from recordsmith.sources.tables.categories import RowMarks
 from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.table_reader import (
@@ -59,7 +59,6 @@ METADATA_COLUMNS = {
 
 _LABEL_NAME = "label"
 _IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 
 
 class Table:
