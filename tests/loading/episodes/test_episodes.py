@@ -18,8 +18,11 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.raising import raises
 from tests.reading import written
+from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
+from recordsmith.dataset.column_file import record_steps
+from recordsmith.stores import Location
 
 LENGTHS = [10, 3, 17, 1, 0, 8, 40]
 FEATURES = {
@@ -170,6 +173,13 @@ def test_each_window_comes_once_over_all_ranks_and_after_a_resume(
     assert len(places) == len(windows)
 
 
+def test_steps_of_sequences_are_counted_without_decoding_them(tmp_path: Path) -> None:
+    dataset = as_sequences(tmp_path, episodes_of(LENGTHS))
+    assert record_steps(dataset, "steps/count").tolist() == LENGTHS
+    assert record_steps(dataset[::-2], "steps/text").tolist() == LENGTHS[::-2]
+    assert record_steps(dataset, "steps/other").tolist() == [0] * len(LENGTHS)
+
+
 def test_a_state_of_other_windows_is_refused(dataset: rs.Dataset) -> None:
     def loader(**options: Any) -> rs.Loader:
         return rs.Loader(rs.Episodes(dataset, **options), ["id"], batch_size=2)
@@ -245,6 +255,30 @@ def test_a_mix_takes_windows_of_several_datasets(dataset: rs.Dataset, tmp_path: 
     changed = rs.Mix([(one, 0.75), (rs.Episodes(other, window=4, stride=3), 0.25)])
     with raises(rs.OptionError, option="state"):
         rs.Loader(changed, features, batch_size=2, shuffle=True).load_state_dict(state)
+
+
+@MAKERS
+@pytest.mark.parametrize("shuffle", [True, rs.BlockShuffle(8, 2)])
+def test_windows_over_a_network_are_those_of_a_local_copy(
+    make: Make, shuffle: Any, tmp_path: Path
+) -> None:
+    local = make(tmp_path, episodes_of(LENGTHS))
+    store = RoundStore()
+    store.set("a.tfrecord", local.shards[0].location.read())
+    remote = rs.open(Location(store, "a.tfrecord"))
+    batches = [
+        list(
+            rs.Loader(
+                rs.Episodes(dataset, window=3, pad="zero"), FEATURES, batch_size=4, shuffle=shuffle
+            )
+        )
+        for dataset in (local, remote)
+    ]
+    assert len(batches[0]) == len(batches[1]) > 15
+    for own, other in zip(*batches, strict=True):
+        assert own.keys() == other.keys()
+        for name, entry in own.items():
+            assert np.asarray(entry.tolist() == other[name].tolist()).all(), name
 
 
 # -- images ----------------------------------------------------------------------------------------
