@@ -97,7 +97,7 @@ def test_a_mix_reads_its_datasets_in_one_round(remote: SimpleNamespace) -> None:
     mixes = [rs.Mix([(one[:20], 0.5), (one[20:], 0.5)]) for one in (remote.dataset, remote.local)]
     remote.store.reset()
     positions = np.arange(39, -1, -3)
-    found, expected = (mix.read_records(positions).tolist() for mix in mixes)
+    found, expected = (mix.records.read_records(positions).tolist() for mix in mixes)
     assert found == expected
     assert len(remote.store.rounds) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import pickle
 from collections import Counter
@@ -216,6 +217,34 @@ def test_an_episode_is_read_once_for_windows_that_are_near(
     monkeypatch.setattr(SelectedRecords, "read_records", counting)
     assert sum(len(batch["id"]) for batch in loader) == len(windows)
     assert set(read.values()) == {1}
+
+
+def test_a_mix_takes_windows_of_several_datasets(dataset: rs.Dataset, tmp_path: Path) -> None:
+    other = as_sequences(tmp_path, episodes_of([6, 9]))
+    one, two = rs.Episodes(dataset, window=4), rs.Episodes(other, window=4, stride=2)
+    mix = rs.Mix([(one, 0.75), (two, 0.25)], length=4 * len(two))
+    assert mix.draw_counts == (3 * len(two), len(two))
+    features = {"text": rs.Text("steps/text", (4,)), "id": "id", "at": rs.Position()}
+    texts = [rs.Examples(part, features).batch(range(len(part)))["text"] for part in (one, two)]
+    expected = np.concatenate(texts)
+    read: Counter[int] = Counter()
+    state: Any = None
+    for world, stop in ((2, 2), (3, None)):
+        for rank in range(world):
+            loader = rs.Loader(
+                mix, features, batch_size=2, shuffle=True, rank=rank, world_size=world, threads=0
+            )
+            if state is not None:
+                loader.load_state_dict(state)
+            for batch in itertools.islice(loader, stop):
+                assert (batch["text"] == expected[batch["at"]]).all()
+                read.update(batch["at"].tolist())
+        state = loader.state_dict() if stop else state
+    assert sum(read.values()) == len(mix)
+    assert [read[at] for at in range(len(one), len(one) + len(two))] == [1] * len(two)
+    changed = rs.Mix([(one, 0.75), (rs.Episodes(other, window=4, stride=3), 0.25)])
+    with raises(rs.OptionError, option="state"):
+        rs.Loader(changed, features, batch_size=2, shuffle=True).load_state_dict(state)
 
 
 # -- images ----------------------------------------------------------------------------------------

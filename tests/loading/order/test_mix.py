@@ -92,9 +92,11 @@ def test_positions_are_those_of_one_dataset_after_the_other(
 ) -> None:
     payloads = [payload for dataset in datasets for payload in dataset.records()]
     asked = np.array(positions, np.int64)
-    records = mix.read_records(asked)
+    records = mix.records.read_records(asked)
     assert records.tolist() == [payloads[position] for position in positions]
-    assert mix.record_sizes(asked).tolist() == [len(payloads[position]) for position in positions]
+    assert mix.records.record_sizes(asked).tolist() == [
+        len(payloads[position]) for position in positions
+    ]
 
 
 def test_a_state_of_other_proportions_is_refused(

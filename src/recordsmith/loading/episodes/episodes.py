@@ -59,6 +59,8 @@ class Episodes(LoaderInput):
         print(next(iter(loader))["action"].shape)  # (8, 4, 7)
     """
 
+    has_each_once = True
+
     def __init__(
         self,
         dataset: Dataset,

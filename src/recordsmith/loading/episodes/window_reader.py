@@ -32,6 +32,7 @@ from recordsmith.loading.episodes.episode_cache import EpisodeCache
 from recordsmith.loading.episodes.episode_layout import EpisodeLayout
 from recordsmith.loading.episodes.window_shape import WindowShape
 from recordsmith.loading.memory import RecycledMemory
+from recordsmith.loading.order.inputs import in_order
 from recordsmith.words import count as counted
 
 EPISODE, START, IS_STEP = "window/episode", "window/start", "window/is_step"
@@ -147,7 +148,7 @@ class WindowReader:
                     if row in own_faults:
                         faults[member] = own_faults[row]
             pieces.append((members[rows], windows))
-        return _in_order(pieces, len(positions), allocate)
+        return in_order(pieces, len(positions), allocate)
 
     def _groups(self, episodes: Int64Array) -> Iterator[_Group]:
         """Yield episodes that are decoded together: those that are kept, then the others."""
@@ -408,22 +409,3 @@ def _take(
         else:
             values[cleared] = 0
     return RaggedArray(values, offsets[:: lengths.shape[1]])
-
-
-def _in_order(
-    pieces: list[tuple[Int64Array, BytesArray]], count: int, allocate: AllocateBytes
-) -> BytesArray:
-    """Return the payloads of all pieces in the order of their rows; missing ones are empty."""
-    if len(pieces) == 1 and len(pieces[0][0]) == count:
-        return pieces[0][1]
-    lengths = np.zeros(count, np.int64)
-    for rows, windows in pieces:
-        lengths[rows] = windows.lengths
-    offsets = offsets_from_lengths(lengths)
-    data = allocate(int(offsets[-1]))
-    for rows, windows in pieces:
-        for row, begin, end in zip(
-            rows.tolist(), windows.offsets[:-1].tolist(), windows.offsets[1:].tolist(), strict=True
-        ):
-            data[offsets[row] : offsets[row + 1]] = windows.buffer[begin:end]
-    return BytesArray(data, offsets)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from itertools import islice
-from typing import Any, Protocol
+from itertools import islice, pairwise
+from typing import Any, ClassVar, Protocol
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes
+import numpy as np
+
+from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray, Schema
@@ -47,9 +49,11 @@ class LoaderInput(ABC):
         datasets: whose records it has, or makes its records of.
         records: by position.
         record_count: how many positions there are.
+        has_each_once: whether an epoch has each record once, in any order.
     """
 
     datasets: tuple[Dataset, ...]
+    has_each_once: ClassVar[bool] = False
     records: RecordSource
     record_count: int
 
@@ -87,6 +91,8 @@ class LoaderInput(ABC):
 
 class DatasetInput(LoaderInput):
     """The records of one dataset."""
+
+    has_each_once = True
 
     def __init__(self, dataset: Dataset) -> None:
         check_random_access(dataset)
@@ -129,3 +135,21 @@ def check_random_access(dataset: Dataset) -> None:
             value=str(compressed.location),
             remedy="Write it once with `recordsmith reshard PATH OUT --compression none`.",
         )
+
+
+def in_order(
+    pieces: list[tuple[Int64Array, BytesArray]], count: int, allocate: AllocateBytes
+) -> BytesArray:
+    """Return payloads that were read in pieces, (rows, payloads); those of no piece are empty."""
+    if len(pieces) == 1 and len(pieces[0][0]) == count:
+        return pieces[0][1]
+    lengths = np.zeros(count, np.int64)
+    for rows, payloads in pieces:
+        lengths[rows] = payloads.lengths
+    offsets = offsets_from_lengths(lengths)
+    data = allocate(int(offsets[-1]))
+    for rows, payloads in pieces:
+        spans = pairwise(payloads.offsets.tolist())
+        for row, (begin, end) in zip(rows.tolist(), spans, strict=True):
+            data[offsets[row] : offsets[row + 1]] = payloads.buffer[begin:end]
+    return BytesArray(data, offsets)

@@ -1,4 +1,4 @@
-"""Mixes several datasets by weight.
+"""Mixes several datasets, or windows of episodes, by weight.
 
 An epoch of a mix has a fixed number of draws from each dataset. The draws of a dataset continue
 from epoch to epoch, pass after pass, so that all of its records are read equally often. Places and
@@ -8,7 +8,7 @@ draws are computed, so the epoch is all that a state needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +19,15 @@ from recordsmith.dataset import (
     Dataset,
     Faults,
     RecordLocation,
+    SelectedRecords,
     ShardGroup,
     gather,
     payload_sizes,
-    records_of,
 )
 from recordsmith.errors import OptionError, option, shown_value
-from recordsmith.example import BytesArray
+from recordsmith.example import BytesArray, Schema
 from recordsmith.loading.number_options import whole_number
-from recordsmith.loading.order.inputs import LoaderInput, check_random_access
+from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input, in_order
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.permutation import Permutations
 
@@ -39,14 +39,14 @@ _PARTS = "pairs of dataset and weight, such as [(dataset, 0.5), (other, 0.5)]"
 
 
 class Mix(LoaderInput):
-    """Datasets mixed by weight, for a Loader.
+    """Datasets, or windows of `Episodes`, mixed by weight, for a Loader.
 
     Each epoch reads the datasets in proportion to their weights. A small dataset with a large
     weight is read several times in an epoch; a large one with a small weight continues in the next.
     Positions count through the datasets one after the other.
 
     Attributes:
-        datasets: in the order in which they were passed.
+        datasets: in the order in which they were passed; of Episodes, those that they cut.
         draw_counts: how many examples an epoch reads from each: of the first epoch, if they differ.
         draws_by_epoch: draw_counts of the first epochs; the last of them holds for all later ones.
 
@@ -58,16 +58,16 @@ class Mix(LoaderInput):
 
     def __init__(
         self,
-        parts: Sequence[tuple[Dataset, float | Sequence[float]]],
+        parts: Sequence[tuple[Dataset | LoaderInput, float | Sequence[float]]],
         *,
         length: int | None = None,
     ) -> None:
         """Mix datasets.
 
         Args:
-            parts: pairs of dataset and weight; only the proportions of the weights matter. A list
-                has a weight for each epoch, of which the last holds for all later ones: with
-                `[(easy, [3, 1, 0]), (hard, 1)]`, easy examples end with the third epoch.
+            parts: pairs of dataset, or Episodes, and weight; only the proportions of the weights
+                matter. A list has a weight for each epoch, of which the last holds for all later
+                ones: with `[(easy, [3, 1, 0]), (hard, 1)]`, easy examples end with the third epoch.
             length: how many examples an epoch has; by default, the records of all datasets.
 
         Raises:
@@ -78,17 +78,21 @@ class Mix(LoaderInput):
             raise OptionError(option="parts", value=parts, expected=_PARTS)
         for part in parts:
             is_pair = isinstance(part, (tuple, list)) and len(part) == 2
-            if not is_pair or not isinstance(part[0], Dataset):
+            if not is_pair or not (
+                isinstance(part[0], Dataset)
+                or (isinstance(part[0], LoaderInput) and part[0].has_each_once)
+            ):
                 raise OptionError(
                     f"{option('parts')} contains {shown_value(part)}",
                     option="parts",
                     value=part,
-                    expected="a dataset and its weight, such as (dataset, 0.5)",
+                    expected="a dataset or Episodes and its weight, such as (dataset, 0.5)",
                 )
         if not parts:
             raise OptionError(option="parts", value=parts, expected=_PARTS)
-        self.datasets = tuple(dataset for dataset, _ in parts)
-        self.record_counts = tuple(len(dataset) for dataset in self.datasets)
+        self._inputs = [as_input(part) for part, _ in parts]
+        self.datasets = tuple(own for part in self._inputs for own in part.datasets)
+        self.record_counts = tuple(part.record_count for part in self._inputs)
         for number, count in enumerate(self.record_counts):
             if count == 0:
                 raise OptionError(
@@ -100,11 +104,8 @@ class Mix(LoaderInput):
             _draws_of(draw_count, weights) for weights in _weights_by_epoch(parts)
         )
         self.draw_counts = self.draws_by_epoch[0]
-        for dataset in self.datasets:
-            check_random_access(dataset)
-        self.records = self
         self.record_count = sum(self.record_counts)
-        self._starts = np.array([0, *accumulate(self.record_counts)], np.int64)
+        self.records = self._mixed([part.records for part in self._inputs])
 
     def __len__(self) -> int:
         """Return how many examples an epoch has."""
@@ -119,6 +120,37 @@ class Mix(LoaderInput):
         """Return the order of an epoch."""
         return MixOrder(self.record_counts, self.draws_by_epoch, shuffle=shuffle, seed=seed)
 
+    def reading(self, keys: Collection[str]) -> RecordSource:
+        """Return the records for a reader that uses only some features of them."""
+        return self._mixed([part.reading(keys) for part in self._inputs])
+
+    def _mixed(self, sources: Sequence[RecordSource]) -> MixedRecords:
+        return MixedRecords(sources, np.array([0, *accumulate(self.record_counts)], np.int64))
+
+    def describe(self) -> Any:
+        """Return a JSON-able description of the records of all parts; None for whole datasets."""
+        described = [part.describe() for part in self._inputs]
+        return None if all(one is None for one in described) else described
+
+    def previews(self) -> list[tuple[Schema, bool]]:
+        """Return the schema of each part, and whether it covers all of its records."""
+        return [preview for part in self._inputs for preview in part.previews()]
+
+    def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield number of part, position in it and payload of the first records of each."""
+        for number, part in enumerate(self._inputs):
+            for _, position, payload in part.first_payloads():
+                yield number, position, payload
+
+
+class MixedRecords:
+    """The records of several sources, one source after the other: a RecordSource."""
+
+    def __init__(self, sources: Sequence[RecordSource], starts: Int64Array) -> None:
+        """`starts`: the positions at which the sources begin, and the end of the last."""
+        self._sources = sources
+        self._starts = starts
+
     def read_records(
         self,
         positions: Int64Array,
@@ -127,30 +159,48 @@ class Mix(LoaderInput):
     ) -> BytesArray:
         """Return the payloads at many positions, in that order; as in `SelectedRecords`."""
         groups = self._by_shard(positions)
-        offsets = offsets_from_lengths(payload_sizes(len(positions), groups))
-        data = allocate(int(offsets[-1]))
-        gather(groups, offsets[:-1], data, faults=faults)
-        return BytesArray(data, offsets)
+        if groups is not None:  # in one round, over a network
+            offsets = offsets_from_lengths(payload_sizes(len(positions), groups))
+            data = allocate(int(offsets[-1]))
+            gather(groups, offsets[:-1], data, faults=faults)
+            return BytesArray(data, offsets)
+        pieces = []
+        for source, members, own in self._by_source(positions):
+            own_faults: Faults | None = None if faults is None else {}
+            pieces.append((members, source.read_records(own, empty_bytes, own_faults)))
+            if faults is not None and own_faults:
+                faults |= {int(members[row]): error for row, error in own_faults.items()}
+        return in_order(pieces, len(positions), allocate)
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
         """Return the sizes in bytes of the payloads at many positions: int64, (count,)."""
-        return payload_sizes(len(positions), self._by_shard(positions))
+        sizes = np.empty(len(positions), np.int64)
+        for source, members, own in self._by_source(positions):
+            sizes[members] = source.record_sizes(own)
+        return sizes
 
     def locate_record(self, position: int) -> RecordLocation:
         """Return the file, number and offset of the record at a position."""
         at = int(np.searchsorted(self._starts, position, side="right")) - 1
-        return records_of(self.datasets[at]).locate_record(position - int(self._starts[at]))
+        return self._sources[at].locate_record(position - int(self._starts[at]))
 
-    def _by_shard(self, positions: Int64Array) -> list[ShardGroup]:
-        """Group positions by the shards of all datasets."""
+    def _by_source(
+        self, positions: Int64Array
+    ) -> Iterator[tuple[RecordSource, Int64Array, Int64Array]]:
+        """Yield the sources of positions, which of the positions they have, and their own ones."""
         of = np.searchsorted(self._starts, positions, side="right") - 1
-        groups = []
-        for at, dataset in enumerate(self.datasets):
+        for at in np.unique(of).tolist():
             members = np.flatnonzero(of == at)
-            own = positions[members] - self._starts[at]
+            yield self._sources[at], members, positions[members] - self._starts[at]
+
+    def _by_shard(self, positions: Int64Array) -> list[ShardGroup] | None:
+        """Group positions by the shards of all datasets; None if records are made of others."""
+        groups = []
+        for source, members, own in self._by_source(positions):
+            if not isinstance(source, SelectedRecords):
+                return None
             groups += [
-                group._replace(members=members[group.members])
-                for group in records_of(dataset).by_shard(own)
+                group._replace(members=members[group.members]) for group in source.by_shard(own)
             ]
         return groups
 
@@ -211,7 +261,7 @@ class MixOrder(PositionOrder):
         return positions
 
 
-def _weights_by_epoch(parts: Sequence[tuple[Dataset, Any]]) -> list[list[Fraction]]:
+def _weights_by_epoch(parts: Sequence[tuple[Any, Any]]) -> list[list[Fraction]]:
     """Return the weights of all datasets in the first epochs, after which they stay the same."""
     lists = []
     for number, (_, weight) in enumerate(parts):
