@@ -117,7 +117,7 @@ def test_the_readme_is_short() -> None:
 
 def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = page("docs/python.md")
-    assert len(blocks("python", text)) == 4
+    assert len(blocks("python", text)) == 5
     run_python(text, "python.md", lambda: "")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "42 ('daisy', 'rose', 'tulip')"

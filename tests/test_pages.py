@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import io
 import json
 import re
 import struct
@@ -84,6 +85,80 @@ def test_frames_match_the_page(reference: Any) -> None:
     for payload, frame in rows:
         assert encode_record(get_bytes(payload)) == get_bytes(frame)
         assert reference.frame(get_bytes(payload)) == get_bytes(frame)
+
+
+def test_the_steps_to_a_frame_match_the_page() -> None:
+    rows = table_with(
+        FORMAT, "| step | of the length, `0300000000000000` | of the payload, `616263` |"
+    )
+    for data, column in (((3).to_bytes(8, "little"), 1), (b"abc", 2)):
+        crc, rotated, added, stored = (get_bytes(row[column]) for row in rows)
+        assert int.from_bytes(crc, "big") == crc32c(data)
+        assert int.from_bytes(rotated, "big") == (crc32c(data) >> 15 | crc32c(data) << 17) % 2**32
+        assert int.from_bytes(added, "big") == masked_crc32c(data)
+        assert stored == added[::-1]
+
+
+def test_the_reader_of_the_page_reads_what_recordsmith_writes() -> None:
+    known: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", FORMAT, re.DOTALL)[0], known)
+    payloads = [b"", b"abc", bytes(300)]
+    data = b"".join(map(encode_record, payloads))
+    assert [*known["records"](io.BytesIO(data))] == payloads
+    for damaged in (
+        data[:-1],
+        data[:-5],
+        data[:9],
+        b"x" + data[1:],
+        data[:-20] + b"x" + data[-19:],
+    ):
+        with pytest.raises(ValueError, match=r"mismatch|truncated"):
+            [*known["records"](io.BytesIO(damaged))]
+
+
+def test_the_bytes_of_messages_match_the_page(reference: Any) -> None:
+    first, second = (
+        bytes.fromhex("".join(line.strip()[:24].partition("  ")[0] for line in text.splitlines()))
+        for text in re.findall(r"```text\n(0a.*?)```", FORMAT, re.DOTALL)
+    )
+    assert first == rs.encode_example({"a": [1, 2]})
+    assert second == rs.encode_sequence_example({}, {"w": [[1, 2], []]}, {"w": "int64"})
+    assert reference.parse("SequenceExample", second).feature_lists.feature_list["w"].feature[0]
+
+
+ODD_PAYLOADS = table_with(
+    FORMAT,
+    "| payload, hexadecimal | what | protobuf, recordsmith | `tf.io.parse_example`, as int64 |",
+)
+
+
+@pytest.mark.parametrize("row", ODD_PAYLOADS, ids=[row[1] for row in ODD_PAYLOADS])
+def test_odd_payloads_are_read_as_the_page_says(row: list[str], reference: Any) -> None:
+    payload, expected = get_bytes(row[0]), ast.literal_eval(row[2].strip("`"))
+    assert list(rs.decode_example(payload)["a"]) == expected
+    feature = reference.parse("Example", payload).features.feature["a"]
+    kind = feature.WhichOneof("kind")
+    assert list(getattr(feature, kind).value if kind else ()) == expected
+
+
+@pytest.mark.parametrize("row", ODD_PAYLOADS, ids=[row[1] for row in ODD_PAYLOADS])
+def test_tensorflow_parses_odd_payloads_as_the_page_says(row: list[str], tf: Any) -> None:
+    payload, text = get_bytes(row[0]), row[3]
+    expected, _, single = text.partition("; with `parse_single_example` ")
+    for spec in (tf.io.VarLenFeature(tf.int64), tf.io.RaggedFeature(tf.int64)):
+        if text.startswith("an error"):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                tf.io.parse_example([payload], {"a": spec})
+            continue
+        for found, values in (
+            (tf.io.parse_example([payload], {"a": spec})["a"], expected),
+            (tf.io.parse_single_example(payload, {"a": spec})["a"], single or expected),
+        ):
+            flat = getattr(found, "values", found).numpy().tolist()
+            assert flat == ([] if text == "missing" else ast.literal_eval(values.strip("`")))
+    if text == "missing":
+        default = tf.io.FixedLenFeature([], tf.int64, default_value=-7)
+        assert tf.io.parse_example([payload], {"a": default})["a"].numpy() == [-7]
 
 
 def limits() -> list[list[str]]:
