@@ -364,7 +364,7 @@ def test_jpegs_of_the_size_of_the_batch_are_decoded_into_it(flip: Any, tmp_path:
                 is_flipped = not np.array_equal(found, expected)
                 assert np.array_equal(found, expected[:, ::-1] if is_flipped else expected)
                 flipped += is_flipped
-    assert (0 < flipped < 16) == (flip is not None)
+    assert 0 < flipped < 16 if flip else not flipped
 
 
 def test_padding_is_black(frames: rs.Dataset) -> None:
