@@ -40,13 +40,20 @@ from recordsmith.errors import (
     located,
     suggest_names,
 )
-from recordsmith.example import BytesArray, ColumnDecoder, FeatureSpec, Kind, RaggedArray
+from recordsmith.example import (
+    BytesArray,
+    ColumnDecoder,
+    FeatureSpec,
+    Kind,
+    RaggedArray,
+    step_counts,
+)
 from recordsmith.stores import Location, ObjectInfo
 from recordsmith.wire import crc32c
 from recordsmith.work import Progress, WorkerPool
 
-Measure = Literal["value", "count"]
-"""What is kept of a feature: its only value, or how many values it has."""
+Measure = Literal["value", "count", "steps"]
+"""What is kept of a feature: its only value, how many values it has, or how many steps its list."""
 
 Numbers: TypeAlias = npt.NDArray[Any]
 
@@ -97,6 +104,11 @@ def record_counts(dataset: Dataset, key: str) -> Numbers:
         CorruptDataError: a record is damaged.
     """
     return _joined(dataset, key, "count").numbers
+
+
+def record_steps(dataset: Dataset, key: str) -> Numbers:
+    """How many steps a feature list of each SequenceExample has; as `record_counts`."""
+    return _joined(dataset, key, "steps").numbers
 
 
 def record_values(dataset: Dataset, key: str) -> ShardColumn:
@@ -173,7 +185,7 @@ def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | Non
 
 def _shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[ShardColumn]:
     """Yield the column of each shard; shards without it are read in threads, and it is kept."""
-    kind = _kind_of(dataset, key)
+    kind: Kind = "bytes" if measure == "steps" else _kind_of(dataset, key)
     shards = records_of(dataset).all_shards
     workers = WorkerPool(reading_threads(None, shards), None)
     read = partial(_shard_column, key=key, kind=kind, measure=measure)
@@ -229,6 +241,9 @@ def _read(shard: Shard, key: str, kind: Kind, measure: Measure) -> ShardColumn:
     take: Callable[[Any], Any] = _lengths if measure == "count" else _values
     pieces = []
     for block in shard.blocks():
+        if measure == "steps":
+            pieces.append(step_counts(block.buffer, block.starts, block.lengths, key))
+            continue
         # bytes stay in the buffer of the block: only their number, or short texts, are taken
         decoder = ColumnDecoder(spec, borrowed=[key] if kind == "bytes" else ())
         with located(shard.location, block.position):

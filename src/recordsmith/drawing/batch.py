@@ -115,7 +115,9 @@ def _channels_last(images: Any) -> npt.NDArray[Any]:
             "channels, height, width)"
         ),
         remedy=(
-            "For patches, pass images.reshape(-1, *images.shape[2:])." if array.ndim == 5 else ""
+            "For patches or windows, pass images.reshape(-1, *images.shape[2:])."
+            if array.ndim == 5
+            else ""
         ),
     )
 

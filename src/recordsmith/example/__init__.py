@@ -29,7 +29,13 @@ from recordsmith.example.columns import (
 from recordsmith.example.payload import Kind, PayloadKind, classify
 from recordsmith.example.rewriting import KeyAction, Rewriter
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
-from recordsmith.example.spans import InnerSpans, context_as_example, delimited, field_spans
+from recordsmith.example.spans import (
+    InnerSpans,
+    context_as_example,
+    delimited,
+    field_spans,
+    step_counts,
+)
 from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
 
 __all__ = [
@@ -66,5 +72,6 @@ __all__ = [
     "encode_sequence_example",
     "field_spans",
     "hash_spans",
+    "step_counts",
     "valid_rows",
 ]

@@ -72,6 +72,19 @@ def have_many_entries(
     return wide
 
 
+def step_counts(buffer: BytesLike, starts: Int64Array, lengths: Int64Array, key: str) -> Int64Array:
+    """Return how many steps a feature list of some SequenceExamples has: int64, (count,)."""
+    entries = map_entries(buffer, starts, lengths, 2)
+    keys = field_spans(buffer, entries.starts, entries.lengths, 1)
+    names = payload_views(buffer, keys.starts, keys.lengths)
+    is_key = np.zeros(len(entries.owners), np.bool_)
+    is_key[keys.owners] = [name == key.encode("utf-8", "surrogateescape") for name in names]
+    lists = field_spans(buffer, entries.starts[is_key], entries.lengths[is_key], 2)
+    steps = field_spans(buffer, lists.starts, lists.lengths, 1)
+    owners = entries.owners[is_key][lists.owners[steps.owners]]
+    return np.bincount(owners, minlength=len(starts)).astype(np.int64)
+
+
 _DELIMITED = 2
 
 

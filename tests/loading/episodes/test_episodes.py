@@ -18,8 +18,12 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.raising import raises
 from tests.reading import written
+from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
+from recordsmith.dataset.column_file import record_steps
+from recordsmith.image import decode_image
+from recordsmith.stores import Location
 
 LENGTHS = [10, 3, 17, 1, 0, 8, 40]
 FEATURES = {
@@ -170,6 +174,13 @@ def test_each_window_comes_once_over_all_ranks_and_after_a_resume(
     assert len(places) == len(windows)
 
 
+def test_steps_of_sequences_are_counted_without_decoding_them(tmp_path: Path) -> None:
+    dataset = as_sequences(tmp_path, episodes_of(LENGTHS))
+    assert record_steps(dataset, "steps/count").tolist() == LENGTHS
+    assert record_steps(dataset[::-2], "steps/text").tolist() == LENGTHS[::-2]
+    assert record_steps(dataset, "steps/other").tolist() == [0] * len(LENGTHS)
+
+
 def test_a_state_of_other_windows_is_refused(dataset: rs.Dataset) -> None:
     def loader(**options: Any) -> rs.Loader:
         return rs.Loader(rs.Episodes(dataset, **options), ["id"], batch_size=2)
@@ -247,6 +258,30 @@ def test_a_mix_takes_windows_of_several_datasets(dataset: rs.Dataset, tmp_path: 
         rs.Loader(changed, features, batch_size=2, shuffle=True).load_state_dict(state)
 
 
+@MAKERS
+@pytest.mark.parametrize("shuffle", [True, rs.BlockShuffle(8, 2)])
+def test_windows_over_a_network_are_those_of_a_local_copy(
+    make: Make, shuffle: Any, tmp_path: Path
+) -> None:
+    local = make(tmp_path, episodes_of(LENGTHS))
+    store = RoundStore()
+    store.set("a.tfrecord", local.shards[0].location.read())
+    remote = rs.open(Location(store, "a.tfrecord"))
+    batches = [
+        list(
+            rs.Loader(
+                rs.Episodes(dataset, window=3, pad="zero"), FEATURES, batch_size=4, shuffle=shuffle
+            )
+        )
+        for dataset in (local, remote)
+    ]
+    assert len(batches[0]) == len(batches[1]) > 15
+    for own, other in zip(*batches, strict=True):
+        assert own.keys() == other.keys()
+        for name, entry in own.items():
+            assert np.asarray(entry.tolist() == other[name].tolist()).all(), name
+
+
 # -- images ----------------------------------------------------------------------------------------
 
 
@@ -309,6 +344,29 @@ def test_images_of_a_window_are_cropped_and_flipped_alike_with_their_masks(
         assert (batch["mask"] == marked).all()
 
 
+@pytest.mark.parametrize("flip", [None, "vertical"])
+def test_jpegs_of_the_size_of_the_batch_are_decoded_into_it(flip: Any, tmp_path: Path) -> None:
+    frames = []
+    for step in range(5):
+        file = io.BytesIO()
+        rows = np.arange(32, dtype=np.uint8)[:, np.newaxis, np.newaxis] * [5, 3, step + 1]
+        Image.fromarray(np.repeat(rows, 24, 1).astype(np.uint8)).save(file, "JPEG")
+        frames.append(file.getvalue())
+    pixels = np.stack([decode_image(frame) for frame in frames])
+    windows = rs.Episodes(written(tmp_path, [{"steps/image": frames}]), window=2)
+    image = rs.Image("steps/image", flip=flip)
+    loader = rs.Loader(windows, {"image": image, "at": "window/start"}, batch_size=4, shuffle=True)
+    flipped = 0
+    for _ in range(4):
+        for batch in loader:
+            for found, at in zip(batch["image"], batch["at"], strict=True):
+                expected = pixels[at : at + 2]
+                is_flipped = not np.array_equal(found, expected)
+                assert np.array_equal(found, expected[:, ::-1] if is_flipped else expected)
+                flipped += is_flipped
+    assert 0 < flipped < 16 if flip else not flipped
+
+
 def test_padding_is_black(frames: rs.Dataset) -> None:
     windows = rs.Episodes(frames, window=1, pad="zero", ranges={
         "steps/image": range(-2, 2), "steps/mask": range(-2, 2)
@@ -359,6 +417,7 @@ def test_an_episode_that_is_damaged_is_skipped_once(make: Make, tmp_path: Path) 
     pairs = [pair for batch in loader for pair in zip(batch["id"], batch["start"], strict=True)]
     assert pairs == [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)]
     assert [(error.path, error.record) for error in loader.skipped] == [(str(path), 1)]
+    assert loader.skipped[0].defect == "payload-crc-mismatch"
     with raises(rs.CorruptDataError, record=1):
         list(rs.Loader(windows, features, batch_size=4))
 
@@ -377,6 +436,22 @@ def test_features_of_other_lengths_are_errors(
     loader = rs.Loader(windows, {"b": rs.Tensor("steps/b", shape=(2,))}, batch_size=9,
                        skip_errors=2)  # fmt: skip
     assert [batch["b"].tolist() for batch in loader] == [[[1, 2], [3, 4], [1, 2], [3, 4]]]
+
+
+def test_nested_sequences_of_other_lengths_are_errors(tmp_path: Path) -> None:
+    record = {
+        "steps/is_first": [1, 0, 0],
+        "steps/tokens/ragged_flat_values": [7, 8, 9, 10],
+        "steps/tokens/ragged_row_lengths_0": [2, 0, 2],
+    }
+    features = {"tokens": rs.Ragged("steps/tokens/ragged_flat_values")}
+    good = rs.Episodes(written(tmp_path, [record]), window=2)
+    assert rs.Examples(good, features).batch([0, 1])["tokens"].tolist() == [[7, 8], [9, 10]]
+    for lengths in ([2, 0, 1], [2, 2], [5, -1, 0]):
+        changed = record | {"steps/tokens/ragged_row_lengths_0": lengths}
+        windows = rs.Episodes(written(tmp_path, [changed]), window=2)
+        with raises(rs.CorruptDataError, record=0, feature=next(iter(features.values())).key):
+            rs.Examples(windows, features)[0]
 
 
 def test_feature_lists_of_other_lengths_are_errors(tmp_path: Path) -> None:

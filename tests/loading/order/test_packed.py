@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.raising import raises
 from tests.reading import written
@@ -96,7 +96,6 @@ def test_the_kernel_checks_its_input(length: int, capacity: int) -> None:
         best_fit(np.array([length]), capacity)
 
 
-@settings(max_examples=150)
 @given(
     lengths=st.lists(st.integers(0, 40), min_size=1, max_size=40).filter(any),
     length=st.integers(1, 30),

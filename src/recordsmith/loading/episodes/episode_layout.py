@@ -7,6 +7,7 @@ in one list, or a SequenceExample, which is read as such an Example.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import Dataset, Faults, records_of
-from recordsmith.dataset.column_file import record_counts
+from recordsmith.dataset.column_file import record_counts, record_steps
 from recordsmith.errors import CorruptDataError, DataError, OptionError, suggest_names
 from recordsmith.example import (
     FeatureSchema,
@@ -138,11 +139,10 @@ def find_layout(dataset: Dataset, prefix: str, count_by: str | None) -> EpisodeL
 
 def step_counts(dataset: Dataset, layout: EpisodeLayout) -> Int64Array:
     """Return the number of steps of each episode: int64, (len(dataset),); -1 if it is damaged."""
-    if not layout.is_sequence:
-        try:
-            return record_counts(dataset, layout.count_key).astype(np.int64)
-        except CorruptDataError:
-            pass  # counted one by one, so that a loader can skip the damaged ones
+    count = record_steps if layout.is_sequence else record_counts
+    # damaged episodes are counted one by one, so that a loader can skip them
+    with suppress(CorruptDataError):
+        return count(dataset, layout.count_key).astype(np.int64)
     return np.fromiter(_counted(dataset, layout), np.int64, len(dataset))
 
 
