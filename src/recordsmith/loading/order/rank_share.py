@@ -11,9 +11,9 @@ counted from the start of the iteration, through all of its epochs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, get_args
 
-import msgspec
 import numpy as np
 
 from recordsmith.buffers import Int64Array
@@ -26,7 +26,8 @@ batches are smaller, or empty if there are fewer records than ranks. drop: left 
 with the first records of the epoch."""
 
 
-class RankShare(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RankShare:
     """The part of an epoch that one rank, or one of its workers, reads.
 
     count: places in an epoch.
@@ -61,7 +62,7 @@ class RankShare(msgspec.Struct, frozen=True):
             )
 
     def _set(self, name: str, value: int) -> None:
-        msgspec.structs.force_setattr(self, name, value)
+        object.__setattr__(self, name, value)  # the only way in a frozen dataclass
 
     @property
     def step_size(self) -> int:

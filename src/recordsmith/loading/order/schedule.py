@@ -7,6 +7,7 @@ read, for any number of ranks.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -85,7 +86,7 @@ class Schedule:
 
     def for_worker(self, worker: int, worker_count: int) -> Schedule:
         """Return the schedule of one of several workers that feed this rank in turn."""
-        share = replace(self.share, worker=worker, worker_count=worker_count)
+        share = dataclasses.replace(self.share, worker=worker, worker_count=worker_count)
         return Schedule(self._order, share, self._epochs, self._selection)
 
     def steps(self, progress: EpochProgress, skipped_count: int = 0) -> Iterator[Step]:
