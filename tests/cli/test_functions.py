@@ -44,6 +44,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "license": ("--license mit", "mit"),
     "like": ("--like old", "old"),
     "lock": ("--no-lock", False),
+    "numbers_of": ("--numbers-of a --numbers-of b", ["a", "b"]),
     "only": ("--only alpha", ["alpha"]),
     "overwrite": ("--overwrite", True),
     "recode": ("--recode label=t.csv", {"label": "t.csv"}),

@@ -85,7 +85,7 @@ def loader_of(dataset: rs.Dataset, feature: Any, **options: Any) -> rs.Loader:
 def _look_at_few(monkeypatch: pytest.MonkeyPatch) -> None:
     from recordsmith.loading.order import inputs
 
-    monkeypatch.setattr(inputs, "_PREVIEW_COUNT", 4)
+    monkeypatch.setattr(inputs, "PREVIEW_COUNT", 4)
 
 
 @pytest.mark.parametrize(("feature", "changes", "defect", "words"), CASES)
