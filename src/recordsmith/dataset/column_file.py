@@ -168,13 +168,12 @@ def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | Non
         OptionError: no record has one of the features.
         CorruptDataError: a record is damaged.
     """
-    kinds = [_kind_of(dataset, key) for key in keys]
-    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    features = [_feature(dataset, key) for key in keys]
     shards = records_of(dataset).all_shards
     total = len(keys) * sum(shard.size_bytes for shard in shards)
     workers = WorkerPool(reading_threads(None, shards), progress, total)
-    for key, kind in zip(keys, kinds, strict=True):
-        measure: Measure = "value" if schema.features[key].shape == () else "count"
+    for key, (kind, is_scalar) in zip(keys, features, strict=True):
+        measure: Measure = "value" if is_scalar else "count"
         read = partial(_shard_column, key=key, kind=kind, measure=measure, is_near=True)
         for shard, _ in zip(
             shards, workers.in_order(read, shards, ahead=2 * workers.threads), strict=True
@@ -185,14 +184,15 @@ def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | Non
 
 def _shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[ShardColumn]:
     """Yield the column of each shard; shards without it are read in threads, and it is kept."""
-    kind: Kind = "bytes" if measure == "steps" else _kind_of(dataset, key)
+    kind: Kind = "bytes" if measure == "steps" else _feature(dataset, key)[0]
     shards = records_of(dataset).all_shards
     workers = WorkerPool(reading_threads(None, shards), None)
     read = partial(_shard_column, key=key, kind=kind, measure=measure)
     yield from workers.in_order(read, shards, ahead=2 * workers.threads)
 
 
-def _kind_of(dataset: Dataset, key: str) -> Kind:
+def _feature(dataset: Dataset, key: str) -> tuple[Kind, bool]:
+    """Return the kind of a feature, and whether each record has one value."""
     schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
     known = schema.features.get(key)
     if known is None or known.kind not in ("bytes", "float", "int64"):
@@ -202,7 +202,7 @@ def _kind_of(dataset: Dataset, key: str) -> Kind:
             option="key",
             value=key,
         )
-    return known.kind
+    return known.kind, known.shape == ()
 
 
 def _shard_column(
@@ -273,7 +273,7 @@ def _counted(shard: Shard, key: str, values: list[bytes]) -> ShardColumn:
     except UnicodeDecodeError:
         raise CorruptDataError(
             Defect.FEATURE_VALUE,
-            f"{key!r} has values that are no short texts",
+            f"{key!r} has values that are not short texts",
             expected=f"UTF-8 of up to {_LARGEST_TEXT} bytes, such as class names",
             path=shard.location,
             feature=key,

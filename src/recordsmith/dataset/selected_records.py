@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -49,6 +50,12 @@ class RecordLocation(NamedTuple):
     path: str
     number: int
     offset: int
+
+    def located(self, error: DataError) -> DataError:
+        """Return a copy of an error with this location."""
+        found = copy(error)
+        found.path, found.record, found.offset = str(self.path), self.number, self.offset
+        return found
 
     def __str__(self) -> str:
         return f"{self.path}, record {self.number}, byte {self.offset}"

@@ -318,10 +318,7 @@ class BatchJob:
     def _located(self, error: Exception, row: int) -> DataError:
         """Return an error of a row with the location of its record."""
         assert isinstance(error, DataError)
-        where = self._locate(row)
-        located = copy(error)
-        located.path, located.record, located.offset = str(where.path), where.number, where.offset
-        return located
+        return self._locate(row).located(error)
 
     def _locate(self, row: int) -> RecordLocation:
         return self._maker.records.locate_record(int(self._rows.positions[row]))

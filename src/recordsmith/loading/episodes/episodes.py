@@ -97,10 +97,7 @@ class Episodes(LoaderInput):
             OptionError: the records have no steps, all episodes are shorter than a window, or a
                 key of `ranges` is unknown.
         """
-        if not isinstance(dataset, Dataset):
-            raise OptionError(
-                option="dataset", value=dataset, expected="a Dataset, as recordsmith.open() returns"
-            )
+        check_random_access(dataset)
         check_word("pad", pad, get_args(Pad))
         self.dataset = dataset
         self.window = count_number("window", window, _LARGEST_STEPS)
@@ -108,7 +105,6 @@ class Episodes(LoaderInput):
         self.pad: Pad = pad
         size = parse_size(cache_bytes) if isinstance(cache_bytes, str) else cache_bytes
         self._cache_bytes = whole_number("cache_bytes", size, 0)
-        check_random_access(dataset)
         layout = find_layout(dataset, prefix, count_by)
         shape = WindowShape(self.window, self.stride, pad, _checked_ranges(ranges, layout))
         steps = step_counts(dataset, layout)

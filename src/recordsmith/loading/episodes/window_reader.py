@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator
-from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -211,9 +210,7 @@ class WindowReader:
         self, error: DataError, row: int, episodes: Int64Array, faults: Faults | None
     ) -> None:
         """Record the error of an episode, with its place; raise it without `faults`."""
-        where = self._records.locate_record(int(episodes[row]))
-        located = copy(error)
-        located.path, located.record, located.offset = str(where.path), where.number, where.offset
+        located = self._records.locate_record(int(episodes[row])).located(error)
         if faults is None:
             raise located
         faults[row] = located.with_traceback(None)

@@ -125,7 +125,11 @@ def as_input(dataset: object) -> LoaderInput:
 
 
 def check_random_access(dataset: Dataset) -> None:
-    """Raise OptionError unless records can be read at any position."""
+    """Raise OptionError unless it is a Dataset whose records can be read at any position."""
+    if not isinstance(dataset, Dataset):
+        raise OptionError(
+            option="dataset", value=dataset, expected="a Dataset, as recordsmith.open() returns it"
+        )
     compressed = records_of(dataset).compressed_shard()
     if compressed is not None:
         raise OptionError(

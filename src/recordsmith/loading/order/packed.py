@@ -104,10 +104,6 @@ class Packed(LoaderInput):
             OptionError: the tokens are not int64, or no record has any; a document is too long.
             CorruptDataError: a record is damaged.
         """
-        if not isinstance(dataset, Dataset):
-            raise OptionError(
-                option="dataset", value=dataset, expected="a Dataset, as recordsmith.open() returns"
-            )
         check_random_access(dataset)
         self.datasets = (dataset,)
         self.records = self

@@ -79,10 +79,6 @@ class Weighted(DatasetInput):
                 or one is so small that an epoch draws nothing; a class has no weight or no record.
             CorruptDataError: a record is damaged or does not have exactly one class.
         """
-        if not isinstance(dataset, Dataset):
-            raise OptionError(
-                option="dataset", value=dataset, expected="a Dataset, as recordsmith.open() returns"
-            )
         super().__init__(dataset)
         if not len(dataset):
             raise OptionError("the dataset is empty", option="dataset")
