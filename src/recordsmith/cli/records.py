@@ -80,6 +80,7 @@ def head(
     """
     from recordsmith.cli import record_text
     from recordsmith.dataset import records_of
+    from recordsmith.dataset.record_document import to_document
 
     chosen = _chosen_records(one_or_all(paths), split, at, where)
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
@@ -94,7 +95,7 @@ def head(
     for position, (_, _, record) in islice(records, count):
         is_empty = False
         if json:
-            documents.append({"position": position, **record_text.to_document(record)})
+            documents.append({"position": position, **to_document(record)})
         else:
             print(console.bold(f"record {position}") + f"  {console.size(len(record))}")
             for line in record_text.describe(record):
