@@ -49,6 +49,7 @@ _HOMES = {
         "Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
     "stores.location": "remote",
+    "viewing": "view",
     "wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

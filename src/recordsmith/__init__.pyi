@@ -97,6 +97,7 @@ from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo
 from recordsmith.sources import detect as detect
 from recordsmith.stores.location import remote as remote
+from recordsmith.viewing import view as view
 from recordsmith.wire import read_records as read_records
 
 __version__: str

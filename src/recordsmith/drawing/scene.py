@@ -38,6 +38,7 @@ _LABELS = (keys.CLASS_LABEL, "label", "class", "image/label", "class_label", "la
 _TEXTS = (keys.CLASS_TEXT, "class_text", "label/text", "label_text", "class_name", "text")
 _NAMES = (keys.FILENAME, "filename", keys.SOURCE_ID, "image/path", "path", "name")
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes per value
+_DEEP = 1 << 12  # values that use the whole range of 16 bits reach further
 _IN_PIXELS = 2.0  # boxes with larger edges are in pixels
 
 
@@ -108,10 +109,14 @@ class SceneReader:
         scene = self._image(example, side)
         self._add_boxes(scene, example)
         scene.mask = self._mask(example, scene)
-        label = _number(example, (self.label_key,))
-        scene.label = label
-        scene.text = _text(example, self._text_key) or ("" if label is None else self._name(label))
+        scene.label, scene.text = self.read_class(example)
         return scene
+
+    def read_class(self, example: Features) -> tuple[int | None, str]:
+        """Return the class of an example and its name."""
+        label = _number(example, (self.label_key,))
+        text = _text(example, self._text_key) or ("" if label is None else self._name(label))
+        return label, text
 
     def name(self, example: Features) -> str:
         """The name of the example, such as its file name."""
@@ -280,10 +285,15 @@ def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
     if array.shape[2] not in (1, 3, 4):
         array = array[:, :, :1]
     if array.dtype == np.uint16:
-        array = array >> 8
+        most = int(array.max(initial=0))  # depths and 12-bit images would be black
+        array = array >> 8 if most >= _DEEP else array * (255 / max(1, most))
     elif array.dtype == np.float32:
-        array = np.nan_to_num(array)
-        array = np.clip(array * (255 if array.max(initial=0) <= 1 else 1), 0, 255)
+        array = np.nan_to_num(array, posinf=0, neginf=0)
+        low, high = float(array.min(initial=0)), float(array.max(initial=0))
+        if low < 0 or high > 255:  # normalised, or other quantities
+            array = (array - low) * (255 / (high - low))
+        elif high <= 1:
+            array = array * 255
     colours = array[:, :, :3].astype(np.uint8)
     return np.ascontiguousarray(np.broadcast_to(colours, (*colours.shape[:2], 3)))
 

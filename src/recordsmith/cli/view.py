@@ -1,0 +1,39 @@
+"""`recordsmith view`."""
+
+from __future__ import annotations
+
+import webbrowser
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import WHICH, Paths, one_or_all
+
+
+def view(
+    paths: Paths,
+    options: Annotated[dict[str, Any], OptionsOf("view", panels={WHICH: "split where at"})],
+    *,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+) -> None:
+    """Serves a page for this machine until Ctrl-C; its address has a secret token. Reads only what
+    is on the screen, and changes nothing.
+
+    Example: `recordsmith view out`
+
+    Filter: `recordsmith view out --where 'image/class/label == 3'`
+    """
+    viewer = rs.view(one_or_all(paths), **options)
+    with viewer:
+        print(viewer.url, flush=True)
+        console.print_hint("Ctrl-C ends the viewer")
+        if browser:
+            webbrowser.open(viewer.url)
+        with suppress(KeyboardInterrupt):
+            viewer.wait()

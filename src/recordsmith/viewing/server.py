@@ -1,0 +1,133 @@
+"""Runs the viewer: an HTTP server of this process, in a thread."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+import weakref
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from recordsmith.dataset import Dataset
+from recordsmith.dataset.locate import Paths
+from recordsmith.errors import OptionError, needs_extra, option
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_LEAST_TOKEN = 16  # characters
+
+
+class Viewer:
+    """A running viewer. Returned by `recordsmith.view`; notebooks show it in a frame.
+
+    Attributes:
+        url: the address for a browser, with the token.
+    """
+
+    def __init__(
+        self,
+        paths_or_dataset: Paths | Dataset,
+        split: str | None,
+        where: str,
+        at: int | None,
+        host: str,
+        port: int,
+        token: str | None,
+        allow_hosts: Sequence[str],
+        *,
+        in_notebook: bool,
+    ) -> None:
+        with needs_extra("view", "uvicorn"):
+            import uvicorn
+        with needs_extra("view", "starlette"):
+            from recordsmith.viewing.app import Start, ViewerApp
+        from recordsmith.viewing.guard import Guard
+        from recordsmith.viewing.records import ViewedRecords
+
+        if host not in _LOCAL and token is None:
+            raise OptionError(
+                f"{option('host')} {host} opens the viewer to other machines, which needs a token",
+                option="token",
+                remedy=f"Pass {option('token')} with a secret of at least {_LEAST_TOKEN} characters.",
+            )
+        if token is not None and (len(token) < _LEAST_TOKEN or not token.isalnum()):
+            raise OptionError(
+                f"{option('token')} is too short, or has other characters than letters and digits",
+                option="token",
+                expected=f"at least {_LEAST_TOKEN} letters and digits",
+            )
+        self._token = token or secrets.token_hex(16)
+        self._socket = _listen(host, port)
+        number = self._socket.getsockname()[1]
+        shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        self._address = f"http://{shown}:{number}"
+        records = ViewedRecords(paths_or_dataset, split)
+        self._app = ViewerApp(records, Start("", where, at))
+        hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
+        guard: Any = Guard(
+            self._app.app, self._token, {*hosts, *allow_hosts}, in_notebook=in_notebook
+        )
+        config = uvicorn.Config(
+            guard,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="viewer", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The address for a browser, with the token."""
+        return f"{self._address}/?token={self._token}"
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._server.should_exit = True
+        self._app.close()
+        self._thread.join(5)
+        self._socket.close()
+
+    def wait(self) -> None:
+        """Wait until the server ends."""
+        while self._thread.is_alive():
+            self._thread.join(1)
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Viewer({self.url!r})"
+
+    def _repr_html_(self) -> str:
+        # with the token in its path: browsers send no cookies from a frame of another site
+        address = escape(f"{self._address}/t/{self._token}/", quote=True)
+        return f'<iframe src="{address}" width="100%" height="720" style="border: 0"></iframe>'
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise OptionError(
+            f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', '') or error}",
+            option="port",
+            remedy=f"Choose another {option('port')}, or none for a free one.",
+        ) from None
+    return listening
