@@ -18,8 +18,12 @@ from starlette.routing import Route
 
 from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.image.drawing.overlay import label_colour
+from recordsmith.viewing.batch_preview import BatchOptions, BatchPreview
+from recordsmith.viewing.completion import complete
+from recordsmith.viewing.facets import FacetCounts
 from recordsmith.viewing.record_details import RecordDetails
 from recordsmith.viewing.records import ViewedRecords
+from recordsmith.viewing.reports import ReportJobs
 from recordsmith.viewing.selections import ViewKey, Views
 from recordsmith.viewing.tiles import SIZES, TileMaker
 from recordsmith.work import processor_count
@@ -50,12 +54,15 @@ class Start(NamedTuple):
 class ViewerApp:
     """The application: routes, and the state behind them."""
 
-    def __init__(self, records: ViewedRecords, start: Start) -> None:
+    def __init__(self, records: ViewedRecords, start: Start, reports: ReportJobs) -> None:
         self.records = records
+        self._reports = reports
         self._start = start
         self._views = Views(records)
         self._tiles = TileMaker(records)
         self._details = RecordDetails(records, self._tiles)
+        self._facets = FacetCounts(records, self._tiles.reader.label_key)
+        self._previewer = BatchPreview(records, self._tiles.reader.image_key)
         self._decoding = CapacityLimiter(max(2, processor_count()))
         self.app = Starlette(
             routes=[
@@ -69,6 +76,12 @@ class ViewerApp:
                 Route("/api/hex/{position:int}", self._hex),
                 Route("/api/image/{position:int}", self._image),
                 Route("/api/mask/{position:int}", self._mask),
+                Route("/api/groups", self._groups),
+                Route("/api/facets", self._facet_counts),
+                Route("/api/complete", self._complete),
+                Route("/api/report/{kind}", self._report_state, methods=["GET", "DELETE"]),
+                Route("/report/{kind}", self._report),
+                Route("/api/preview", self._preview),
             ],
             exception_handlers={RecordsmithError: _failed, IndexError: _failed},
         )
@@ -76,6 +89,8 @@ class ViewerApp:
     def close(self) -> None:
         """Stop what runs in threads."""
         self._views.close()
+        self._facets.close()
+        self._reports.close()
         self.records.close()
 
     async def _run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -164,6 +179,67 @@ class ViewerApp:
             return view.describe()
 
         return _json(await to_thread.run_sync(describe))
+
+    async def _groups(self, request: Request) -> Response:
+        view = self._views.get(self._key(request))
+        key = self._key(request).sort.removeprefix("-")
+        groups = await to_thread.run_sync(view.groups)
+        return _json(
+            {
+                "groups": [
+                    {"start": start, "count": count, "text": self._facets.text(key, value)}
+                    for start, count, value in groups
+                ]
+            }
+        )
+
+    async def _facet_counts(self, request: Request) -> Response:
+        key = self._key(request)
+        return _json(await to_thread.run_sync(self._facets.describe, key))
+
+    async def _complete(self, request: Request) -> Response:
+        text = request.query_params.get("text", "")[:4000]
+        cursor = _number(request, "cursor", len(text), 0, len(text))
+        schema = self.records.schema
+        features = schema.features or schema.sections.get("context", {})
+        kinds = {key: feature.kind for key, feature in list(features.items())[:_MAX_LISTED]}
+        key = ViewKey(request.query_params.get("split", ""))
+
+        def describe() -> dict[str, Any]:
+            facets = self._facets.describe(key)["facets"]
+            values = {each["key"]: each["values"] for each in facets if "values" in each}
+            return complete(text, cursor, kinds, values)
+
+        return _json(await to_thread.run_sync(describe))
+
+    # -- reports and batches -------------------------------------------------------------------
+
+    async def _report_state(self, request: Request) -> Response:
+        kind = request.path_params["kind"]
+        if request.method == "DELETE":
+            self._reports.cancel(kind)
+            return _json({"state": "cancelled"})
+        return _json(self._reports.get(kind).describe())
+
+    async def _report(self, request: Request) -> Response:
+        job = self._reports.get(request.path_params["kind"])
+        if job.state != "done":
+            return Response("The report is not complete yet.", 409, media_type="text/plain")
+        return Response(
+            job.page.encode("utf-8", "backslashreplace"),
+            headers={"content-type": "text/html; charset=utf-8"},
+        )
+
+    async def _preview(self, request: Request) -> Response:
+        options = BatchOptions(
+            request.query_params.get("split", ""),
+            _number(request, "seed", 0, 0, 2**31),
+            _number(request, "size", 224, 16, 512),
+            request.query_params.get("crop", ""),
+            request.query_params.get("flip", "") in ("1", "true", "on"),
+        )
+        data = await self._run(self._previewer.draw, options)
+        return Response(data, headers={"content-type": "image/jpeg"})
 
     # -- tiles ---------------------------------------------------------------------------------
 

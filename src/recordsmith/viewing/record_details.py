@@ -11,7 +11,14 @@ from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError,
 from recordsmith.example import classify
 from recordsmith.image import MAX_PIXELS, decode_image, encode_png, probe_image
 from recordsmith.viewing.records import Payload, ViewedRecords
-from recordsmith.viewing.tiles import TileMaker, boxes_of, encode_label_map, exact, problem_of, visible
+from recordsmith.viewing.tiles import (
+    TileMaker,
+    boxes_of,
+    encode_label_map,
+    exact,
+    problem_of,
+    visible,
+)
 from recordsmith.viewing.wire_fields import wire_fields
 
 _MAX_VALUES = 64
@@ -125,7 +132,9 @@ class RecordDetails:
             if key_text(str(reader.image_key)) != key:
                 raise
             pixels, _ = visible(reader.read(example).pixels)
-            return "image/png", encode_png(np.zeros((1, 1, 3), np.uint8) if pixels is None else pixels)
+            return "image/png", encode_png(
+                np.zeros((1, 1, 3), np.uint8) if pixels is None else pixels
+            )
         if header.height * header.width > MAX_PIXELS:
             raise CorruptDataError(
                 Defect.UNREADABLE_IMAGE,

@@ -69,6 +69,7 @@ class ViewedRecords:
         self._first: list[bytes] = []
         self._streams = _Streams()
         self._broken: dict[Shard, RecordsmithError] = {}
+        self._numbers: dict[str, int] | None = None  # of the shards, by their paths
         self._starts = [0]
         self._prefix: tuple[int, SelectedRecords] | None = None
         self._is_selection = not records_of(dataset).has_all
@@ -250,9 +251,11 @@ class ViewedRecords:
             if len(positions) == 1:
                 return [self._read_broken(records, int(positions[0]), error)]
         # an index cannot be built, or a file cannot be read: the others can
-        return [payload for row in range(len(positions)) for payload in self._read_plain(
-            records, positions[row : row + 1]
-        )]
+        return [
+            payload
+            for row in range(len(positions))
+            for payload in self._read_plain(records, positions[row : row + 1])
+        ]
 
     def _read_broken(
         self, records: SelectedRecords, position: int, error: RecordsmithError
@@ -285,6 +288,16 @@ class ViewedRecords:
         with suppress(RecordsmithError, IndexError):
             return group.shard, number, int(group.shard.index.offsets[number])
         return group.shard, number, None
+
+    def position_of(self, path: str, number: int) -> int | None:
+        """Return the position of a record by its file; None if it is not among these."""
+        if self._numbers is None:
+            self._numbers = {str(shard.location): k for k, shard in enumerate(self.shards)}
+        shard = self._numbers.get(path)
+        starts = self._starts
+        if shard is None or shard + 1 >= len(starts) or number >= starts[shard + 1] - starts[shard]:
+            return None
+        return starts[shard] + number
 
     # -- in order ------------------------------------------------------------------------------
 
@@ -407,4 +420,3 @@ class _Stream:
         self._kept_bytes += sum(map(len, records))
         while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
             self._kept_bytes -= sum(map(len, self._kept.popitem(last=False)[1]))
-

@@ -6,6 +6,7 @@ that were scanned so far. The last views are kept.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from recordsmith.wire import RecordBlock
 
 _MAX_VIEWS = 12
 _MAX_SORTED = 5_000_000
+_MAX_GROUPS = 1000
 _TEXT_BYTES = 48  # that decide the order of texts
 
 
@@ -79,6 +81,7 @@ class Selected:
         if self._where is not None and (known := records.view.outer_schema) is not None:
             self._where.check(known)
         self._positions: Any = np.empty(0, np.int64)
+        self._sorted: Any = None  # the value of each record, of a sorted view
         self.scanned = 0
         self.error: RecordsmithError | None = None
         self.is_complete = False
@@ -116,6 +119,23 @@ class Selected:
             "is_complete": not self._records.is_counting if is_plain else self.is_complete,
             "error": None if error is None else error.to_json(),
         }
+
+    def groups(self) -> list[tuple[int, int, Any]]:
+        """Return where groups of equal values begin in a sorted view, their sizes and values.
+
+        There are none if the view is not complete, or has too many different values.
+        """
+        if self._sorted is None or not self.is_complete:
+            return []
+        values, missing = self._sorted
+        starts = np.flatnonzero((values[1:] != values[:-1]) | (missing[1:] != missing[:-1])) + 1
+        if len(starts) >= _MAX_GROUPS or not len(values):
+            return []
+        bounds = [0, *starts.tolist(), len(values)]
+        return [
+            (start, stop - start, None if missing[start] else values[start].item())
+            for start, stop in itertools.pairwise(bounds)
+        ]
 
     def _run(self) -> None:
         try:
@@ -163,7 +183,11 @@ class Selected:
     def _publish(self, pieces: list[Int64Array], order: _Order | None) -> None:
         joined = np.concatenate([np.empty(0, np.int64), *pieces])
         pieces[:] = [joined]
-        self._positions = joined if order is None else joined[order.places()]
+        if order is None:
+            self._positions = joined
+        else:
+            places = order.places()
+            self._positions, self._sorted = joined[places], order.values(places)
         with self._grew:
             self._grew.notify_all()
 
@@ -189,7 +213,9 @@ class _Order:
         firsts = column.row_splits[:-1][is_there]
         values: Any = column.values
         if isinstance(values, BytesArray):
-            first = np.array([bytes(values[place][:_TEXT_BYTES]) for place in firsts.tolist()] or [b""])
+            first = np.array(
+                [bytes(values[place][:_TEXT_BYTES]) for place in firsts.tolist()] or [b""]
+            )
         else:
             first = values[firsts]
         numbers = np.zeros(count, f"S{_TEXT_BYTES}" if first.dtype.kind == "S" else first.dtype)
@@ -215,6 +241,10 @@ class _Order:
         if self._is_descending:
             values = ~values if values.dtype.kind == "i" else -values
         return np.lexsort((values, missing))
+
+    def values(self, places: Int64Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return the values at places after `places()`, and whether they are missing."""
+        return self._pieces[0][places], self._missing[0][places]
 
 
 def matching_rows(where: Where, block: RecordBlock) -> Int64Array:

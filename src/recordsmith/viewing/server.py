@@ -44,6 +44,7 @@ class Viewer:
             from recordsmith.viewing.app import Start, ViewerApp
         from recordsmith.viewing.guard import Guard
         from recordsmith.viewing.records import ViewedRecords
+        from recordsmith.viewing.reports import ReportJobs
 
         if host not in _LOCAL and token is None:
             raise OptionError(
@@ -63,7 +64,9 @@ class Viewer:
         shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
         self._address = f"http://{shown}:{number}"
         records = ViewedRecords(paths_or_dataset, split)
-        self._app = ViewerApp(records, Start("", where, at))
+        title = ", ".join(map(str, records.view.origin.places[:3]))
+        reports = ReportJobs(records, paths_or_dataset, split, title)
+        self._app = ViewerApp(records, Start("", where, at), reports)
         hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
         guard: Any = Guard(
             self._app.app, self._token, {*hosts, *allow_hosts}, in_notebook=in_notebook
@@ -119,7 +122,8 @@ class Viewer:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # named as TCP, so that asyncio sends small responses at once
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

@@ -218,7 +218,9 @@ def problem_of(error: RecordsmithError) -> dict[str, str]:
 def boxes_of(scene: Scene, most: int) -> list[list[Any]]:
     """Return the first boxes: ymin, xmin, ymax, xmax, the class and its name."""
     boxes = zip(scene.boxes, scene.box_labels, scene.box_texts, strict=True)
-    return [[*box, exact(label), text[:_MAX_TEXT]] for (box, label, text), _ in zip(boxes, range(most))]
+    return [
+        [*box, exact(label), text[:_MAX_TEXT]] for (box, label, text), _ in zip(boxes, range(most))
+    ]
 
 
 def visible(pixels: Pixels) -> tuple[Pixels | None, str]:
@@ -262,7 +264,14 @@ def _lines(features: Features, most: int) -> list[str]:
     lines = []
     for key in sorted(features)[:most]:
         value = features[key]
-        shown = ", ".join(bytes_text(v) if isinstance(v, bytes) else f"{v:.6g}" if isinstance(v, float) else str(v) for v in value[:4])
+        shown = ", ".join(
+            bytes_text(v)
+            if isinstance(v, bytes)
+            else f"{v:.6g}"
+            if isinstance(v, float)
+            else str(v)
+            for v in value[:4]
+        )
         lines.append(f"{key_text(key)[:80]}: {shown}" + (" …" if len(value) > 4 else ""))
     return lines
 
