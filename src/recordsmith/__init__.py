@@ -18,7 +18,9 @@ __version__ = "0.1.0"
 # `__init__.pyi` has the same names for type checkers
 _HOMES = {
     "dataset": "Dataset ShardWriter index open",
-    "drawing": "draw_batch save_html sheet",
+    "drawing.batch": "draw_batch",
+    "drawing.report_page": "save_html",
+    "drawing.sheet": "sheet",
     "errors": (
         "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
         "NotAnExampleError OptionError RecordsmithError SourceError"

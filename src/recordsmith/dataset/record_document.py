@@ -68,7 +68,7 @@ def _feature_documents(features: Features, max_values: int | None) -> dict[str, 
 def feature_document(
     value: FeatureValue, max_values: int | None = None, start: int = 0
 ) -> dict[str, Any]:
-    """Return the kind and the values of a feature from `start` on; `max_values` as `to_document`."""
+    """Return the kind of a feature and its values from `start`; `max_values` as `to_document`."""
     count = len(value)
     stop = None if max_values is None else start + max_values
     document: dict[str, Any] = {"kind": kind_of(value)}

@@ -395,8 +395,7 @@ class Shard:
                 return walk(file, is_remote=self.is_remote)[0]
             pieces = [np.empty(0, np.int64)]
             with suppress(DataError):
-                for block in read_blocks(file, check_payloads=False):
-                    pieces.append(block.lengths)
+                pieces += (block.lengths for block in read_blocks(file, check_payloads=False))
             return np.concatenate(pieces)
 
     def close(self) -> None:

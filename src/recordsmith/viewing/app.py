@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -18,15 +18,16 @@ from starlette.routing import Route
 
 from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.image.drawing.overlay import label_colour
-from recordsmith.viewing.batch_preview import BatchOptions, BatchPreview
 from recordsmith.viewing.completion import complete
 from recordsmith.viewing.facets import FacetCounts
 from recordsmith.viewing.record_details import RecordDetails
 from recordsmith.viewing.records import ViewedRecords
-from recordsmith.viewing.reports import ReportJobs
 from recordsmith.viewing.selections import ViewKey, Views
 from recordsmith.viewing.tiles import SIZES, TileMaker
 from recordsmith.work import processor_count
+
+if TYPE_CHECKING:
+    from recordsmith.viewing.reports import ReportJobs
 
 _Result = TypeVar("_Result")
 
@@ -54,15 +55,18 @@ class Start(NamedTuple):
 class ViewerApp:
     """The application: routes, and the state behind them."""
 
-    def __init__(self, records: ViewedRecords, start: Start, reports: ReportJobs) -> None:
+    def __init__(
+        self, records: ViewedRecords, start: Start, make_reports: Callable[[], ReportJobs]
+    ) -> None:
+        """`make_reports` is called at the first report: reports load much."""
         self.records = records
-        self._reports = reports
+        self._make_reports = make_reports
+        self._made_reports: ReportJobs | None = None
         self._start = start
         self._views = Views(records)
         self._tiles = TileMaker(records)
         self._details = RecordDetails(records, self._tiles)
         self._facets = FacetCounts(records, self._tiles.reader.label_key)
-        self._previewer = BatchPreview(records, self._tiles.reader.image_key)
         self._decoding = CapacityLimiter(max(2, processor_count()))
         self.app = Starlette(
             routes=[
@@ -90,7 +94,8 @@ class ViewerApp:
         """Stop what runs in threads."""
         self._views.close()
         self._facets.close()
-        self._reports.close()
+        if self._made_reports is not None:
+            self._made_reports.close()
         self.records.close()
 
     async def _run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -214,6 +219,12 @@ class ViewerApp:
 
     # -- reports and batches -------------------------------------------------------------------
 
+    @property
+    def _reports(self) -> ReportJobs:
+        if self._made_reports is None:
+            self._made_reports = self._make_reports()
+        return self._made_reports
+
     async def _report_state(self, request: Request) -> Response:
         kind = request.path_params["kind"]
         if request.method == "DELETE":
@@ -231,14 +242,17 @@ class ViewerApp:
         )
 
     async def _preview(self, request: Request) -> Response:
-        options = BatchOptions(
+        from recordsmith.viewing.batch_preview import draw_preview  # the loader only when needed
+
+        data = await self._run(
+            partial(draw_preview, flip=request.query_params.get("flip", "") in ("1", "on")),
+            self.records,
+            self._tiles.reader.image_key,
             request.query_params.get("split", ""),
             _number(request, "seed", 0, 0, 2**31),
             _number(request, "size", 224, 16, 512),
             request.query_params.get("crop", ""),
-            request.query_params.get("flip", "") in ("1", "true", "on"),
         )
-        data = await self._run(self._previewer.draw, options)
         return Response(data, headers={"content-type": "image/jpeg"})
 
     # -- tiles ---------------------------------------------------------------------------------
@@ -362,7 +376,7 @@ def _number(request: Request, name: str, default: int, low: int, high: int) -> i
 
 
 def _chunks(positions: Sequence[int]) -> list[Sequence[int]]:
-    """Cut positions into what is read together: little at first, so that the first tile is early."""
+    """Cut positions into what is read together: little at first, for an early first tile."""
     chunks: list[Sequence[int]] = []
     start = 0
     while start < len(positions):

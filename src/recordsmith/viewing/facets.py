@@ -117,11 +117,11 @@ class _Counting:
             for positions, block in self._records.blocks(self._key.split):
                 if self.stopping.is_set() or not self._features:
                     break
-                own = positions
+                chosen, own = block, positions
                 if self._where is not None:
                     rows = matching_rows(self._where, block)
-                    block, own = rows_of(block, rows), positions[rows]
-                columns = decode_ragged(block, list(self._features)) if len(own) else {}
+                    chosen, own = rows_of(block, rows), positions[rows]
+                columns = decode_ragged(chosen, list(self._features)) if len(own) else {}
                 with self._lock:
                     for key, facet in self._features.items():
                         facet.add(columns.get(key), own)
@@ -209,7 +209,7 @@ class _Facet:
         if counts and self._is_number and len(counts) > _MAX_AS_VALUES and not is_class:
             counts = None
         if counts:
-            if not self._is_number and 20 < len(counts) and len(counts) > 0.9 * counts.total():
+            if not self._is_number and len(counts) > max(20, 0.9 * counts.total()):
                 return None  # names, each of which occurs once
             values = [
                 {"value": exact(value), "text": text(key, value), "count": count}

@@ -183,10 +183,7 @@ def _images(contents: dict[str, Any]) -> list[dict[str, Any]]:
         if section == "examples":
             continue
         for key in sorted(features):
-            value = features[key]
-            if section == "feature_lists":
-                value = [item for step in value if isinstance(step, list) for item in step]
-            for index, item in enumerate(value if isinstance(value, list) else ()):
+            for index, item in enumerate(_items(section, features[key])):
                 if len(images) >= _MAX_IMAGES:
                     return images
                 header = probe(item)
@@ -196,6 +193,13 @@ def _images(contents: dict[str, Any]) -> list[dict[str, Any]]:
     return images
 
 
+def _items(section: str, value: Any) -> list[bytes]:
+    """The bytes values of a feature, or those of all steps of a list."""
+    if section == "feature_lists":
+        return [item for step in value if isinstance(step, list) for item in step]
+    return value if isinstance(value, list) else []
+
+
 def _find(contents: dict[str, Any], key: str, index: int) -> bytes:
     for section, features in contents.items():
         if section == "examples":
@@ -203,10 +207,9 @@ def _find(contents: dict[str, Any], key: str, index: int) -> bytes:
         for name, value in features.items():
             if key_text(name) != key:
                 continue
-            if section == "feature_lists":
-                value = [item for step in value if isinstance(step, list) for item in step]
-            if isinstance(value, list) and index < len(value):
-                return value[index]  # type: ignore[no-any-return]
+            items = _items(section, value)
+            if index < len(items):
+                return items[index]
     raise OptionError(f"the record has no image {index} of {key!r}", option="key", value=key)
 
 

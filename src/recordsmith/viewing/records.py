@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from recordsmith.dataset import (
     joined_shards,
     records_of,
 )
-from recordsmith.dataset.opening import dataset_of, open_around_defects
 from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.opening import dataset_of, open_around_defects
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
 from recordsmith.example import Schema, SchemaSurvey
@@ -341,7 +341,7 @@ class ViewedRecords:
                 for block in shard.blocks(start, count, check_payloads=resumed < _MAX_RESUMED):
                     yield block
                     start = block.position + len(block)
-                return
+                start = count
             except FileAccessError:
                 return
             except DataError:
@@ -382,7 +382,7 @@ class _Streams:
 class _Stream:
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
-        self._blocks: Any = None
+        self._blocks: Iterator[RecordBlock] | None = None
         self._next = 0  # the first record that is not read
         self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
         self._kept_bytes = 0

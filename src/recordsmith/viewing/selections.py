@@ -156,16 +156,15 @@ class Selected:
         for positions, block in self._records.blocks(self._key.split):
             if self._stopping.is_set():
                 return
+            chosen, own = block, positions
             if self._where is not None:
                 rows = matching_rows(self._where, block)
-                block, own = rows_of(block, rows), positions[rows]
-            else:
-                own = positions
+                chosen, own = rows_of(block, rows), positions[rows]
             self.scanned += len(positions)
             pieces.append(own)
             found += len(own)
             if order is not None:
-                order.add(block)
+                order.add(chosen)
                 if found > _MAX_SORTED:
                     self._publish(pieces, order)
                     raise OptionError(

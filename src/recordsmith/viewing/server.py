@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import socket
 import threading
-import weakref
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, needs_extra, option
 
+if TYPE_CHECKING:
+    from recordsmith.viewing.reports import ReportJobs
+
 _LOCAL = ("127.0.0.1", "localhost", "::1")
+_ALL = ("0.0.0.0", "::")  # noqa: S104 - compared with
 _LEAST_TOKEN = 16  # characters
 
 
@@ -34,7 +38,7 @@ class Viewer:
         host: str,
         port: int,
         token: str | None,
-        allow_hosts: Sequence[str],
+        allow_host: Sequence[str],
         *,
         in_notebook: bool,
     ) -> None:
@@ -44,15 +48,14 @@ class Viewer:
             from recordsmith.viewing.app import Start, ViewerApp
         from recordsmith.viewing.guard import Guard
         from recordsmith.viewing.records import ViewedRecords
-        from recordsmith.viewing.reports import ReportJobs
 
         if host not in _LOCAL and token is None:
             raise OptionError(
                 f"{option('host')} {host} opens the viewer to other machines, which needs a token",
                 option="token",
-                remedy=f"Pass {option('token')} with a secret of at least {_LEAST_TOKEN} characters.",
+                remedy=f"Pass {option('token')} with at least {_LEAST_TOKEN} letters and digits.",
             )
-        if token is not None and (len(token) < _LEAST_TOKEN or not token.isalnum()):
+        if token is not None and not re.fullmatch(f"[A-Za-z0-9]{{{_LEAST_TOKEN},}}", token):
             raise OptionError(
                 f"{option('token')} is too short, or has other characters than letters and digits",
                 option="token",
@@ -61,15 +64,20 @@ class Viewer:
         self._token = token or secrets.token_hex(16)
         self._socket = _listen(host, port)
         number = self._socket.getsockname()[1]
-        shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        shown = _LOCAL[0] if host in _ALL else f"[{host}]" if ":" in host else host
         self._address = f"http://{shown}:{number}"
         records = ViewedRecords(paths_or_dataset, split)
-        title = ", ".join(map(str, records.view.origin.places[:3]))
-        reports = ReportJobs(records, paths_or_dataset, split, title)
-        self._app = ViewerApp(records, Start("", where, at), reports)
+
+        def make_reports() -> ReportJobs:
+            from recordsmith.viewing.reports import ReportJobs
+
+            title = ", ".join(map(str, records.view.origin.places[:3]))
+            return ReportJobs(records, paths_or_dataset, split, title)
+
+        self._app = ViewerApp(records, Start("", where, at), make_reports)
         hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
         guard: Any = Guard(
-            self._app.app, self._token, {*hosts, *allow_hosts}, in_notebook=in_notebook
+            self._app.app, self._token, {*hosts, *allow_host}, in_notebook=in_notebook
         )
         config = uvicorn.Config(
             guard,
@@ -105,7 +113,7 @@ class Viewer:
         while self._thread.is_alive():
             self._thread.join(1)
 
-    def __enter__(self) -> Viewer:
+    def __enter__(self) -> Viewer:  # noqa: PYI034 - typing has Self from Python 3.11 on
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -127,6 +135,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(128)
     except (OSError, OverflowError) as error:
         listening.close()
         raise OptionError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import math
 import threading
 from collections import OrderedDict
@@ -122,9 +123,10 @@ class TileMaker:
         try:
             sections = contents_of(payload)
         except DataError as error:
-            text = as_text(payload[: 4 * _MAX_TEXT]) if payload else None
+            text = begin_text(payload)
             lines = [text] if text else describe_fields(payload, _MAX_LINES)
             tile["text"] = "\n".join(lines)[:_MAX_TEXT] or begin_of(payload)
+            tile["kind"] = "text" if text else "fields"
             tile["caption"] = "TensorBoard event" if kind == "Event" else ""
             if kind == "Example":
                 tile |= {"kind": "damage", "problem": problem_of(error)}
@@ -138,6 +140,7 @@ class TileMaker:
             tile["text"] = "\n".join(_lines(sections["context"], _MAX_LINES // 2))
             for number, example in enumerate(examples[: _MAX_LINES // 2]):
                 tile["text"] += f"\n{number}: " + ", ".join(_lines(example, 3))
+            tile["text"] = tile["text"].lstrip()
         else:
             self._fill_example(tile, sections["features"], size)
 
@@ -179,7 +182,7 @@ class TileMaker:
             text
             for key, value in example.items()
             if isinstance(value, list) and value and len(value[0]) > 16
-            if (text := as_text(value[0][: 4 * _MAX_TEXT])) is not None
+            if (text := begin_text(value[0])) is not None
         ]
         series = _longest_series(example)
         longest = max(texts, key=len, default="")
@@ -219,8 +222,18 @@ def boxes_of(scene: Scene, most: int) -> list[list[Any]]:
     """Return the first boxes: ymin, xmin, ymax, xmax, the class and its name."""
     boxes = zip(scene.boxes, scene.box_labels, scene.box_texts, strict=True)
     return [
-        [*box, exact(label), text[:_MAX_TEXT]] for (box, label, text), _ in zip(boxes, range(most))
+        [*box, exact(label), text[:_MAX_TEXT]] for box, label, text in itertools.islice(boxes, most)
     ]
+
+
+def begin_text(data: bytes) -> str | None:
+    """Return the beginning of a text; None for other bytes."""
+    begin = data[: 4 * _MAX_TEXT]
+    for cut in range(4 if len(begin) < len(data) else 1):  # a letter may be cut
+        text = as_text(begin[: len(begin) - cut])
+        if text is not None:
+            return text[:_MAX_TEXT]
+    return None
 
 
 def visible(pixels: Pixels) -> tuple[Pixels | None, str]:
@@ -251,12 +264,12 @@ def shortened_series(values: npt.NDArray[Any]) -> list[float | None]:
 
 
 def _longest_series(example: Features) -> tuple[str, npt.NDArray[Any]] | None:
-    longest: tuple[str, npt.NDArray[Any]] | None = None
-    for key, value in example.items():
-        if isinstance(value, np.ndarray) and len(value) >= _SERIES_FROM and key not in _NOT_SERIES:
-            if longest is None or len(value) > len(longest[1]):
-                longest = key, value
-    return longest
+    series = [
+        (key, value)
+        for key, value in example.items()
+        if isinstance(value, np.ndarray) and len(value) >= _SERIES_FROM and key not in _NOT_SERIES
+    ]
+    return max(series, key=lambda item: len(item[1]), default=None)
 
 
 def _lines(features: Features, most: int) -> list[str]:

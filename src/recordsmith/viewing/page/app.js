@@ -52,7 +52,6 @@ function apply(isFirst = false) {
   $('group').checked = state.group === '1';
   for (const node of document.querySelectorAll('.if-sorted')) node.hidden = !state.sort;
   if (isChanged('split', 'where', 'sort', 'group')) select(Number(state.place) || 0);
-  if (isChanged('split', 'where')) facets.show(state.split, state.where);
   if (isChanged('view')) showView();
   if (!isChanged('record')) return;
   if (state.record === '') recordView.close();
@@ -73,6 +72,7 @@ function select(place) {
     $('gallery').dataset.empty = !error && isComplete && !number ? (state.where ? 'No record matches.' : 'No records.') : '';
     if (state.sort && last > 0 && number !== last) gallery.reset(selection(), place);  // in another order
     last = number;
+    facets.show(state.split, error ? '' : state.where);
     gallery.setTotal(error ? 0 : number);
     if (isComplete && !error && state.group && state.sort) {
       getJson('groups', selection()).then(({ groups }) => gallery.setGroups(groups), (failure) => notice(explain(failure)));

@@ -16,6 +16,7 @@ export class Facets {
 
   /** Show the facets of a selection; the counts of the whole split stay behind those of the filter. */
   show(split, where) {
+    if (this.all && split === this.split && where === this.where) return;
     this.where = where;
     if (split !== this.split || !this.all) {
       this.split = split;
