@@ -38,6 +38,7 @@ _LABELS = (keys.CLASS_LABEL, "label", "class", "image/label", "class_label", "la
 _TEXTS = (keys.CLASS_TEXT, "class_text", "label/text", "label_text", "class_name", "text")
 _NAMES = (keys.FILENAME, "filename", keys.SOURCE_ID, "image/path", "path", "name")
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes per value
+_MAX_BOXES = 5000  # of an image; more hide it
 _DEEP = 1 << 12  # values that use the whole range of 16 bits reach further
 _IN_PIXELS = 2.0  # boxes with larger edges are in pixels
 
@@ -185,7 +186,7 @@ class SceneReader:
 
     def _add_boxes(self, scene: Scene, example: Features) -> None:
         sides = [_numbers(example, key) for key in keys.BOX]
-        count = min(map(len, sides))
+        count = min(*map(len, sides), _MAX_BOXES)
         if not count:
             return
         height, width = scene.height, scene.width

@@ -20,7 +20,7 @@ def view(
     host: str = "127.0.0.1",
     port: int = 0,
     token: str | None = None,
-    allow_host: Sequence[str] = (),
+    allow_host: str | Sequence[str] = (),
 ) -> Viewer:
     """View records in a browser: a gallery, each record, statistics. Needs the extra `view`.
 
@@ -35,7 +35,7 @@ def view(
         host: the address to listen on; one that other machines can reach needs a token.
         port: the port; 0 for a free one.
         token: the secret in the address: letters and digits. None for a random one.
-        allow_host: names, with ports, by which a proxy reaches the viewer, such as
+        allow_host: names and ports by which a proxy reaches the viewer, such as
             "hub.example.org:8000".
 
     Returns:
@@ -59,6 +59,6 @@ def view(
         host,
         port,
         token,
-        allow_host,
+        [allow_host] if isinstance(allow_host, str) else allow_host,
         in_notebook=True,
     )

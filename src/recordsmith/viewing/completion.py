@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _MAX_COMPLETIONS = 40
-_WORD = re.compile(r"[\w/.:\-]*$|`[^`]*$|\"[^\"]*$")
+_WORD = re.compile(r"[\w/.:\-]+")
+_TOKEN = re.compile(r"`[^`]*(`|$)|\"(?:[^\"\\]|\\.)*(\"|$)|[\w/.:\-]+|.", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_/.:\-]*")
 _COMPARED = re.compile(
     r"(`[^`]+`|[A-Za-z_][\w/.:\-]*)\s*(?:==|!=|<=?|>=?|(?:not\s+)?in\s*\((?:[^()]*,)?)\s*$"
@@ -32,9 +33,8 @@ def complete(
         `start` and `end` of what is replaced, and `completions` with `text` and `detail`.
     """
     before = text[:cursor]
-    match = _WORD.search(before)
-    word = match[0] if match else ""
-    start = cursor - len(word)
+    start = _word_start(before)
+    word = before[start:]
     compared = _COMPARED.search(before[:start])
     if compared is not None:
         key = compared[1].strip("`")
@@ -44,6 +44,15 @@ def complete(
         found += [(known, "") for known in _WORDS if word and known.startswith(word)]
     completions = [{"text": shown, "detail": detail} for shown, detail in found[:_MAX_COMPLETIONS]]
     return {"start": start, "end": cursor, "completions": completions}
+
+
+def _word_start(before: str) -> int:
+    """Where the unfinished word at the end of a text begins: a name, or an open quote."""
+    tokens = list(_TOKEN.finditer(before))
+    if not tokens or tokens[-1][1] or tokens[-1][2]:
+        return len(before)
+    is_word = tokens[-1][0][0] in '`"' or _WORD.fullmatch(tokens[-1][0])
+    return tokens[-1].start() if is_word else len(before)
 
 
 def _features(word: str, features: Mapping[str, str]) -> Iterator[tuple[str, str]]:

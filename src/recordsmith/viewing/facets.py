@@ -6,6 +6,7 @@ histogram is that of a sample of the numbers, as in `recordsmith stats`.
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections import OrderedDict
 from typing import Any
@@ -213,7 +214,9 @@ class _Facet:
                 return None  # names, each of which occurs once
             values = [
                 {"value": exact(value), "text": text(key, value), "count": count}
-                for value, count in counts.most_common(_SHOWN_VALUES)
+                for value, count in heapq.nsmallest(
+                    _SHOWN_VALUES, counts.items(), lambda item: (-item[1], item[0])
+                )
             ]
             return {
                 "kind": "values",

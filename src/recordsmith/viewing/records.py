@@ -345,7 +345,7 @@ class ViewedRecords:
             except FileAccessError:
                 return
             except DataError:
-                if shard.compression != "none" or shard in self._broken:
+                if shard.compression != "none":
                     return
                 start += 1
                 resumed += 1

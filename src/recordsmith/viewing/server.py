@@ -62,11 +62,11 @@ class Viewer:
                 expected=f"at least {_LEAST_TOKEN} letters and digits",
             )
         self._token = token or secrets.token_hex(16)
+        records = ViewedRecords(paths_or_dataset, split)
         self._socket = _listen(host, port)
         number = self._socket.getsockname()[1]
         shown = _LOCAL[0] if host in _ALL else f"[{host}]" if ":" in host else host
         self._address = f"http://{shown}:{number}"
-        records = ViewedRecords(paths_or_dataset, split)
 
         def make_reports() -> ReportJobs:
             from recordsmith.viewing.reports import ReportJobs

@@ -1,6 +1,6 @@
 // The page: the view in the fragment of its URL, the tools above the gallery, and what is marked.
 
-import { $, bytes, button, count, el, explain, getJson, Poll, settings, url } from './dom.js';
+import { $, bytes, button, copyButton, count, el, explain, getJson, Poll, settings, sleep, url } from './dom.js';
 import { drawOverlays, Facets } from './facets.js';
 import { attachCompletion } from './filter.js';
 import { Gallery } from './gallery.js';
@@ -110,9 +110,9 @@ function showView() {
 function showReport(kind) {
   const progress = el('progress', { 'aria-label': 'Records read' });
   const text = el('p', { role: 'status' }, 'Reading the records …');
-  const stop = button('Stop', 'Stop reading', async () => {
+  const stop = button('Stop', 'Stop reading', () => {
     reportPoll.stop();
-    await fetch(url(`report/${kind}`), { method: 'DELETE' }).catch(() => {});
+    fetch(url(`report/${kind}`), { method: 'DELETE' }).catch(() => {});
     $('panel').replaceChildren(el('p', { class: 'waiting' }, 'Stopped.', button('Read again', 'Read again', () => showReport(kind))));
   });
   $('panel').replaceChildren(el('div', { class: 'waiting' }, text, progress, stop));
@@ -143,10 +143,8 @@ function showPreview() {
   const draw = () => (image.src = url('preview', { split: state.split, ...Object.fromEntries(new FormData(form)) }));
   const form = el('form', { class: 'preview', onchange: draw }, number('seed', 0, 0, 1e9), number('size', 160, 16, 512),
     el('label', {}, 'Crop ', el('select', { name: 'crop' }, ['none', 'center', 'random'].map((value) => el('option', { value }, value)))),
-    el('label', { class: 'check' }, el('input', { type: 'checkbox', name: 'flip', value: '1' }), 'Flip'), button('Next seed', 'Show another batch', () => {
-      form.elements.seed.valueAsNumber += 1;
-      draw();
-    }));
+    el('label', { class: 'check' }, el('input', { type: 'checkbox', name: 'flip', value: '1' }), 'Flip'),
+    button('Next seed', 'Show another batch', () => draw((form.elements.seed.valueAsNumber += 1))));
   draw();
   $('panel').replaceChildren(form, image);
 }
@@ -166,16 +164,12 @@ function showMarks() {
 }
 
 const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
-
 function openMarks() {
   const positions = [...marked].sort((a, b) => a - b).join(',');
   const paths = (dataset.paths ?? []).map(quote).join(' ');
   const commands = ['head PATH', 'sheet PATH marked.png', 'export PATH marked.parquet'].map((command) => {
     const line = `recordsmith ${command.replace('PATH', paths)} --at ${marked.size > LISTED ? '"$(cat positions.txt)"' : positions}`;
-    return el('div', { class: 'command' }, el('code', {}, line), button('Copy', `Copy the command ${command.split(' ')[0]}`, async ({ target }) => {
-      await navigator.clipboard?.writeText(line).catch(() => {});
-      target.textContent = 'Copied';
-    }));
+    return el('div', { class: 'command' }, el('code', {}, line), copyButton('Copy', `Copy the command ${command.split(' ')[0]}`, () => line));
   });
   const file = URL.createObjectURL(new Blob([`${positions}\n`], { type: 'text/plain' }));
   dialog('Marked records', marked.size ? [el('p', {}, `${count(marked.size)} records, marked in this browser only. Take them along:`), commands,
@@ -210,9 +204,7 @@ function turnTheme() {
   settings.write('theme', (root.theme = isDark ? 'light' : 'dark'));
 }
 
-function toggleSide() {
-  $('toggle-side').setAttribute('aria-expanded', String(!document.body.classList.toggle('no-side')));
-}
+const toggleSide = () => $('toggle-side').setAttribute('aria-expanded', String(!document.body.classList.toggle('no-side')));
 
 function attach() {
   let waiting = 0;
@@ -227,19 +219,10 @@ function attach() {
   on('direction', 'click', () => go({ sort: state.sort.startsWith('-') ? state.sort.slice(1) : `-${state.sort}` }));
   on('group', 'change', ({ target }) => go({ group: target.checked ? '1' : '' }));
   on('clear', 'click', () => go({ where: '' }));
-  on('size', 'input', ({ target }) => {
-    settings.write('size', Number(target.value));
-    gallery.setSize(Number(target.value));
-  });
+  on('size', 'input', ({ target }) => gallery.setSize(Number(target.value)));
+  on('size', 'change', ({ target }) => settings.write('size', Number(target.value)));
   on('tools', 'submit', (event) => event.preventDefault());
-  on('marks', 'click', openMarks);
-  on('theme', 'click', turnTheme);
-  on('help', 'click', openHelp);
-  on('toggle-side', 'click', toggleSide);
-  on('skip', 'click', (event) => {
-    event.preventDefault();
-    $('gallery').focus();
-  });
+  for (const [id, act] of Object.entries({ marks: openMarks, theme: turnTheme, help: openHelp, 'toggle-side': toggleSide })) on(id, 'click', act);
   addEventListener('popstate', () => apply());
   document.addEventListener('keydown', onKey);
   $('views').append(...Object.entries(VIEWS).map(([view, title]) => el('button', { type: 'button', 'data-view': view, onclick: () => go({ view }) }, title)));
@@ -270,11 +253,8 @@ async function start() {
   Object.assign(overlays, settings.read('overlays', {}));
   attach();
   if (innerWidth < 700) toggleSide();
-  try {
-    dataset = await getJson('dataset');
-  } catch (error) {
-    return notice(explain(error));
-  }
+  dataset = await getJson('dataset').catch((error) => notice(explain(error)) && null);
+  if (!dataset) return;
   describe();
   Object.assign(overlays, { palette: dataset.palette, names: dataset.class_names ?? [] });
   marked = new Set(settings.read(`marks.${dataset.paths}`, []));
@@ -293,7 +273,7 @@ async function start() {
   showMarks();
   $('gallery').focus({ preventScroll: true });
   while (dataset.is_counting) {
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await sleep(700);
     dataset = await getJson('dataset').catch(() => ({ ...dataset, is_counting: false }));
     describe();
   }

@@ -18,14 +18,18 @@ function fill(node, props, children) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else if (value !== false && value != null) node.setAttribute(name, value === true ? '' : value);
   }
-  node.append(...children.flat(9).filter((child) => child != null && child !== false && child !== 0));
+  node.append(...children.flat(9).filter((child) => child != null && child !== false && child !== '' && child !== 0));
   return node;
 }
 
 export const button = (text, title, onclick, props = {}) =>
   el('button', { type: 'button', title, 'aria-label': title, onclick, ...props }, text);
 
-export const link = (text, title, onclick) => button(text, title, onclick, { class: 'link', 'aria-label': null });
+export const copyButton = (text, title, make) => button(text, title, async ({ target }) => {
+  await navigator.clipboard?.writeText(make()).catch(() => {});
+  target.textContent = 'Copied';
+});
+export const link = (text, title, onclick) => button(text, title || text, onclick, { class: 'link', 'data-focus': text });
 export const quiet = (text) => el('p', { class: 'quiet' }, text);
 
 export const place = (node, { left, top, width, height }) => {
@@ -75,11 +79,9 @@ export class Poll {
     try {
       for (let wait = 80; ; wait = Math.min(1000, wait * 1.6)) {
         const answer = await getJson(path, params, { signal });
-        if (signal.aborted) return;
         each(answer);
         if (answer.error || isComplete(answer)) return;
-        await new Promise((resolve) => setTimeout(resolve, wait));
-        if (signal.aborted) return;
+        await sleep(wait);
       }
     } catch (error) {
       if (!signal.aborted) each({ error: { message: explain(error) }, is_complete: true });
@@ -91,8 +93,7 @@ export class Poll {
   }
 }
 
-export const explain = (error) =>
-  error instanceof TypeError ? 'The server does not respond. Is `recordsmith view` still running?' : error.message;
+export const explain = (error) => error instanceof TypeError ? 'The server does not respond. Is `recordsmith view` still running?' : error.message;
 
 export const count = (number) => (number == null ? '?' : number.toLocaleString('en'));
 
@@ -102,10 +103,10 @@ export function bytes(number) {
   return `${+(number / 1000 ** unit).toPrecision(3)} ${['B', 'kB', 'MB', 'GB', 'TB'][unit]}`;
 }
 
-export const short = (number) => {
-  const size = Math.abs(number);
-  return size && (size >= 1e7 || size < 1e-3) ? number.toExponential(2) : String(+number.toPrecision(6));
-};
+/** A number: integers exactly, others with six digits. */
+export const short = (number) => (Number.isInteger(number) ? String(number) : String(+number.toPrecision(6)));
+
+export const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Settings of this browser; a page in a notebook may have no storage. */
 export const settings = {

@@ -1,15 +1,12 @@
 // Thumbnails of any number of records: only those on the screen are elements, and only those near it are fetched.
 
-import { count, el, explain, getLines, place as setPlace, svg } from './dom.js';
+import { count, el, explain, getLines, place as setPlace, sleep, svg } from './dom.js';
 import { colour, contain, curve, drawBoxes, overlays, paintMask, readMask } from './overlay.js';
 
 const MAX_HEIGHT = 8e6;  // CSS pixels; browsers draw nothing in much higher elements
-const GAP = 8;
-const HEAD = 30;
-const CAPTION = 36;
-const BATCH = 120;
-const MAX_TILES = 3000;
-const MAX_CHARS = 40e6;
+const [GAP, HEAD, CAPTION] = [8, 30, 36];
+const BATCH = 120;  // tiles of a request
+const [MAX_TILES, MAX_CHARS] = [3000, 40e6];  // that are kept
 const SIZES = [96, 128, 192, 256, 384, 512];
 
 export class Gallery {
@@ -21,10 +18,7 @@ export class Gallery {
     this.spacer = el('div');
     this.layer = el('div', { class: 'layer' });
     scroller.append(this.spacer, this.layer);
-    scroller.addEventListener('scroll', () => this.onScroll(), { passive: true });
-    scroller.addEventListener('keydown', (event) => this.onKey(event));
-    scroller.addEventListener('click', (event) => this.onClick(event));
-    scroller.addEventListener('pointermove', (event) => this.onHover(event));
+    for (const [name, act] of Object.entries({ scroll: 'onScroll', keydown: 'onKey', click: 'onClick', pointermove: 'onHover' })) scroller.addEventListener(name, (event) => this[act](event));
     new ResizeObserver(() => this.layout()).observe(scroller);
   }
 
@@ -51,8 +45,7 @@ export class Gallery {
   }
 
   setGroups(groups) {
-    this.groups = groups.length ? groups : null;
-    this.layout(this.current);
+    Object.assign(this, { groups: groups.length ? groups : null }).layout(this.current);
   }
 
   clear() {
@@ -89,8 +82,7 @@ export class Gallery {
 
   /** Pixels of the content for each pixel of the scroll bar. */
   get scale() {
-    const range = Math.min(this.height, MAX_HEIGHT) - this.scroller.clientHeight;
-    return range > 0 ? this.maxOffset / range : 1;
+    return this.height > MAX_HEIGHT ? this.maxOffset / (MAX_HEIGHT - this.scroller.clientHeight) : 1;
   }
 
   /** The number of the last part whose field is at most a value. */
@@ -198,7 +190,7 @@ export class Gallery {
     } catch (error) {
       if (controller.signal.aborted) return;
       this.actions.fail(explain(error));
-      await new Promise((resolve) => setTimeout(resolve, 2000));
+      await sleep(2000);
     }
     if (this.request !== request) return;
     this.request = null;
@@ -224,15 +216,14 @@ export class Gallery {
   }
 
   makeTile(place) {
-    const node = el('div', { class: 'tile loading', role: 'option', id: `tile-${place}`, 'aria-label': `record at ${count(place)}, loading`, 'aria-setsize': this.total,
-      'aria-posinset': place + 1, 'data-place': place }, el('div', { class: 'stage' }));
+    const props = { 'aria-label': `record at ${count(place)}, loading`, 'aria-setsize': this.total, 'aria-posinset': place + 1, 'data-place': place };
+    const node = el('div', { class: 'tile loading', role: 'option', id: `tile-${place}`, ...props }, el('div', { class: 'stage' }));
     const tile = this.tiles.get(place);
     this.markTile(node, tile, place);
-    if (tile) {
-      this.tiles.delete(place);
-      this.tiles.set(place, tile);  // now the most recently used
-      this.fillTile(node, tile);
-    }
+    if (!tile) return node;
+    this.tiles.delete(place);
+    this.tiles.set(place, tile);  // now the most recently used
+    this.fillTile(node, tile);
     return node;
   }
 
@@ -269,12 +260,7 @@ export class Gallery {
       if (tile.labels) paintMask(mask, tile.labels);
     };
     node.paint();
-    if (mask && !tile.labels && tile.mask.startsWith('data:image/')) {
-      readMask(tile.mask).then((labels) => {
-        tile.labels = labels;
-        node.paint();
-      }, () => {});
-    }
+    if (mask && !tile.labels && tile.mask.startsWith('data:image/')) readMask(tile.mask).then((labels) => Object.assign(tile, { labels }) && node.paint(), () => {});
   }
 
   markTile(node, tile, place) {

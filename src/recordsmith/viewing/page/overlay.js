@@ -3,21 +3,11 @@
 import { el, svg } from './dom.js';
 
 const MAX_BOXES = 2000;
-const BACKGROUND = 0;
-const VOID = 255;
+const [BACKGROUND, VOID] = [0, 255];
 
 /** What is drawn over images: switches, the classes that are hidden, and those seen so far. */
 export const overlays = {
-  palette: [],
-  names: [],
-  boxes: true,
-  texts: true,
-  masks: true,
-  outlines: true,
-  opacity: 0.5,
-  hidden: new Set(),
-  seen: new Map(),
-  onseen: () => {},
+  palette: [], names: [], boxes: true, texts: true, masks: true, outlines: true, opacity: 0.5, hidden: new Set(), seen: new Map(), onseen: () => {},
   see(label, text) {
     if (label == null || (this.seen.has(label) && (this.seen.get(label) || !text))) return;
     this.seen.set(label, text || this.names[label] || this.seen.get(label) || '');
@@ -36,20 +26,15 @@ const ink = (label) => {
 export function drawBoxes(root, boxes, area, font = 11) {
   root.replaceChildren();
   if (!overlays.boxes || !boxes?.length) return;
-  const shown = boxes.slice(0, MAX_BOXES).map(([ymin, xmin, ymax, xmax, label, text]) => ({
-    left: area.left + Math.min(xmin, xmax) * area.width,
-    top: area.top + Math.min(ymin, ymax) * area.height,
-    width: Math.abs(xmax - xmin) * area.width,
-    height: Math.abs(ymax - ymin) * area.height,
-    label,
-    text: text || overlays.names[label] || '',
-  })).filter((box) => !overlays.hidden.has(box.label));
+  const shown = boxes.slice(0, MAX_BOXES).filter((box) => !overlays.hidden.has(box[4])).map(([ymin, xmin, ymax, xmax, label, text]) => ({
+    left: area.left + Math.min(xmin, xmax) * area.width, top: area.top + Math.min(ymin, ymax) * area.height,
+    width: Math.abs(xmax - xmin) * area.width, height: Math.abs(ymax - ymin) * area.height, label, text: text || overlays.names[label] || '' }));
   shown.sort((a, b) => b.width * b.height - a.width * a.height);  // small ones on top
   for (const box of shown) {
     const sides = { x: box.left, y: box.top, width: Math.max(1, box.width), height: Math.max(1, box.height), fill: 'none' };
     root.append(
       svg('rect', { ...sides, stroke: '#000', 'stroke-opacity': 0.45, 'stroke-width': 3.5 }),
-      svg('rect', { ...sides, stroke: colour(box.label), 'stroke-width': 2, class: 'box' }, svg('title', {}, document.createTextNode(box.text))),
+      svg('rect', { ...sides, stroke: colour(box.label), 'stroke-width': 2, class: 'box' }, svg('title', {}, box.text)),
     );
   }
   if (!overlays.texts) return;
@@ -61,8 +46,7 @@ export function drawBoxes(root, boxes, area, font = 11) {
     tags.push(tag);
     root.append(
       svg('rect', { x: tag.left, y: tag.top, width: tag.width, height: tag.height, fill: colour(box.label), class: 'tag' }),
-      svg('text', { x: tag.left + 3, y: tag.top + font, 'font-size': font, fill: ink(box.label), textLength: tag.width - 6, lengthAdjust: 'spacingAndGlyphs' },
-        document.createTextNode(letters)),
+      svg('text', { x: tag.left + 3, y: tag.top + font, 'font-size': font, fill: ink(box.label), textLength: tag.width - 6, lengthAdjust: 'spacingAndGlyphs' }, letters),
     );
   }
 }
@@ -107,8 +91,7 @@ export async function readMask(source) {
 export function paintMask(canvas, { width, height, labels, isVoid }) {
   canvas.hidden = !overlays.masks;
   if (canvas.hidden) return;
-  canvas.width = width;
-  canvas.height = height;
+  Object.assign(canvas, { width, height });
   const context = canvas.getContext('2d');
   const image = context.createImageData(width, height);
   const words = new Uint32Array(image.data.buffer);  // little-endian: ABGR
@@ -153,6 +136,6 @@ export function curve(values, width, height, title) {
     const y = high > low ? 2 + (1 - (value - low) / (high - low)) * (height - 4) : height / 2;
     path += `${path && Number.isFinite(numbers[index - 1]) ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`;
   });
-  return svg('svg', { viewBox: `0 0 ${width} ${height}`, class: 'curve', role: 'img', 'aria-label': title },
+  return svg('svg', { viewBox: `0 0 ${width} ${height}`, class: 'curve', preserveAspectRatio: 'none', role: 'img', 'aria-label': title },
     svg('path', { d: path, fill: 'none' }));
 }

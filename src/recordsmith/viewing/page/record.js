@@ -1,15 +1,13 @@
 // One record: its image with zoom, boxes and mask, every feature, the file around it, and its bytes.
 
-import { button, bytes, count, el, explain, getJson, getText, link, place as setPlace, quiet, short, svg, url } from './dom.js';
+import { button, bytes, copyButton, count, el, explain, getJson, getText, link, place as setPlace, quiet, short, svg, url } from './dom.js';
 import { contain, curve, drawBoxes, overlays, paintMask, readMask } from './overlay.js';
 
-const FOLDED = 12;  // values of a feature that are shown at first
-const LETTERS = 400;
+const [FOLDED, LETTERS] = [12, 400];  // values and characters of a feature that are shown at first
 const CHUNK = 1000;
-const MAX_ROWS = 200;
-const MAX_COLUMNS = 40;
-const MAX_ZOOM = 64;
-const BINS = 64;
+const [MAX_POINTS, MAX_CURVES] = [10000, 8];  // of long features, which are read at once
+const [MAX_ROWS, MAX_COLUMNS] = [200, 40];
+const [MAX_ZOOM, BINS] = [64, 64];
 
 export class RecordView {
   /** actions: close(), step(by), mark(record), isMarked(position). */
@@ -18,38 +16,35 @@ export class RecordView {
     new ResizeObserver(() => this.stage && this.fit()).observe(root);
   }
 
-  async open(position, selection, place) {
+  async open(position, selection) {
     this.controller?.abort();
     const { signal } = (this.controller = new AbortController());
-    this.position = position;
+    Object.assign(this, { position, signal });
     this.root.hidden = false;
-    this.root.setAttribute('aria-busy', 'true');
     try {
-      const record = await getJson(`record/${position}`, selection, { signal });
-      if (!signal.aborted) this.show(record, signal);
+      const record = await getJson(`record/${position}`, selection, this);
+      if (!signal.aborted) this.show(record);
     } catch (error) {
       if (signal.aborted) return;
       this.record = this.stage = null;
-      this.root.replaceChildren(this.bar({ position }), el('p', { class: 'error', role: 'alert' }, explain(error)));
+      this.root.replaceChildren(this.bar({ position }), alertOf(explain(error)));
     }
-    this.root.setAttribute('aria-busy', 'false');
     this.root.focus();
   }
 
   close() {
     this.controller?.abort();
+    Object.assign(this, { record: null, stage: null }).root.replaceChildren();
     this.root.hidden = true;
-    this.root.replaceChildren();
-    this.record = this.stage = null;
   }
 
-  show(record, signal) {
-    Object.assign(this, { record, signal, stage: null, labels: null });
-    const { images = [], sections = {}, defect, fields } = record;
+  show(record) {
+    Object.assign(this, { record, stage: null, view: null, labels: null, curves: MAX_CURVES });
+    const { images, sections, defect, fields } = record;
     const facts = el('div', { class: 'facts', tabindex: 0, role: 'region', 'aria-label': 'Features' });
     this.root.setAttribute('aria-label', `Record ${record.position}`);
     this.root.replaceChildren(this.bar(record), el('div', { class: images.length ? 'body' : 'body alone' }, images.length && this.makeStage(images), facts));
-    if (defect) facts.append(el('p', { class: 'error', role: 'alert' }, el('b', {}, defect.defect || 'damaged'), ` ${defect.message}`));
+    if (defect) facts.append(alertOf(defect.message));
     for (const key of new Set(images.map((image) => image.key))) {
       const frames = images.filter((image) => image.key === key);
       if (frames.length > 1) facts.append(this.filmStrip(key, frames));
@@ -68,16 +63,12 @@ export class RecordView {
     const { step, close, mark } = this.actions;
     const about = [`record ${count(record.position)}`, record.shard && `${record.shard.split('/').pop()} #${count(record.record)}`, record.split,
       record.size_bytes != null && bytes(record.size_bytes)];
-    const copy = button('Link', 'Copy a link to this record', async ({ target }) => {
-      await navigator.clipboard?.writeText(location.href).catch(() => {});
-      target.textContent = 'Copied';
-    });
     this.marker = el('button', { type: 'button', class: 'marker', title: 'Mark (x)', onclick: () => mark(record) });
     this.showMark(record.position);
     return el('div', { class: 'bar' },
       button('✕', 'Close (Escape)', close), button('←', 'Previous record (←)', () => step(-1)), button('→', 'Next record (→)', () => step(1)),
       el('h2', {}, record.name || `Record ${count(record.position)}`), quiet(about.filter(Boolean).join(' · ')),
-      el('span', { class: 'end' }, copy, this.marker));
+      el('span', { class: 'end' }, copyButton('Link', 'Copy a link to this record', () => location.href), this.marker));
   }
 
   showMark(position = this.record?.position) {
@@ -89,24 +80,15 @@ export class RecordView {
   // the image
 
   makeStage(images) {
-    this.image = el('img', { alt: `Image of record ${this.position}`, draggable: 'false' });
-    this.image.addEventListener('load', () => {
-      this.size = { width: this.image.naturalWidth, height: this.image.naturalHeight };
-      this.fit();
-    });
-    this.image.addEventListener('error', () => this.stage.append(el('p', { class: 'error', role: 'alert' }, `${this.picture.key} cannot be shown`)));
+    this.image = el('img', { alt: `Image of record ${this.position}`, draggable: 'false', onload: () => this.fit(),
+      onerror: () => this.stage.append(alertOf(`${this.picture.key} cannot be shown`)) });
     this.canvas = el('canvas', { class: 'mask' });
     this.boxes = svg('svg', { class: 'boxes', 'aria-hidden': 'true' });
     this.stage = el('div', { class: 'picture', tabindex: 0, role: 'group', 'aria-label': 'Image: + and - zoom, 0 fits it, 1 shows its pixels, Shift and arrows move it' },
       this.image, this.canvas, this.boxes);
     this.zoomText = el('output', { class: 'quiet' });
     this.load(images[0]);
-    if (this.record.has_mask) {
-      readMask(url(`mask/${this.position}`)).then((labels) => {
-        this.labels = labels;
-        this.paint();
-      }, () => {});
-    }
+    if (this.record.has_mask) readMask(url(`mask/${this.position}`)).then((labels) => Object.assign(this, { labels }).paint(), () => {});
     for (const [, , , , label, text] of this.record.boxes ?? []) overlays.see(label, text);
     this.attachPointers();
     const choose = images.length > 1 && el('select', { 'aria-label': 'Image', onchange: ({ target }) => this.load(images[target.value]) },
@@ -119,10 +101,7 @@ export class RecordView {
   /** Zoom by wheel, pinch and double click; pan by dragging. */
   attachPointers() {
     const pointers = new Map();
-    const gap = () => {
-      const [a, b] = [...pointers.values()];
-      return Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
-    };
+    const gap = ([a, b] = [...pointers.values()]) => Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
     this.stage.addEventListener('wheel', (event) => {
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.002)), event);
@@ -149,7 +128,8 @@ export class RecordView {
   }
 
   fit() {
-    if (!this.size?.width) return;
+    this.size = { width: this.image.naturalWidth, height: this.image.naturalHeight };
+    if (!this.size.width) return;
     const { left, top, width } = contain(this.size.width, this.size.height, { width: this.stage.clientWidth, height: this.stage.clientHeight });
     this.fitted = width / this.size.width;
     this.view = { scale: this.fitted, left, top };
@@ -168,8 +148,7 @@ export class RecordView {
   }
 
   pan(x, y) {
-    if (!this.view) return;
-    this.view = { ...this.view, left: this.view.left + x, top: this.view.top + y };
+    if (this.view) Object.assign(this.view, { left: this.view.left + x, top: this.view.top + y });
     this.paint();
   }
 
@@ -181,7 +160,6 @@ export class RecordView {
     this.image.classList.toggle('pixels', scale >= 3);
     this.zoomText.textContent = `${Math.round(100 * scale)} %`;
     for (const node of [this.image, this.canvas]) setPlace(node, area);
-    for (const side of ['width', 'height']) this.boxes.setAttribute(side, this.stage[side === 'width' ? 'clientWidth' : 'clientHeight']);
     drawBoxes(this.boxes, isScene ? this.record.boxes : [], area, 12);
     this.canvas.hidden = !(this.labels && isScene);
     if (!this.canvas.hidden) paintMask(this.canvas, this.labels);
@@ -202,20 +180,18 @@ export class RecordView {
     const join = (some) => some.map(textOf).join(kind === 'bytes' ? '\n' : ', ');
     const shown = join(values.slice(0, FOLDED));
     const text = el('pre', {}, shown.slice(0, LETTERS));
-    const graph = kind !== 'bytes' && total >= 16 && curve(values, 320, 56, `curve of ${key}`);
+    const graph = kind !== 'bytes' && total >= 16 && curve(values, 320, 64, `curve of ${key}`);
+    if (graph && total > values.length && this.curves-- > 0) {
+      getJson(`values/${this.position}`, { key, count: MAX_POINTS }, this).then((answer) => graph.replaceWith(curve(answer.values, 320, 64, `curve of ${key}`)), () => {});
+    }
     if (total <= FOLDED && shown.length <= LETTERS && !values.some((value) => value?.text)) return [graph, text];
     let next = 0;
     text.append(' …');
     const more = link(total > 1 ? `Show all ${count(total)} values` : 'Show all', `Show more of ${key}`, async () => {
-      try {
-        const answer = await getJson(`values/${this.position}`, { key, start: next, count: CHUNK }, { signal: this.signal });
-        if (next === 0) text.textContent = '';
-        text.append(`${next ? '\n' : ''}${join(answer.values)}`);
-        next += answer.values.length || total;
-      } catch (error) {
-        text.append(`\n${explain(error)}`);
-        next = total;
-      }
+      const answer = await getJson(`values/${this.position}`, { key, start: next, count: CHUNK }, this).catch((error) => ({ values: [explain(error)] }));
+      if (next === 0) text.textContent = '';
+      text.append(`${next ? '\n' : ''}${join(answer.values)}`);
+      next += answer.count ? answer.values.length : total;
       more.textContent = `Show more (${count(total - next)} left)`;
       more.hidden = next >= total;
     });
@@ -228,7 +204,7 @@ export class RecordView {
     const curves = names.filter((name) => lists[name].length > 2 && lists[name].every(({ kind, values }) => kind !== 'bytes' && values.length === 1));
     const rows = Array.from({ length }, (_, step) => Object.fromEntries(names.map((name) => [name, lists[name][step]])));
     return fold(`Steps (${count(length)} shown)`, true, () => el('div', {}, curves.map((name) => el('figure', {}, el('figcaption', { class: 'key' }, name),
-      curve(lists[name].map(({ values }) => values[0]), 320, 56, `curve of ${name}`))), this.table(rows, 'Step')));
+      curve(lists[name].map(({ values }) => values[0]), 320, 64, `curve of ${name}`))), this.table(rows, 'Step')));
   }
 
   table(rows, title) {
@@ -262,8 +238,7 @@ export class RecordView {
     const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
     const bins = [0, 1, 2].map(() => new Array(BINS).fill(0));
     const sums = [0, 0, 0];
-    for (let i = 0; i < data.length; i++) {
-      if (i % 4 === 3) continue;
+    for (let i = 0; i < data.length; i += i % 4 < 2 ? 1 : 2) {
       bins[i % 4][data[i] >> 2]++;
       sums[i % 4] += data[i];
     }
@@ -283,14 +258,10 @@ export class RecordView {
     const text = el('pre', { class: 'hex', tabindex: 0, role: 'region', 'aria-label': 'Bytes of the record' });
     let next = 0;
     const more = link('Show more', 'Show more bytes', async () => {
-      try {
-        const lines = (await getText(`hex/${this.position}`, { start: next }, { signal: this.signal })).split('\n').filter(Boolean);
-        text.append(`${lines.join('\n')}\n`);
-        next += 16 * lines.length;
-        more.hidden = !lines.length || next >= this.record.size_bytes;
-      } catch (error) {
-        text.append(explain(error));
-      }
+      const lines = (await getText(`hex/${this.position}`, { start: next }, this).catch(explain)).split('\n').filter(Boolean);
+      text.append(`${lines.join('\n')}\n`);
+      next += 16 * lines.length;
+      more.hidden = !lines.length || next >= this.record.size_bytes;
     });
     more.click();
     return el('div', {}, text, more);
@@ -310,6 +281,7 @@ export class RecordView {
   }
 }
 
+const alertOf = (text) => el('p', { class: 'error', role: 'alert' }, text);
 const lengthOf = (feature) => feature.count ?? feature.values.length;
 
 function textOf(value) {
