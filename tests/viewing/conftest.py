@@ -29,7 +29,9 @@ class Client:
         self.viewer = viewer
         address = urlsplit(viewer.url)
         self.host = address.netloc
-        self.http = httpx.Client(base_url=f"http://{address.netloc}", follow_redirects=True)
+        self.http = httpx.Client(
+            base_url=f"http://{address.netloc}", follow_redirects=True, timeout=60
+        )
         assert self.http.get(viewer.url).status_code == 200
 
     def get(self, path: str, **query: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Records that mean harm: each is shown, none ends the server, fills its memory or becomes markup."""
+"""Malicious records: each is shown, and none ends the server or fills its memory."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from recordsmith.dataset.record_document import key_text
 from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.image.drawing.overlay import label_colour
 from recordsmith.viewing.completion import complete
@@ -131,7 +133,7 @@ class ViewerApp:
         sections = {"features": schema.features, **schema.sections}
         features = [
             {
-                "key": key,
+                "key": key_text(key),
                 "section": section,
                 "kind": feature.kind,
                 "content": feature.content,
@@ -207,7 +209,7 @@ class ViewerApp:
         cursor = _number(request, "cursor", len(text), 0, len(text))
         schema = self.records.schema
         features = schema.features or schema.sections.get("context", {})
-        kinds = {key: feature.kind for key, feature in list(features.items())[:_MAX_LISTED]}
+        kinds = {key_text(key): feature.kind for key, feature in [*features.items()][:_MAX_LISTED]}
         key = ViewKey(request.query_params.get("split", ""))
 
         def describe() -> dict[str, Any]:
@@ -350,7 +352,10 @@ class ViewerApp:
 
 
 def _json(document: Any, status: int = 200) -> Response:
-    data = msgspec.json.encode(document)
+    try:
+        data = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # names of files that are not text
+        data = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace")
     return Response(data, status, headers={"content-type": "application/json"})
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset.record_document import key_text
 from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
 from recordsmith.examining.stats.class_counts import LabelCounter
 from recordsmith.examining.stats.sampling import ValueSample, hash_positions
@@ -141,7 +142,7 @@ class _Counting:
     def describe(self, edges: dict[str, Any], text: Any) -> dict[str, Any]:
         with self._lock:
             facets = [
-                {"key": key, **described}
+                {"key": key_text(key), **described}
                 for key, facet in self._features.items()
                 if (described := facet.describe(key, edges.get(key), text)) is not None
             ]

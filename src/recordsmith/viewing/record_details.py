@@ -12,6 +12,7 @@ from recordsmith.example import classify
 from recordsmith.image import MAX_PIXELS, decode_image, encode_png, probe_image
 from recordsmith.viewing.records import Payload, ViewedRecords
 from recordsmith.viewing.tiles import (
+    SIZES,
     TileMaker,
     boxes_of,
     encode_label_map,
@@ -24,6 +25,7 @@ from recordsmith.viewing.wire_fields import wire_fields
 _MAX_VALUES = 64
 _MAX_FEATURES = 2000
 _MAX_BOXES = 5000
+_MAX_TEXT = 1000
 _MAX_IMAGES = 64
 _HEX_BYTES = 4096
 _PASSED_THROUGH = {"jpeg": "image/jpeg", "png": "image/png"}
@@ -85,13 +87,16 @@ class RecordDetails:
         if example is None:
             return
         reader = self._tiles.reader_for(example)
-        document["name"] = reader.name(example)
-        label, document["caption"] = reader.read_class(example)
-        document["label"] = exact(label)
+        label, caption = reader.read_class(example)
+        document |= {
+            "name": reader.name(example)[:_MAX_TEXT],
+            "caption": caption[:_MAX_TEXT],
+            "label": exact(label),
+        }
         if reader.image_key not in example:
             return
         try:
-            scene = reader.read(example)
+            scene = reader.read(example, SIZES[0])  # only its boxes and its mask are needed
         except DataError as error:
             document["defect"] = problem_of(error)
             return
