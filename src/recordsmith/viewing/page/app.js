@@ -54,8 +54,7 @@ function apply(isFirst = false) {
   if (isChanged('split', 'where', 'sort', 'group')) select(Number(state.place) || 0);
   if (isChanged('view')) showView();
   if (!isChanged('record')) return;
-  if (state.record === '') recordView.close();
-  else recordView.open(Number(state.record), selection());
+  state.record === '' ? recordView.close() : recordView.open(Number(state.record), selection());
   for (const id of ['top', 'tools', 'room']) $(id).inert = state.record !== '';
   if (state.place !== '' && gallery.total) gallery.setCurrent(Number(state.place));
   if (state.record === '' && before.record !== '') $('gallery').focus();
@@ -83,8 +82,7 @@ function select(place) {
 /** Show the previous or next record of the view. */
 async function step(by) {
   try {
-    const place = state.place === '' || !gallery.total ? null : Number(state.place) + by;
-    if (place !== null && (place < 0 || place >= gallery.total)) return;
+    const place = state.place === '' || !gallery.total ? null : Math.max(0, Math.min(gallery.total - 1, Number(state.place) + by));
     const { previous, next } = recordView.record ?? {};
     const record = place !== null ? (await gallery.tileAt(place))?.position : by < 0 ? previous : next;
     if (record != null) go({ record, place: place ?? '' });
@@ -98,8 +96,7 @@ async function step(by) {
 function showView() {
   for (const node of $('views').children) node.setAttribute('aria-current', node.dataset.view === state.view ? 'page' : 'false');
   const isGallery = state.view === 'records';
-  for (const id of ['tools', 'gallery', 'side']) $(id).hidden = !isGallery;
-  $('panel').hidden = isGallery;
+  for (const id of ['tools', 'gallery', 'side', 'panel']) $(id).hidden = isGallery === (id === 'panel');
   $('panel').replaceChildren();
   reportPoll.stop();
   if (isGallery) gallery.layout(gallery.current);

@@ -56,7 +56,8 @@ export class RecordView {
     }
     if (fields?.length) facts.append(fold('Fields of the message', true, () => this.fields(fields)));
     if (images.length) facts.append(fold('Histogram of the pixels', false, () => this.histogram()));
-    facts.append(fold('File', !images.length, () => this.file(record)), fold('Bytes', Boolean(defect), () => this.hex()));
+    facts.append(fold('File', !images.length, () => this.file(record)));
+    if (record.size_bytes !== null) facts.append(fold('Bytes', Boolean(defect), () => this.hex()));
   }
 
   bar(record) {
@@ -118,7 +119,7 @@ export class RecordView {
       if (before) this.zoom(gap() / before, event);
       else this.pan(event.clientX - last.clientX, event.clientY - last.clientY);
     });
-    for (const name of ['pointerup', 'pointercancel']) this.stage.addEventListener(name, ({ pointerId }) => pointers.delete(pointerId));
+    this.stage.addEventListener('lostpointercapture', ({ pointerId }) => pointers.delete(pointerId));
     this.stage.addEventListener('dblclick', (event) => (this.view.scale > this.fitted * 1.01 ? this.fit() : this.zoom(1 / this.view.scale, event)));
   }
 
