@@ -149,6 +149,14 @@ def test_long_values_are_cut_and_large_integers_keep_their_digits(
     assert (values["values"], values["count"]) == (list(range(990, 1000)), 1000)
 
 
+def test_only_some_positions(open_viewer: Any, flowers: Path) -> None:
+    client = open_viewer(flowers, at=[21, 3, 5, 3])
+    assert [tile["position"] for tile in client.tiles(count=9)] == [3, 5, 21]
+    assert [tile["position"] for tile in client.tiles(count=9, split="validation")] == [21]
+    view = client.poll("/api/view", where="image/class/label >= 0", sort="-image/width")
+    assert (view["count"], view["total"]) == (3, 3)
+
+
 def test_facets_count_the_records_of_each_value(open_viewer: Any, tmp_path: Path) -> None:
     examples = [
         {"label": n % 3, "kind": "ab"[n % 2], "score": n / 100, "tags": [1, 1, n % 2], "id": f"{n}"}

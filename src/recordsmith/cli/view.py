@@ -11,13 +11,17 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.cli.options import WHICH, Paths, one_or_all
+from recordsmith.cli.options import At, Paths, Split, Where, one_or_all
+from recordsmith.cli.parsing import parse_numbers
 
 
 def view(
     paths: Paths,
-    options: Annotated[dict[str, Any], OptionsOf("view", panels={WHICH: "split where at"})],
+    options: Annotated[dict[str, Any], OptionsOf("view")],
     *,
+    split: Split = None,
+    at: At = None,
+    where: Where = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
@@ -29,7 +33,12 @@ def view(
 
     Filter: `recordsmith view out --where 'image/class/label == 3'`
     """
-    viewer = rs.view(one_or_all(paths), **options)
+    if at is not None:
+        positions = parse_numbers(at, "at")
+        options["at"] = positions[0] if len(positions) == 1 else positions
+    if where is not None:
+        options["where"] = where
+    viewer = rs.view(one_or_all(paths), split, **options)
     with viewer:
         print(viewer.url, flush=True)
         console.print_hint("Ctrl-C ends the viewer")

@@ -16,7 +16,7 @@ def view(
     split: str | None = None,
     *,
     where: str | None = None,
-    at: int | None = None,
+    at: int | Sequence[int] | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
     token: str | None = None,
@@ -31,7 +31,7 @@ def view(
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset, such as a slice.
         split: only this split, or part of one: train, train[:80%]. None for all.
         where: show only records that match, as in `Dataset.filter`.
-        at: show the record at this position.
+        at: show the record at this position; several positions are the only records.
         host: the address to listen on; one that other machines can reach needs a token.
         port: the port; 0 for a free one.
         token: the secret in the address: letters and digits. None for a random one.

@@ -1,13 +1,14 @@
-"""What the viewer serves: the page and its JSON, described in `docs/reference/viewer.md`."""
+"""What the viewer serves: the page, its JSON, images and reports."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib.resources import files
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -42,6 +43,7 @@ _TYPES = {
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
 }
+_PAGE_NAME = re.compile(rf"[a-z-]+\.({'|'.join(_TYPES)})")
 _WAIT_SECONDS = 0.5  # for the first records of a view
 _LARGEST = 2**62
 
@@ -110,12 +112,14 @@ class ViewerApp:
 
     async def _page(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
-        kind = _TYPES.get(name.rpartition(".")[2])
-        folder = files("recordsmith.viewing") / "page"
-        names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-        if kind is None or name not in names:
-            return Response("no such page", 404, media_type="text/plain")
-        return Response((folder / name).read_bytes(), headers={"content-type": kind})
+        match = _PAGE_NAME.fullmatch(name)
+        data = None
+        if match is not None:
+            with suppress(FileNotFoundError):
+                data = get_data("recordsmith.viewing", f"page/{name}")
+        if match is None or data is None:
+            return Response("There is no such page.", 404, media_type="text/plain")
+        return Response(data, headers={"content-type": _TYPES[match[1]]})
 
     # -- the dataset and its views -------------------------------------------------------------
 

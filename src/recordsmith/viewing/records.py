@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from typing import TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import (
@@ -50,8 +51,15 @@ _MAX_RESUMED = 100  # after damaged records in a shard; more are not verified
 class ViewedRecords:
     """The records of files or of a Dataset. Thread-safe."""
 
-    def __init__(self, paths_or_dataset: Paths | Dataset, split: str | None = None) -> None:
+    def __init__(
+        self,
+        paths_or_dataset: Paths | Dataset,
+        split: str | None = None,
+        only: Sequence[int] | None = None,
+    ) -> None:
         """
+        `only` are the positions of the records that views have; None for all.
+
         Raises:
             FileAccessError, OptionError: as in `recordsmith.open`.
             CorruptDataError: no record can be read.
@@ -69,6 +77,7 @@ class ViewedRecords:
         self._first: list[bytes] = []
         self._streams = _Streams()
         self._broken: dict[Shard, RecordsmithError] = {}
+        self._only = None if only is None else np.unique(np.array(only, np.int64))
         self._numbers: dict[str, int] | None = None  # of the shards, by their paths
         self._starts = [0]
         self._prefix: tuple[int, SelectedRecords] | None = None
@@ -118,6 +127,12 @@ class ViewedRecords:
         Raises:
             OptionError: the split does not exist.
         """
+        if self._only is None:
+            return self._positions(split)
+        positions = self._positions(split)
+        return self._only[np.isin(self._only, np.asarray(positions, np.int64))]
+
+    def _positions(self, split: str | None) -> range | Int64Array:
         if not split:
             return range(len(self))
         if split not in self.view.split_names:
@@ -302,16 +317,23 @@ class ViewedRecords:
     # -- in order ------------------------------------------------------------------------------
 
     def blocks(self, split: str | None = None) -> Iterator[tuple[Int64Array, RecordBlock]]:
-        """Yield all records in blocks, each with their positions.
+        """Yield the records of views in blocks, each with their positions.
 
         Waits for shards that are not counted yet. Damaged records are skipped.
 
         Raises:
             OptionError: a selection of records in a compressed shard is not in order.
         """
-        if self._is_selection:
-            yield from self._selected_blocks(split)
+        blocks = self._selected_blocks(split) if self._is_selection else self._file_blocks(split)
+        if self._only is None:
+            yield from blocks
             return
+        for positions, block in blocks:
+            rows = np.flatnonzero(np.isin(positions, self._only))
+            starts, lengths = block.starts[rows], block.lengths[rows]
+            yield positions[rows], replace(block, starts=starts, lengths=lengths)
+
+    def _file_blocks(self, split: str | None) -> Iterator[tuple[Int64Array, RecordBlock]]:
         for number, shard in enumerate(self.shards):
             if split and shard.split != split:
                 continue

@@ -34,7 +34,7 @@ class Viewer:
         paths_or_dataset: Paths | Dataset,
         split: str | None,
         where: str,
-        at: int | None,
+        at: int | Sequence[int] | None,
         host: str,
         port: int,
         token: str | None,
@@ -62,7 +62,8 @@ class Viewer:
                 expected=f"at least {_LEAST_TOKEN} letters and digits",
             )
         self._token = token or secrets.token_hex(16)
-        records = ViewedRecords(paths_or_dataset, split)
+        several = None if at is None or isinstance(at, int) else list(at)
+        records = ViewedRecords(paths_or_dataset, split, several)
         self._socket = _listen(host, port)
         number = self._socket.getsockname()[1]
         shown = _LOCAL[0] if host in _ALL else f"[{host}]" if ":" in host else host
@@ -74,7 +75,9 @@ class Viewer:
             title = ", ".join(map(str, records.view.origin.places[:3]))
             return ReportJobs(records, paths_or_dataset, split, title)
 
-        self._app = ViewerApp(records, Start("", where, at), make_reports)
+        self._app = ViewerApp(
+            records, Start("", where, at if isinstance(at, int) else None), make_reports
+        )
         hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
         guard: Any = Guard(
             self._app.app, self._token, {*hosts, *allow_host}, in_notebook=in_notebook
