@@ -48,7 +48,9 @@ PYTHON = {
         "ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Ragged Padded "
         "Bytes Text Raw Examples Position Present FeatureSpec bench"
     ),
-    "Check and preview": "inspect stats verify schema diff sheet view draw_batch save_html reader_code",
+    "Check and preview": (
+        "inspect stats verify schema diff sheet view draw_batch save_html reader_code"
+    ),
     "Change and export": "salvage reshard edit Edits append export card",
     "Errors": (
         "RecordsmithError DataError CorruptDataError NotAnExampleError Defect FileAccessError "

@@ -48,7 +48,7 @@ _WAIT_SECONDS = 0.5  # for the first records of a view
 _LARGEST = 2**62
 
 
-class Start(NamedTuple):
+class InitialView(NamedTuple):
     """What the page shows first: a split, a condition, and the position of a record."""
 
     split: str = ""
@@ -60,7 +60,7 @@ class ViewerApp:
     """The application: routes, and the state behind them."""
 
     def __init__(
-        self, records: ViewedRecords, start: Start, make_reports: Callable[[], ReportJobs]
+        self, records: ViewedRecords, start: InitialView, make_reports: Callable[[], ReportJobs]
     ) -> None:
         """`make_reports` is called at the first report: reports load much."""
         self.records = records

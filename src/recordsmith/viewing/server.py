@@ -45,7 +45,7 @@ class Viewer:
         with needs_extra("view", "uvicorn"):
             import uvicorn
         with needs_extra("view", "starlette"):
-            from recordsmith.viewing.app import Start, ViewerApp
+            from recordsmith.viewing.app import InitialView, ViewerApp
         from recordsmith.viewing.guard import Guard
         from recordsmith.viewing.records import ViewedRecords
 
@@ -76,7 +76,7 @@ class Viewer:
             return ReportJobs(records, paths_or_dataset, split, title)
 
         self._app = ViewerApp(
-            records, Start("", where, at if isinstance(at, int) else None), make_reports
+            records, InitialView("", where, at if isinstance(at, int) else None), make_reports
         )
         hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
         guard: Any = Guard(
