@@ -419,7 +419,7 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
 
     first = page.locator("#record .left img").bounding_box()["width"]
     assert np.allclose(shares(), [0.125, 0.25, 0, 1], atol=0.01)
-    stage = page.locator("#record .picture").bounding_box()
+    stage = page.locator("#record .viewport").bounding_box()
     page.mouse.move(stage["x"] + 300, stage["y"] + 200)
     page.mouse.wheel(0, -600)
     page.wait_for_timeout(100)

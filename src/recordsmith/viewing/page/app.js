@@ -67,7 +67,7 @@ function select(place) {
     const { count: number, scanned, total, is_complete: isComplete, error } = answer;
     $('filter-error').textContent = error?.message ?? '';
     $('where').setAttribute('aria-invalid', String(Boolean(error)));
-    $('count').textContent = error ? '' : !isComplete ? `${count(number)} in the first ${count(scanned)} …` : state.where ? `${count(number)} of ${count(total)}` : `${count(number)} records`;
+    $('count').textContent = error ? '' : !isComplete ? `${count(number)} in the first ${count(scanned)} …` : state.where ? `${count(number)} of ${count(total)}` : count(number, 'record');
     $('gallery').dataset.empty = !error && isComplete && !number ? (state.where ? 'No record matches.' : 'No records.') : '';
     if (state.sort && last > 0 && number !== last) gallery.reset(selection(), place);  // in another order
     last = number;
@@ -137,7 +137,7 @@ function makeFrame(kind) {
 function showPreview() {
   const image = el('img', { alt: 'A batch as the loader gives it', onerror: () => notice('The loader gives no batch with these options.'), onload: () => notice('') });
   const number = (name, value, min, max) => el('label', {}, `${name[0].toUpperCase()}${name.slice(1)} `, el('input', { type: 'number', name, value, min, max }));
-  const draw = () => (image.src = url('preview', { split: state.split, ...Object.fromEntries(new FormData(form)) }));
+  const draw = () => notice('Loading a batch …') && (image.src = url('preview', { split: state.split, ...Object.fromEntries(new FormData(form)) }));
   const form = el('form', { class: 'preview', onchange: draw }, number('seed', 0, 0, 1e9), number('size', 160, 16, 512),
     el('label', {}, 'Crop ', el('select', { name: 'crop' }, ['none', 'center', 'random'].map((value) => el('option', { value }, value)))),
     el('label', { class: 'check' }, el('input', { type: 'checkbox', name: 'flip', value: '1' }), 'Flip'),
@@ -169,7 +169,7 @@ function openMarks() {
     return el('div', { class: 'command' }, el('code', {}, line), copyButton('Copy', `Copy the command ${command.split(' ')[0]}`, () => line));
   });
   const file = URL.createObjectURL(new Blob([`${positions}\n`], { type: 'text/plain' }));
-  dialog('Marked records', marked.size ? [el('p', {}, `${count(marked.size)} records, marked in this browser only. Take them along:`), commands,
+  dialog('Marked records', marked.size ? [el('p', {}, `${count(marked.size, 'record')}, marked in this browser only. Take them along:`), commands,
     el('a', { download: 'positions.txt', class: 'button', href: file }, 'Download positions.txt'), ' ', button('Unmark all', 'Unmark all', () => {
       marked.clear();
       showMarks();
@@ -241,7 +241,7 @@ function describe() {
   document.title = `${title} – recordsmith`;
   $('title').textContent = title;
   $('title').title = (dataset.paths ?? []).join('\n');
-  $('about').textContent = [`${count(number)}${isCounting ? '+' : ''} records`, `${count(shards)} ${shards === 1 ? 'shard' : 'shards'}`, size && bytes(size), payload].filter(Boolean).join(' · ');
+  $('about').textContent = [isCounting ? `more than ${count(number, 'record')}` : count(number, 'record'), count(shards, 'shard'), size && bytes(size), payload].filter(Boolean).join(' · ');
   if (notices?.length) notice(notices.join(' '));
 }
 
@@ -263,6 +263,7 @@ async function start() {
   $('split-field').hidden = dataset.splits.length < 2;
   const isOrdered = ({ kind, content, section }) => section !== 'feature_lists' && (kind !== 'bytes' || content === 'text');
   $('sort').append(...['', ...dataset.features.filter(isOrdered).map(({ key }) => key)].map((value) => el('option', { value }, value || 'file order')));
+  $('overlays').hidden = dataset.features.every(({ content }) => content !== 'image' && content !== 'raw');
   gallery.setSize(settings.read('size', innerWidth < 700 ? 104 : 160));
   $('size').value = gallery.size;
   drawOverlays($('overlays'), change);

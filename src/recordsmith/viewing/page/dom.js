@@ -95,7 +95,7 @@ export class Poll {
 
 export const explain = (error) => error instanceof TypeError ? 'The server does not respond. Is `recordsmith view` still running?' : error.message;
 
-export const count = (number) => (number == null ? '?' : number.toLocaleString('en'));
+export const count = (number, word) => `${number == null ? '?' : number.toLocaleString('en')}${word ? ` ${word}${number === 1 ? '' : 's'}` : ''}`;
 
 export function bytes(number) {
   if (number == null) return '?';

@@ -248,7 +248,7 @@ export class Gallery {
 
   fillImage(node, stage, tile, source) {
     const area = contain(tile.width, tile.height, { width: this.width, height: this.width });
-    const image = el('img', { src: source, alt: '', draggable: 'false', class: area.width >= 3 * tile.width ? 'picture pixels' : 'picture' });
+    const image = el('img', { src: source, alt: '', draggable: 'false', class: area.width >= 3 * tile.width ? 'photo pixels' : 'photo' });
     const mask = tile.mask && el('canvas', { class: 'mask' });
     const boxes = svg('svg', { class: 'boxes', width: this.width, height: this.width, 'aria-hidden': 'true' });
     [image, mask].forEach((part) => part && setPlace(part, area));

@@ -44,7 +44,7 @@ export class RecordView {
     const facts = el('div', { class: 'facts', tabindex: 0, role: 'region', 'aria-label': 'Features' });
     this.root.setAttribute('aria-label', `Record ${record.position}`);
     this.root.replaceChildren(this.bar(record), el('div', { class: images.length ? 'body' : 'body alone' }, images.length && this.makeStage(images), facts));
-    if (defect) facts.append(alertOf(defect.message));
+    if (defect) facts.append(record.payload === 'other' ? quiet(defect.message) : alertOf(defect.message));
     for (const key of new Set(images.map((image) => image.key))) {
       const frames = images.filter((image) => image.key === key);
       if (frames.length > 1) facts.append(this.filmStrip(key, frames));
@@ -82,10 +82,10 @@ export class RecordView {
 
   makeStage(images) {
     this.image = el('img', { alt: `Image of record ${this.position}`, draggable: 'false', onload: () => this.fit(),
-      onerror: () => this.stage.append(alertOf(`${this.picture.key} cannot be shown`)) });
+      onerror: () => this.stage.append(alertOf(`${this.shown.key} cannot be shown`)) });
     this.canvas = el('canvas', { class: 'mask' });
     this.boxes = svg('svg', { class: 'boxes', 'aria-hidden': 'true' });
-    this.stage = el('div', { class: 'picture', tabindex: 0, role: 'group', 'aria-label': 'Image: + and - zoom, 0 fits it, 1 shows its pixels, Shift and arrows move it' },
+    this.stage = el('div', { class: 'viewport', tabindex: 0, role: 'group', 'aria-label': 'Image: + and - zoom, 0 fits it, 1 shows its pixels, Shift and arrows move it' },
       this.image, this.canvas, this.boxes);
     this.zoomText = el('output', { class: 'quiet' });
     this.load(images[0]);
@@ -123,9 +123,9 @@ export class RecordView {
     this.stage.addEventListener('dblclick', (event) => (this.view.scale > this.fitted * 1.01 ? this.fit() : this.zoom(1 / this.view.scale, event)));
   }
 
-  load(picture) {
-    this.picture = picture;
-    this.image.src = url(`image/${this.position}`, { key: picture.key, index: picture.index });
+  load(image) {
+    this.shown = image;
+    this.image.src = url(`image/${this.position}`, { key: image.key, index: image.index });
   }
 
   fit() {
@@ -157,7 +157,7 @@ export class RecordView {
     if (!this.view || !this.stage) return;
     const { scale, left, top } = this.view;
     const area = { left, top, width: this.size.width * scale, height: this.size.height * scale };
-    const isScene = this.picture === this.record.images[0];
+    const isScene = this.shown === this.record.images[0];
     this.image.classList.toggle('pixels', scale >= 3);
     this.zoomText.textContent = `${Math.round(100 * scale)} %`;
     for (const node of [this.image, this.canvas]) setPlace(node, area);
@@ -209,8 +209,8 @@ export class RecordView {
   }
 
   table(rows, title) {
-    const all = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-    const names = all.slice(0, MAX_COLUMNS);
+    const uses = Map.groupBy(rows.flatMap((row) => Object.keys(row)), (name) => name);
+    const names = [...uses].sort(([, a], [, b]) => b.length - a.length).map(([name]) => name).slice(0, MAX_COLUMNS);
     const cell = (feature) => {
       const text = (feature?.values ?? []).slice(0, FOLDED).map(textOf).join(', ').slice(0, 120);
       return el('td', {}, feature && lengthOf(feature) > FOLDED ? `${text} … ${count(lengthOf(feature))} values` : text);
@@ -218,7 +218,7 @@ export class RecordView {
     const body = rows.slice(0, MAX_ROWS).map((row, at) => el('tr', {}, el('th', { scope: 'row' }, String(at)), names.map((name) => cell(row[name]))));
     return el('div', {}, el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `${title}s` }, el('table', {},
       el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, title), names.map((name) => el('th', { scope: 'col' }, name)))), el('tbody', {}, body))),
-    all.length > names.length && quiet(`and ${count(all.length - names.length)} more features`));
+    uses.size > names.length && quiet(`and ${count(uses.size - names.length)} more features`));
   }
 
   filmStrip(key, frames) {
