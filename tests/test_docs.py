@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,13 +61,33 @@ def run_commands(text: str) -> None:
 def run_python(text: str, name: str, shown: Callable[[], str]) -> None:
     """Run the Python of a page in one namespace; `# shows` comments state the output."""
     variables: dict[str, Any] = {}
-    expected = []
     for block in blocks("python", text):
         exec(compile(block, name, "exec"), variables)
-        expected += re.findall(r"^ *print\(.*?\)  # shows (.+)$", block, re.MULTILINE)
-    lines = shown().splitlines()
-    for line in expected:
-        assert line in lines
+    assert lines_shown(text) <= Counter(shown().splitlines())
+
+
+def run_python_apart(text: str, *launcher: str, count: int = 1, **environment: str) -> None:
+    """Run the Python of a page in `count` processes, which a module of Python may start."""
+    Path("page.py").write_text("\n".join(blocks("python", text)), "utf-8")
+    done = subprocess.run(
+        [sys.executable, *launcher, "page.py"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = Counter(done.stdout.splitlines())
+    for line, times in lines_shown(text).items():
+        assert printed[line] >= times * count, done.stdout
+
+
+def lines_shown(text: str) -> Counter[str]:
+    """The lines that the code of a page prints, as its comments state."""
+    shown = re.findall(r"^ *print\(.*?\)  # shows (.+)$", "\n".join(blocks("python", text)), re.M)
+    assert shown or "# shows" not in text
+    return Counter(shown)
 
 
 @pytest.fixture
@@ -204,11 +225,32 @@ def test_the_page_about_shuffling_in_pytorch_runs(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of Lightning, about workers and logging
-def test_the_page_about_lightning_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("lightning")
+@pytest.mark.parametrize(
+    ("name", "packages", "processes"),
+    [
+        ("lightning", ["lightning"], 1),
+        ("hugging-face-trainer", ["transformers", "accelerate"], 1),
+        ("hugging-face-trainer", ["transformers", "accelerate"], 2),
+        ("accelerate", ["accelerate"], 1),
+        ("accelerate", ["accelerate"], 2),
+    ],
+)
+def test_the_page_about_a_trainer_runs(
+    flowers: Path, name: str, packages: list[str], processes: int
+) -> None:
+    """In processes of their own, because frameworks start threads."""
+    for package in packages:
+        if find_spec(package) is None:
+            pytest.skip(f"needs {package}")
     rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3})
-    run_python(page("docs/how-to/lightning.md"), "lightning.md", lambda: capsys.readouterr().out)
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    run_python_apart(
+        page(f"docs/how-to/{name}.md"),
+        *(launcher if processes > 1 else []),
+        count=processes,
+        ACCELERATE_USE_CPU="1",
+        GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "lo0",
+    )
 
 
 def test_the_page_about_augmentation_runs(
