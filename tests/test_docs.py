@@ -85,7 +85,8 @@ def run_python_apart(text: str, *launcher: str, count: int = 1, **environment: s
 
 def lines_shown(text: str) -> Counter[str]:
     """The lines that the code of a page prints, as its comments state."""
-    shown = re.findall(r"^ *print\(.*?\)  # shows (.+)$", "\n".join(blocks("python", text)), re.M)
+    code = "\n".join(blocks("python", text))
+    shown = re.findall(r"^ *print\(.*?\)  # shows (.+)$", code, re.MULTILINE)
     assert shown or "# shows" not in text
     return Counter(shown)
 
