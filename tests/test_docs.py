@@ -66,9 +66,38 @@ def run_python(text: str, name: str, shown: Callable[[], str]) -> None:
     assert lines_shown(text) <= Counter(shown().splitlines())
 
 
+VISION = os.environ.get("RECORDSMITH_VISION", "")
+"""A folder with timm and torchvision, whose compiled operators need another build of torch."""
+WITHOUT_OPERATORS = """\
+import torch
+
+try:
+    import torchvision
+except RuntimeError:
+    library = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+"""
+
+
+def is_installed(package: str) -> bool:
+    in_vision = VISION and package in ("timm", "torchvision")
+    return bool(in_vision) or find_spec(package) is not None
+
+
+def skip_without(*packages: str) -> None:
+    for package in packages:
+        if not is_installed(package):
+            pytest.skip(f"needs {package}")
+
+
 def run_python_apart(text: str, *launcher: str, count: int = 1, **environment: str) -> None:
     """Run the Python of a page in `count` processes, which a module of Python may start."""
-    Path("page.py").write_text("\n".join(blocks("python", text)), "utf-8")
+    code = "\n".join(blocks("python", text))
+    if VISION and re.search("timm|torchvision", code):
+        code = WITHOUT_OPERATORS + code
+        environment["PYTHONPATH"] = os.pathsep.join([VISION, os.environ.get("PYTHONPATH", "")])
+    Path("page.py").write_text(code, "utf-8")
     done = subprocess.run(
         [sys.executable, *launcher, "page.py"],
         capture_output=True,
@@ -234,15 +263,15 @@ def test_the_page_about_shuffling_in_pytorch_runs(
         ("hugging-face-trainer", ["transformers", "accelerate"], 2),
         ("accelerate", ["accelerate"], 1),
         ("accelerate", ["accelerate"], 2),
+        ("timm", ["timm", "torchvision"], 1),
+        ("jax-devices", ["jax", "optax", "orbax"], 1),
     ],
 )
 def test_the_page_about_a_trainer_runs(
     flowers: Path, name: str, packages: list[str], processes: int
 ) -> None:
     """In processes of their own, because frameworks start threads."""
-    for package in packages:
-        if find_spec(package) is None:
-            pytest.skip(f"needs {package}")
+    skip_without(*packages)
     rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3})
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     run_python_apart(
@@ -254,19 +283,17 @@ def test_the_page_about_a_trainer_runs(
     )
 
 
-def test_the_page_about_augmentation_runs(
-    flowers: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_the_page_about_augmentation_runs(flowers: Path) -> None:
     """Up to the first library that is not installed."""
-    pytest.importorskip("torch")
-    monkeypatch.setenv("NO_ALBUMENTATIONS_UPDATE", "1")  # it asks for its newest version
+    skip_without("torch")
     rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3})
     text = page("docs/how-to/augmentation.md")
     for library in ("albumentations", "torchvision"):
-        if find_spec(library) is None:
+        if not is_installed(library):
             text = text[: text.index(f"## Boxes and masks with {library}")]
             break
-    run_python(text, "augmentation.md", lambda: capsys.readouterr().out)
+    run_python_apart(text, NO_ALBUMENTATIONS_UPDATE="1")  # it asks for its newest version
 
 
 def test_the_page_about_episodes_runs(
