@@ -22,7 +22,8 @@ from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.loading.order.mix import MixOrder
-from recordsmith.loading.order.shuffle import DatasetOrder, PositionOrder
+from recordsmith.loading.order.shuffle import DatasetOrder
+from recordsmith.permutation import GroupPermutations
 
 COUNT, QUICK, ALL = 48, 40, 500
 LABELS = [0 if at % 2 else at % 3 + at // 24 for at in range(COUNT)]  # of each record
@@ -280,9 +281,9 @@ def test_all_settings(datasets: Datasets, part: int) -> None:
 # -- statistics of orders --------------------------------------------------------------------------
 
 DRAWN = 6_000  # orders of each kind
-LIMIT = 4.9  # standard deviations: p = 1e-6 on both sides, in 3 tests of 5 kinds and 1 of 5
+LIMIT = 4.9  # standard deviations: p = 1e-6 on both sides, in 3 tests of 4 orders and 1 of 6
 
-Orders = Callable[[int], PositionOrder]  # by seed
+Orders = Callable[[int], Any]  # a PositionOrder by seed
 
 
 def deviation(chi_square: float, freedom: int) -> float:
@@ -309,26 +310,35 @@ def shuffled(count: int, shuffle: Any = True) -> Orders:
     return lambda seed: DatasetOrder(count, shuffle=shuffle, seed=seed)
 
 
-UNIFORM: dict[str, Callable[[Datasets], Orders]] = {
-    "few": lambda _: shuffled(7),
-    "class of few": lambda datasets: weighted_order(datasets, 7),
-    "many": lambda _: shuffled(33),
-    "class of many": lambda datasets: weighted_order(datasets, 33),
-    "mix": lambda _: mix_order([33], (33,)),
-}
+class OfGroup(NamedTuple):
+    """The orders of a class, without the order of the draws of all classes."""
+
+    count: int
+    orders: GroupPermutations
+
+    def positions(self, epoch: int, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        group, count, lap = (np.full_like(places, at) for at in (4, self.count, epoch))
+        return self.orders.numbers(group, count, lap, places)
+
+
+def of_group(count: int) -> Orders:
+    return lambda seed: OfGroup(count, GroupPermutations(seed))
+
+
+SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "orders",
     [
-        "few",
-        "class of few",
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in [*UNIFORM][2:]),
+        pytest.param(shuffled(7), id="few"),
+        pytest.param(of_group(7), id="group of few"),
+        pytest.param(shuffled(33), id="many", marks=SLOW),
+        pytest.param(of_group(33), id="group of many", marks=SLOW),
     ],
 )
-def test_positions_neighbours_and_epochs_are_uniform(datasets: Datasets, kind: str) -> None:
+def test_positions_neighbours_and_epochs_are_uniform(orders: Orders) -> None:
     """Each position at each place; each pair at neighbouring places, and in two epochs."""
-    orders = UNIFORM[kind](datasets)
     places = np.arange(orders(0).count)
     count = len(places)
     table, pairs, epochs = (np.zeros((count, count), np.int64) for _ in range(3))
@@ -356,7 +366,8 @@ def class_shares(weights: list[float]) -> npt.NDArray[np.float64]:
 
 SHARES: dict[str, Callable[[Datasets], tuple[Orders, Any]]] = {
     "blocks": lambda _: (shuffled(12, rs.BlockShuffle(3, 2)), np.full(12, 1 / 12)),
-    "mix": lambda _: (mix_order([5, 40], (12, 36)), np.repeat([1 / 20, 3 / 160], [5, 40])),
+    "mix": lambda _: (mix_order([7, 40], (3, 12)), np.repeat([1 / 35, 1 / 50], [7, 40])),
+    "few of a class": lambda datasets: (weighted_order(datasets, 7, length=3), np.full(7, 1 / 7)),
     "class": lambda datasets: (
         weighted_order(datasets, COUNT, by="label", weights={0: 3, 1: 2, 2: 6, 3: 1}, length=36),
         class_shares([3, 2, 6, 1]),
