@@ -15,7 +15,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -77,7 +77,7 @@ class LeRobotFiles(
     """Writes episodes, one after the other."""
 
     options = ("fps",)
-    _files: Sequence[_Numbered] = ()
+    _files: tuple[_Tables | _Videos, ...] = ()
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         import_pyarrow()
@@ -158,8 +158,8 @@ class LeRobotFiles(
         stats = {name: _stats(c) for name, c in columns.items() if isinstance(c, np.ndarray)}
         for name, added in stats.items():
             self._stats[name] = _merged(self._stats[name], added) if name in self._stats else added
-        for name, of_episode in self._shaped(stats).items():
-            row |= {f"stats/{name}/{stat}": value for stat, value in of_episode.items()}
+        for name, of_episode in stats.items():
+            row |= {f"stats/{name}/{stat}": value.tolist() for stat, value in of_episode.items()}
         names = [name for name in columns if name not in self._videos]
         table = {name: _arrow(columns[name]) for name in names}
         self._data.write(import_pyarrow().table(table))
@@ -182,7 +182,11 @@ class LeRobotFiles(
         buffer = io.BytesIO()
         parquet.write_table(import_pyarrow().table(tasks).replace_schema_metadata(metadata), buffer)
         self._out.write(TASKS_NAME, buffer.getvalue())
-        self._out.write("meta/stats.json", _json(self._shaped(self._stats)))
+        stats = {
+            name: {stat: value.tolist() for stat, value in known.items()}
+            for name, known in self._stats.items()
+        }
+        self._out.write("meta/stats.json", _json(stats))
         self._out.write(INFO_NAME, _json(self._info()))
 
     def _rate_of(self, example: Features) -> Fraction:
@@ -198,17 +202,6 @@ class LeRobotFiles(
         if not 0.001 < fps < 1e6:
             raise SourceError(f"it has {fps} frames per second")
         return Fraction(float(fps)).limit_denominator(1001)
-
-    def _shaped(self, stats: Mapping[str, _Stats]) -> dict[str, dict[str, Any]]:
-        """Statistics as lists; those of images are (3, 1, 1)."""
-        shapes = dict.fromkeys(self._videos, (3, 1, 1))
-        return {
-            name: {
-                stat: value.reshape(shapes.get(name, -1) if stat != "count" else -1).tolist()
-                for stat, value in known.items()
-            }
-            for name, known in stats.items()
-        }
 
     def _write_rows(self) -> None:
         if self._rows:
@@ -336,20 +329,17 @@ def _stats(column: npt.NDArray[Any]) -> _Stats:
     """Statistics of an episode: (steps,), (steps, values), or of images (steps, pixels, 3)."""
     values = column.reshape(-1, 1 if column.ndim == 1 else column.shape[-1]).astype(np.float64)
     quantiles = np.quantile(values, [*_QUANTILES.values()], axis=0)
-    return {
-        "min": values.min(axis=0),
-        "max": values.max(axis=0),
-        "mean": values.mean(axis=0),
-        "std": values.std(axis=0),
-        "count": np.array([len(column)]),
-        **dict(zip(_QUANTILES, quantiles, strict=True)),
-    }
+    stats = {name: getattr(values, name)(axis=0) for name in ("min", "max", "mean", "std")}
+    stats |= dict(zip(_QUANTILES, quantiles, strict=True))
+    if column.ndim == 3:
+        stats = {name: value.reshape(3, 1, 1) for name, value in stats.items()}
+    return stats | {"count": np.array([len(column)])}
 
 
 def _merged(a: _Stats, b: _Stats) -> _Stats:
     """Statistics of both; quantiles are averaged, as in LeRobot."""
     count = a["count"] + b["count"]
-    share = b["count"] / count
+    share = float(b["count"][0] / count[0])
     merged = {name: a[name] + share * (b[name] - a[name]) for name in ("mean", *_QUANTILES)}
     variance = (1 - share) * a["std"] ** 2 + share * b["std"] ** 2
     variance += share * (1 - share) * (b["mean"] - a["mean"]) ** 2
@@ -388,9 +378,6 @@ class _Numbered:
 
     def close(self) -> None:
         """Write the end of the file."""
-
-    def abandon(self) -> None:
-        """Write nothing any more."""
 
 
 class _Tables(_Numbered):

@@ -126,6 +126,7 @@ class _Feature(msgspec.Struct, frozen=True):
 class _Info(msgspec.Struct):
     """The content of `meta/info.json`."""
 
+    codebase_version: str
     fps: Annotated[float, msgspec.Meta(gt=0, lt=1e6)]
     total_episodes: int
     data_path: str
@@ -135,22 +136,10 @@ class _Info(msgspec.Struct):
     splits: dict[str, Annotated[str, msgspec.Meta(pattern=r"^\d{1,12}:\d{1,12}$")]] = {}
 
 
-class _Version(msgspec.Struct):
-    codebase_version: str
-
-
 def _read_info(root: Location) -> _Info:
     location = root / INFO_NAME
     try:
-        data = read_document(location)
-        version = msgspec.json.decode(data, type=_Version).codebase_version
-        if version != VERSION:
-            raise SourceError(
-                f"the format of the dataset is LeRobot {version!r:.20}, expected {VERSION!r}",
-                path=location,
-                remedy="Convert it with the scripts of the package lerobot.",
-            )
-        info = msgspec.json.decode(data, type=_Info)
+        info = msgspec.json.decode(read_document(location), type=_Info)
     except MissingFileError:
         raise OptionError(
             f"{root} has no {INFO_NAME}",
@@ -160,6 +149,12 @@ def _read_info(root: Location) -> _Info:
         ) from None
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise _broken(location, f"it is invalid: {error}") from None
+    if info.codebase_version != VERSION:
+        raise SourceError(
+            f"the format is LeRobot {info.codebase_version!r:.20}, expected {VERSION!r}",
+            path=location,
+            remedy="Convert the dataset with the scripts of the package lerobot.",
+        )
     info.features = {name: f for name, f in info.features.items() if name not in POSITIONS}
     keys: dict[str, str] = {}
     for name, feature in info.features.items():
@@ -213,12 +208,11 @@ class _Episodes:
         self._documents = sorted((self._folder / "*/*.parquet").glob(), key=str)
         if not self._documents:
             raise _broken(self._folder, "there are no files chunk-*/file-*.parquet")
-        names = ["episode_index", "length", "dataset_from_index", "dataset_to_index"]
-        names += ["data/chunk_index", "data/file_index"]
         self._videos = [name for name, f in info.features.items() if f.dtype == "video"]
-        for video in self._videos:
-            parts = ("chunk_index", "file_index", "from_timestamp")
-            names += [f"videos/{video}/{part}" for part in parts]
+        names = ["episode_index", "length", "dataset_from_index", "dataset_to_index"]
+        for prefix in ("data", *(f"videos/{video}" for video in self._videos)):
+            names += [f"{prefix}/chunk_index", f"{prefix}/file_index"]
+        names += [f"videos/{video}/from_timestamp" for video in self._videos]
         tables = [_read_table(location, names) for location in self._documents]
         self._table = import_pyarrow().concat_tables(tables)
 
