@@ -84,7 +84,7 @@ def open_page(browser: Any, open_viewer: Callable[..., Client]) -> Iterator[Open
         context = browser.new_context(viewport=size, permissions=grants, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda line: errors.extend([line.text] * (line.type == "error")))
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(dialog.message))
@@ -109,12 +109,12 @@ def shown(page: Any) -> list[int]:
 
 
 def wait_for_count(page: Any, text: str) -> None:
-    sync_api.expect(page.locator("#count")).to_have_text(text, timeout=20_000)
+    sync_api.expect(page.locator("#count")).to_have_text(text, timeout=60_000)
 
 
 def until(page: Any, expression: str) -> None:
     """Wait until an expression is true; the policy of the page forbids `wait_for_function`."""
-    for _ in range(400):
+    for _ in range(1200):
         if page.evaluate(expression):
             return
         page.wait_for_timeout(50)
@@ -310,6 +310,8 @@ def test_facets_write_the_filter(meadows: Path, open_page: Open) -> None:
     histogram = page.locator(
         "#facets details", has=page.locator("summary", has_text=re.compile("^score$"))
     ).locator(".histogram")
+    page.wait_for_selector("#facets .histogram .whole", state="attached")
+    page.wait_for_timeout(300)
     histogram.scroll_into_view_if_needed()
     box = histogram.bounding_box()
     page.mouse.move(box["x"] + 1, box["y"] + 20)

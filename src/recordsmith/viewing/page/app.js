@@ -13,16 +13,13 @@ const KEYS = { 'Arrows, Page, Home, End': 'choose a record', Enter: 'open it', x
 const NO_STATE = { split: '', where: '', sort: '', group: '', view: 'records', record: '', place: '' };
 const LISTED = 200;  // positions in a command; more are in a file
 
-let dataset = {};
-let state = { ...NO_STATE };
-let marked = new Set();
-const selectionPoll = new Poll();
-const reportPoll = new Poll();
+let [dataset, state, marked, hasFailed] = [{}, { ...NO_STATE }, new Set(), false];
+const [selectionPoll, reportPoll] = [new Poll(), new Poll()];
 const selection = () => ({ split: state.split, where: state.where, sort: state.sort });
 const isMarked = (position) => marked.has(position);
 const notice = (text) => ($('notice').textContent = text);
 
-const gallery = new Gallery($('gallery'), { open: (place, tile) => go({ record: tile.position, place }), mark: ({ position }) => mark(position), isMarked, fail: notice });
+const gallery = new Gallery($('gallery'), { open: (place, tile) => go({ record: tile.position, place }), mark: ({ position }) => mark(position), isMarked, loaded });
 const recordView = new RecordView($('record'), { close: () => go({ record: '', place: '' }), step, mark: ({ position }) => mark(position), isMarked });
 const facets = new Facets($('facets'), (where) => go({ where }));
 
@@ -71,12 +68,19 @@ function select(place) {
     $('gallery').dataset.empty = !error && isComplete && !number ? (state.where ? 'No record matches.' : 'No records.') : '';
     if (state.sort && last > 0 && number !== last) gallery.reset(selection(), place);  // in another order
     last = number;
-    facets.show(state.split, error ? '' : state.where);
+    if (error || !number) facets.show(state.split, '');
     gallery.setTotal(error ? 0 : number);
     if (isComplete && !error && state.group && state.sort) {
       getJson('groups', selection()).then(({ groups }) => gallery.setGroups(groups), (failure) => notice(explain(failure)));
     }
   });
+}
+
+/** Tiles have come, or could not: count for the facets, which may wait until then. */
+function loaded(problem) {
+  if (problem || hasFailed) notice(problem);
+  hasFailed = Boolean(problem);
+  if (!problem) facets.show(state.split, state.where);
 }
 
 /** Show the previous or next record of the view. */
@@ -105,7 +109,7 @@ function showView() {
 }
 
 function showReport(kind) {
-  const progress = el('progress', { 'aria-label': 'Records read' });
+  const progress = el('progress', { 'aria-label': 'Bytes read' });
   const text = el('p', { role: 'status' }, 'Reading the records …');
   const stop = button('Stop', 'Stop reading', () => {
     reportPoll.stop();
@@ -118,12 +122,11 @@ function showReport(kind) {
     else if (name === 'done') $('panel').replaceChildren(makeFrame(kind));
     else if (total) {
       [progress.max, progress.value] = [total, done];
-      text.textContent = `Read ${count(done)} of ${count(total)} …`;
+      text.textContent = `Read ${bytes(done)} of ${bytes(total)} …`;
     }
   }, ({ state: name }) => name === 'done');
 }
 
-/** A report; its links to records open them here. */
 function makeFrame(kind) {
   const frame = el('iframe', { src: `report/${kind}`, title: VIEWS[kind], sandbox: 'allow-same-origin' });
   frame.addEventListener('load', () => frame.contentDocument.addEventListener('click', (event) => {
@@ -216,8 +219,7 @@ function attach() {
   on('direction', 'click', () => go({ sort: state.sort.startsWith('-') ? state.sort.slice(1) : `-${state.sort}` }));
   on('group', 'change', ({ target }) => go({ group: target.checked ? '1' : '' }));
   on('clear', 'click', () => go({ where: '' }));
-  on('size', 'input', ({ target }) => gallery.setSize(Number(target.value)));
-  on('size', 'change', ({ target }) => settings.write('size', Number(target.value)));
+  on('size', 'input', ({ target }) => settings.write('size', Number(target.value)) || gallery.setSize(Number(target.value)));
   on('tools', 'submit', (event) => event.preventDefault());
   for (const [id, act] of Object.entries({ marks: openMarks, theme: turnTheme, help: openHelp, 'toggle-side': toggleSide })) on(id, 'click', act);
   addEventListener('popstate', () => apply());
@@ -250,8 +252,8 @@ async function start() {
   Object.assign(overlays, settings.read('overlays', {}));
   attach();
   if (innerWidth < 700) toggleSide();
-  dataset = await getJson('dataset').catch((error) => notice(explain(error)) && null);
-  if (!dataset) return;
+  dataset = await getJson('dataset').catch((error) => notice(explain(error)));
+  if (!dataset.palette) return;
   describe();
   Object.assign(overlays, { palette: dataset.palette, names: dataset.class_names ?? [] });
   marked = new Set(settings.read(`marks.${dataset.paths}`, []));

@@ -88,9 +88,7 @@ export class Poll {
     }
   }
 
-  stop() {
-    this.controller?.abort();
-  }
+  stop() { this.controller?.abort(); }
 }
 
 export const explain = (error) => error instanceof TypeError ? 'The server does not respond. Is `recordsmith view` still running?' : error.message;

@@ -38,7 +38,7 @@ export class Facets {
     Object.assign(this, answers);
     if (!this.whole) return;
     const { facets = [], scanned, total, is_complete: isComplete, error } = this.whole;
-    const about = error?.message ?? (isComplete && !facets.length ? 'No feature has values to count.' : scanned < total ? `of the first ${count(scanned)} of ${count(total, 'record')}` : `of ${count(total, 'record')}`);
+    const about = error?.message ?? (isComplete && !facets.length ? 'No feature has values to count.' : scanned === total ? `of ${count(total, 'record')}` : `of the ${isComplete ? 'readable' : 'first'} ${count(scanned)} of ${count(total, 'record')}`);
     redraw(this.root, quiet(about), ...facets.map((facet) => this.drawFacet(facet)));
   }
 

@@ -67,7 +67,9 @@ export function attachCompletion(onsubmit) {
       event.preventDefault();
       take(index);
     } }, el('span', {}, text), el('small', {}, detail))));
+    const before = chosen;
     show(answer.completions.length > 0);
+    choose(Math.min(before, answer.completions.length - 1));
   };
 
   input.addEventListener('input', () => {

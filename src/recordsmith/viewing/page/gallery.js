@@ -10,7 +10,7 @@ const [MAX_TILES, MAX_CHARS] = [3000, 40e6];  // that are kept
 const SIZES = [96, 128, 192, 256, 384, 512];
 
 export class Gallery {
-  /** actions: open(place, tile), mark(tile), isMarked(position), fail(message). */
+  /** actions: open(place, tile), mark(tile), isMarked(position), loaded(problem). */
   constructor(scroller, actions) {
     Object.assign(this, { scroller, actions, size: 160, total: 0, current: 0, offset: 0, groups: null, parts: [], visible: [0, 0], chars: 0 });
     this.tiles = new Map();  // by place, the least recently used first
@@ -45,7 +45,8 @@ export class Gallery {
   }
 
   setGroups(groups) {
-    Object.assign(this, { groups: groups.length ? groups : null }).layout(this.current);
+    this.groups = groups.length ? groups : null;
+    this.layout(this.current);
   }
 
   clear() {
@@ -76,14 +77,10 @@ export class Gallery {
     if (this.isFresh) this.load();
   }
 
-  get maxOffset() {
-    return Math.max(0, this.height - this.scroller.clientHeight);
-  }
+  get maxOffset() { return Math.max(0, this.height - this.scroller.clientHeight); }
 
   /** Pixels of the content for each pixel of the scroll bar. */
-  get scale() {
-    return this.height > MAX_HEIGHT ? this.maxOffset / (MAX_HEIGHT - this.scroller.clientHeight) : 1;
-  }
+  get scale() { return this.height > MAX_HEIGHT ? this.maxOffset / (MAX_HEIGHT - this.scroller.clientHeight) : 1; }
 
   /** The number of the last part whose field is at most a value. */
   partAt(field, value) {
@@ -186,10 +183,10 @@ export class Gallery {
         this.keep(tile);
       }
       for (let place = start; place < stop; place++) if (!this.tiles.has(place)) this.keep({ place, position: null, kind: 'none' });
-      this.actions.fail('');
+      this.actions.loaded('');
     } catch (error) {
       if (controller.signal.aborted) return;
-      this.actions.fail(explain(error));
+      this.actions.loaded(explain(error));
       await sleep(2000);
     }
     if (this.request !== request) return;
