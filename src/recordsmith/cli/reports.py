@@ -278,10 +278,10 @@ def _normalisation_of(paths: list[str]) -> Location:
     folder = as_folder(paths[0])
     if len(paths) > 1 or not (folder / MANIFEST_NAME).exists():
         raise OptionError(
-            f"{paths[0]} is not the folder of a dataset with a manifest, which would have a place "
-            "for the statistics",
+            f"{paths[0]} is not the folder of a dataset with a manifest, which has a place for the "
+            "statistics",
             option="out",
-            expected="the file to write",
+            remedy="Name the file to write with --out.",
         )
     return folder / NORMALISATION_NAME
 

@@ -117,7 +117,7 @@ class Normalisation:
     def to_json(self) -> dict[str, Any]:
         """Return the document, as described in docs/reference/json.md."""
         document = _Document(self.split, self.record_count, self.shards, dict(self.features))
-        fields: dict[str, Any] = msgspec.to_builtins(document)
+        fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))  # with lists
         return {name: fields.pop(name) for name in ("format", "version")} | fields
 
 
@@ -135,8 +135,8 @@ def normalisation(
     count. NaN and infinite values are counted and left out.
 
     Mean, deviation, minimum and maximum are of float64. Percentiles are exact for up to 65,536
-    different values of a dimension, which take 3 MB; from there on, `quantile_error` limits their
-    relative error: mostly 0.0005, never more than 0.008 for float32.
+    different values of a dimension; from there on, `quantile_error` limits their relative error,
+    which is at most 0.004 for float32. Memory does not grow: 3 MB for each dimension.
 
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset.
