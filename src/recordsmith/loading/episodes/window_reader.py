@@ -206,6 +206,9 @@ class WindowReader:
     def _allocate(self, byte_count: int) -> npt.NDArray[np.uint8]:
         return self._memory.empty("", (byte_count,), np.uint8)
 
+    def _allocate_windows(self, byte_count: int) -> npt.NDArray[np.uint8]:
+        return self._memory.empty("windows", (byte_count,), np.uint8)
+
     def _fail(
         self, error: DataError, row: int, episodes: Int64Array, faults: Faults | None
     ) -> None:
@@ -301,7 +304,7 @@ class WindowReader:
                 windows[key] = steps_of(key.removeprefix(f"{IS_STEP}/"))[1].astype(np.int64)
         if not windows:
             return made, BytesArray(empty_bytes(0), np.zeros(len(made) + 1, np.int64))
-        return made, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(made)))
+        return made, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(made), self._allocate_windows))
 
     def _check(
         self,
