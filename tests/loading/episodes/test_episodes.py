@@ -230,6 +230,34 @@ def test_an_episode_is_read_once_for_windows_that_are_near(
     assert set(read.values()) == {1}
 
 
+@pytest.mark.parametrize("skip_errors", [0, 1])
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_statistics_have_the_bytes_read_and_used(
+    dataset: rs.Dataset, skip_errors: int, *, is_remote: bool
+) -> None:
+    whole = sum(len(record) for record in dataset.records())
+    if is_remote:
+        store = RoundStore()
+        store.set("a.tfrecord", dataset.shards[0].location.read())
+        dataset = rs.open(Location(store, "a.tfrecord"))
+    windows = rs.Episodes(dataset, window=2, cache_bytes=0)
+    loader = rs.Loader(windows, ["id"], batch_size=1, skip_errors=skip_errors)
+    read = sum(
+        len(record) * max(length - 1, 0)
+        for record, length in zip(dataset.records(), LENGTHS, strict=True)
+    )
+    used = sum(len(batch["id"]) for batch in loader) * len(rs.encode_example({"id": 100}))
+    stats = loader.stats()
+    assert stats.byte_count == used
+    assert whole < stats.read_byte_count < read if is_remote else stats.read_byte_count == read
+    assert stats.read_amplification == stats.read_byte_count / stats.byte_count
+    assert f"read {stats.read_amplification:.2f} bytes for each byte used" in str(stats)
+    plain = rs.Loader(dataset, ["id"], batch_size=4)
+    list(plain)
+    assert plain.stats().read_byte_count == plain.stats().byte_count == whole
+    assert "each byte used" not in str(plain.stats())
+
+
 def test_a_mix_takes_windows_of_several_datasets(dataset: rs.Dataset, tmp_path: Path) -> None:
     other = as_sequences(tmp_path, episodes_of([6, 9]))
     one, two = rs.Episodes(dataset, window=4), rs.Episodes(other, window=4, stride=2)
@@ -365,6 +393,32 @@ def test_jpegs_of_the_size_of_the_batch_are_decoded_into_it(flip: Any, tmp_path:
                 assert np.array_equal(found, expected[:, ::-1] if is_flipped else expected)
                 flipped += is_flipped
     assert 0 < flipped < 16 if flip else not flipped
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+def test_frames_that_windows_share_are_decoded_once_in_a_batch(
+    frames: rs.Dataset, threads: int
+) -> None:
+    windows = rs.Episodes(frames, window=4)
+    features = {"image": rs.Image("steps/image"), "flipped": rs.Image("steps/image", flip="both")}
+    loader = rs.Loader(windows, features, batch_size=9, threads=threads)
+    batch = next(iter(loader))
+    blue = batch["image"][:, :, 0, 0, 2].tolist()
+    starts = [20 * episode + start for episode, count in ((0, 3), (1, 6)) for start in range(count)]
+    assert blue == [[start + step for step in range(4)] for start in starts]
+    red = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    flips = [red, red[::-1], red[:, ::-1], red[::-1, ::-1]]
+    placed = set()
+    for window, own in zip(batch["flipped"], blue, strict=True):
+        assert window[:, 0, 0, 2].tolist() == own
+        placed |= {
+            (frame[0, 0, 2], number)
+            for frame in window
+            for number, flip in enumerate(flips)
+            if np.array_equal(frame[..., 0], flip)
+        }
+    if not threads:  # 6 and 9 frames, and each placement of them
+        assert loader.stats().image_pixel_count == 64 * (15 + len(placed))
 
 
 def test_padding_is_black(frames: rs.Dataset) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import RecordLocation
+from recordsmith.dataset import RecordLocation, read_bytes
 from recordsmith.errors import DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
@@ -258,11 +258,15 @@ class BatchJob:
             return rows.allocate("", (byte_count,), np.uint8)
 
         if fetched is None and not maker.may_skip:
+            before = read_bytes.byte_count
             try:
-                return maker.records.read_records(rows.positions, allocate), None
+                payloads = maker.records.read_records(rows.positions, allocate)
             except DataError as error:
                 raise _with_skip_remedy(error) from error.__cause__
-        payloads, faults, _ = fetched or fetch_records(maker.records, rows.positions, allocate)
+            self._cost.read_byte_count = read_bytes.byte_count - before
+            return payloads, None
+        fetched = fetched or fetch_records(maker.records, rows.positions, allocate)
+        payloads, faults, self._cost.read_byte_count, _ = fetched
         if not faults:
             return payloads, None
         if not maker.may_skip:

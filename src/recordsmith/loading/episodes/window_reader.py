@@ -304,7 +304,9 @@ class WindowReader:
                 windows[key] = steps_of(key.removeprefix(f"{IS_STEP}/"))[1].astype(np.int64)
         if not windows:
             return made, BytesArray(empty_bytes(0), np.zeros(len(made) + 1, np.int64))
-        return made, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(made), self._allocate_windows))
+        return made, BytesArray(
+            *ColumnEncoder(windows, valid).encode(0, len(made), self._allocate_windows)
+        )
 
     def _check(
         self,
