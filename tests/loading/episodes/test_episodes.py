@@ -455,6 +455,72 @@ def test_a_damaged_frame_is_named(tmp_path: Path) -> None:
     assert [batch["at"].tolist() for batch in loader] == [[0, 3]]
 
 
+@pytest.mark.parametrize("skip_whole_episodes", [False, True])
+@pytest.mark.parametrize("shuffle", [True, rs.BlockShuffle(8, 2)])
+@pytest.mark.parametrize("cache_bytes", [0, "64MiB"])
+def test_damaged_images_skip_their_windows_or_their_episode(
+    shuffle: Any, cache_bytes: Any, tmp_path: Path, *, skip_whole_episodes: bool
+) -> None:
+    lengths, window = [6, 9, 4, 7, 5, 3], 3
+    damaged = {(1, 0): b"no image", (1, 5): png(0)[:45], (3, 6): png(0)[:60], (4, 2): b"\xff\xd8"}
+    records = [
+        {
+            "steps/image": [damaged.get((number, step), png(step)) for step in range(length)],
+            "steps/is_first": [step == 0 for step in range(length)],
+        }
+        for number, length in enumerate(lengths)
+    ]
+    path = Path(str(written(tmp_path, records).shards[0].location))
+    starts = [(number, at) for number, length in enumerate(lengths) for at in range(length - 2)]
+    planted = {
+        (number, at): {step for episode, step in damaged if episode == number}
+        & set(range(at, at + window))
+        for number, at in starts
+    }
+    lost = {place for place in starts if planted[place]}
+    if skip_whole_episodes:
+        lost = {(number, at) for number, at in starts if number in (1, 3, 4)}
+    assert 0 < len(lost) < len(starts)
+    windows = rs.Episodes(
+        rs.open(path), window=window, cache_bytes=cache_bytes,
+        skip_whole_episodes=skip_whole_episodes,
+    )  # fmt: skip
+
+    def loader(rank: int, world: int, skip_errors: int = 99) -> rs.Loader:
+        return rs.Loader(
+            windows,
+            {"image": rs.Image("steps/image"), "id": "window/episode", "start": "window/start"},
+            batch_size=2, shuffle=shuffle, rank=rank, world_size=world, skip_errors=skip_errors,
+        )  # fmt: skip
+
+    for worlds, stop in (((1,), None), ((3,), None), ((2, 3), 2), ((1, 2), 5)):
+        read: Counter[tuple[int, int]] = Counter()
+        skipped, counted = 0, set()
+        state: Any = None
+        for world in worlds:
+            for rank in range(world):
+                own = loader(rank, world)
+                if state is not None:
+                    own.load_state_dict(state)
+                for batch in itertools.islice(own, None if state else stop):
+                    read.update(zip(batch["id"].tolist(), batch["start"].tolist(), strict=True))
+                skipped += own.stats().skipped_count
+                counted |= {error.record for error in own.skipped}
+                if skip_whole_episodes:
+                    assert len(own.skipped) == len({error.record for error in own.skipped})
+            state = own.state_dict()
+        assert read == Counter(dict.fromkeys(set(starts) - lost, 1))
+        assert skipped == len(lost)
+        assert counted == {1, 3, 4}
+    allowed = 3 if skip_whole_episodes else len(lost)
+    assert sum(len(batch["id"]) for batch in loader(0, 1, allowed)) == len(starts) - len(lost)
+    with raises(rs.CorruptDataError, defect="unreadable-image"):
+        list(loader(0, 1, allowed - 1))
+    if skip_whole_episodes:
+        with raises(rs.CorruptDataError, record=1, feature="steps/image", match="image 0 of 9 of"):
+            rs.Examples(windows, {"image": rs.Image("steps/image", 8)})[4]
+
+
 # -- bad input -------------------------------------------------------------------------------------
 
 

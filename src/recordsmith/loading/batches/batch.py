@@ -52,12 +52,13 @@ class BatchResult(msgspec.Struct, frozen=True):
     """A batch that is ready.
 
     after: the progress of the loader after it.
-    faults: the positions of records that were skipped, and their errors.
+    faults: the positions of records that were skipped, and their errors; the file and number of
+        those that could not be read, so that a record counts once of which others are made.
     """
 
     batch: dict[str, Any]
     after: EpochProgress
-    faults: tuple[tuple[int, DataError], ...]
+    faults: tuple[tuple[object, DataError], ...]
     cost: BatchCost
 
 
@@ -155,7 +156,7 @@ class BatchJob:
         self._step = step
         random_numbers = RandomNumbers(maker.seed, step.epoch, step.places)
         self._rows = BatchRows(step.positions, random_numbers, allocate)
-        self._faults: list[tuple[int, DataError]] = []
+        self._faults: list[tuple[object, DataError]] = []
         self._values: dict[str, Column] = {}  # of the batch, without pixels
         self._mapped: MappedRows | None = None
         waited = 0.0 if fetched is None else fetched.seconds
@@ -272,7 +273,10 @@ class BatchJob:
         if not maker.may_skip:
             fault = faults[min(faults)]
             raise _with_skip_remedy(copy(fault)) from fault.__cause__
-        self._faults += [(int(rows.positions[row]), faults[row]) for row in sorted(faults)]
+        for row in sorted(faults):
+            fault, position = faults[row], int(rows.positions[row])
+            record = fault.path, fault.record
+            self._faults.append((position if fault.record is None else record, fault))
         kept = np.delete(np.arange(rows.count), list(faults))
         self._select(kept)
         return payloads, kept
