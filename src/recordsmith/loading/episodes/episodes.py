@@ -10,9 +10,9 @@ from typing import Any, get_args
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
+from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout, step_counts
 from recordsmith.errors import DataError, OptionError, check_word, option, suggest_names
 from recordsmith.example import BytesArray, Schema, SchemaSurvey
-from recordsmith.loading.episodes.episode_layout import EpisodeLayout, find_layout, step_counts
 from recordsmith.loading.episodes.window_reader import WindowReader, WindowTable
 from recordsmith.loading.episodes.window_shape import Pad, WindowShape
 from recordsmith.loading.number_options import count_number, whole_number

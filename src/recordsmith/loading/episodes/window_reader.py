@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
+from recordsmith.dataset.episode_layout import EpisodeLayout
 from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import (
     BytesArray,
@@ -29,7 +30,6 @@ from recordsmith.example import (
 )
 from recordsmith.image import decode_image
 from recordsmith.loading.episodes.episode_cache import EpisodeCache
-from recordsmith.loading.episodes.episode_layout import EpisodeLayout
 from recordsmith.loading.episodes.window_shape import WindowShape
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.inputs import in_order
