@@ -37,15 +37,18 @@ def make_batch_maker(
     for name, feature in declared.items():
         if isinstance(feature, (Scalar, Tensor)):
             declared[name] = feature.of_datasets(source.datasets)
+    images: set[str] = set()
     if images_in(declared):
         from recordsmith.loading.features.images.image import Image
 
         for name, feature in declared.items():
             if isinstance(feature, Image) and feature.needs_one_size:
                 declared[name] = _of_one_size(name, feature, specs, source)
+            if isinstance(feature, Image) and feature.stored() is None:
+                images.add(feature.key)
     keys = {key for feature in declared.values() for key in feature.requests()}
     return BatchMaker(
-        source.reading(keys),
+        source.reading(keys, images),
         declared,
         specs,
         seed=seed,
