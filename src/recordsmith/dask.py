@@ -67,7 +67,7 @@ def read(
             `compute`.
 
     Example:
-        frame = read("out", "train", filter="image/width > 40")
+        frame = read("out", "train", filter="image/class/label > 0")
         print(frame["image/class/label"].value_counts().compute())
     """
     dataset = dataset_of(paths, split, store_options=store_options)

@@ -27,7 +27,7 @@ class Dask:
     Example:
         from distributed import Client
 
-        with Client(n_workers=2, dashboard_address=None) as client:  # or an address
+        with Client(n_workers=2) as client:  # or the address of a scheduler
             rs.pack(rs.ImageFolder("flowers"), "out", engine=rs.engines.Dask(client))
     """
 

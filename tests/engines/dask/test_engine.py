@@ -56,6 +56,7 @@ def test_the_page(run_page: Callable[[str], None]) -> None:
 
 
 @pytest.mark.usefixtures("client")
+@pytest.mark.filterwarnings("ignore")  # of a second cluster in a process
 def test_examples_of_docstrings(run_examples: Callable[..., None]) -> None:
     from recordsmith.dask import read, write
 
