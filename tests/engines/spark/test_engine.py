@@ -113,12 +113,3 @@ def test_local_masters_run_this_python(
 def test_what_is_no_session_is_refused() -> None:
     with raises(rs.OptionError, option="session"):
         rs.engines.Spark("local[2]")
-
-
-def test_examples_of_docstrings(spark: Any, run_examples: Callable[..., None]) -> None:
-    from pyspark.sql import SparkSession
-
-    from recordsmith.spark import RecordsmithSource
-
-    run_examples(RecordsmithSource, rs.engines.Spark, spark=spark, SparkSession=SparkSession)
-    assert rs.verify("out").is_good
