@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.dataset import Dataset, Faults, records_of
 from recordsmith.dataset.column_file import record_counts, record_steps
+from recordsmith.dataset.dataset import Dataset, records_of
+from recordsmith.dataset.shard_sequence import Faults
 from recordsmith.errors import CorruptDataError, DataError, OptionError, suggest_names
 from recordsmith.example import (
     FeatureSchema,
