@@ -1,4 +1,4 @@
-"""The code of docs/how-to/spark.md and of docstrings runs, in a process and a session of its own."""
+"""The code of docs/how-to/spark.md and of docstrings runs in a process and session of its own."""
 
 from __future__ import annotations
 
