@@ -165,7 +165,7 @@ def _frame(random: np.random.Generator, scene: Any, pose: Any, *, is_simulated: 
         for value, side in zip(pose[:2], scene.shape[:2], strict=True)
     )
     robot = np.resize(128 + 60 * pose, (6, 6, 1))  # each dimension is seen
-    pixels[row : row + 6, column : column + 6] = robot + (40, 30, -60)
+    pixels[row : row + 6, column : column + 6] = robot + np.array([40, 30, -60])
     if not is_simulated:
         pixels += random.normal(0, 4, pixels.shape)
     return encode(pixels, "PNG" if is_simulated else "JPEG")

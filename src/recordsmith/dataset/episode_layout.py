@@ -43,8 +43,8 @@ _LIST_LENGTHS = "\0lengths"  # of feature lists, which are flattened
 def step_prefix(keys: Iterable[str], *, is_sequence: bool) -> str | None:
     """Return what the keys of steps begin with; None if the records are not episodes.
 
-    Checks and statistics use it, for records that nobody called episodes: they need a field that
-    steps of RLDS have, such as `steps/action`, or a feature list `action` of SequenceExamples.
+    Checks and statistics detect episodes by it: one of the keys must be a field of the steps of
+    RLDS, such as `steps/action`, or a feature list `action` of SequenceExamples.
 
     Args:
         keys: of the features, or of the feature lists of SequenceExamples.
