@@ -94,3 +94,95 @@ def test_planted_defects_are_found(defect: str, number: int, tmp_path: Path) -> 
         assert not step or f"step {step}" in error.problem
         tried += 1
     assert tried >= 4
+
+
+_FIRST = {"steps/is_first": [1, 0]}
+_FLAT, _LENGTHS = "steps/tokens/ragged_flat_values", "steps/tokens/ragged_row_lengths_0"
+_INNER = "steps/tokens/ragged_row_lengths_1"
+
+
+@pytest.mark.parametrize(
+    ("features", "wrong"),
+    [
+        ({**_FIRST, _FLAT: [5, 6, 7], _LENGTHS: [1, 2]}, []),
+        ({**_FIRST, _FLAT: [5, 6, 7, 8, 9, 9], _LENGTHS: [1, 2]}, []),  # of vectors
+        ({**_FIRST, _FLAT: [], _LENGTHS: [0, 0]}, []),
+        ({**_FIRST, _FLAT: [5] * 5, _LENGTHS: [1, 1], _INNER: [2, 3]}, []),
+        ({**_FIRST, _FLAT: [5, 6, 7, 8], _LENGTHS: [1, 2]}, [_FLAT]),
+        ({**_FIRST, _FLAT: [5, 6], _LENGTHS: [1, 2]}, [_FLAT]),
+        ({**_FIRST, _FLAT: [5, 6], _LENGTHS: [0, 0]}, [_FLAT]),
+        ({**_FIRST, _FLAT: [5, 6], _LENGTHS: [3, -1]}, [_FLAT]),
+        ({**_FIRST, _FLAT: [5, 6], _LENGTHS: [1, 1, 0, 0]}, [_FLAT]),
+        ({**_FIRST, _FLAT: [5, 6]}, [_FLAT]),
+        ({"steps/reward": [1.0, 2.0, 3.0], "steps/action": [0.5] * 7}, ["steps/action"]),
+        ({"steps/a": [1, 2], "steps/b": [1, 2, 3]}, []),  # no field of RLDS
+        ({"is_first": [1, 1], "action": [1, 2, 3]}, []),
+    ],
+)
+def test_sequences_in_steps_and_other_records(
+    features: dict[str, Any], wrong: list[str], tmp_path: Path
+) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example(features)
+    report = rs.verify(tmp_path / "a.tfrecord", deep=True)
+    found = [(error.feature, str(error.defect)) for error in report.defects]
+    assert found == [(key, "feature-shape-mismatch") for key in wrong]
+
+
+def test_flags_without_values(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example({"steps/is_first": [1], "steps/action": [0.5]})
+        writer.write_example({"steps/is_first": [], "steps/action": [0.5]})
+        writer.write_example({"steps/action": [0.5]})
+        writer.write_example({})
+    defects = rs.verify(tmp_path / "a.tfrecord", deep=True).defects
+    assert [(str(error.defect), error.record, error.feature) for error in defects] == [
+        ("feature-shape-mismatch", 1, "steps/is_first"),
+        ("feature-shape-mismatch", 2, "steps/is_first"),
+        ("empty-episode", 3, None),
+    ]
+
+
+def test_checks_of_some_names_and_splits(tmp_path: Path) -> None:
+    """Selected checks find what all of them find; a copy in another split is an error."""
+    robot = drawn.draw(3, lengths=(40, 60))
+    random = np.random.default_rng(0)
+    for record, check in enumerate(("constant-camera", "not-finite", "no-instruction"), 1):
+        drawn.LINT_FAULTS[check][0](robot, record, random)
+    robot.write(tmp_path / "train-00000-of-00001.tfrecord")
+    robot.episodes, robot.contexts = robot.episodes[:1], robot.contexts[:1]
+    robot.write(tmp_path / "test-00000-of-00001.tfrecord")
+    everything = rs.lint(rs.Shards(tmp_path))
+    assert {(str(found.check), str(found.severity)) for found in everything.findings} == {
+        ("constant-camera", "warning"),
+        ("not-finite", "error"),
+        ("no-instruction", "warning"),
+        ("duplicate-episode", "error"),
+    }
+    for name in ("constant-camera", "frozen-camera", "not-finite", "duplicate-episode"):
+        report = rs.lint(rs.Shards(tmp_path), only=[name])
+        assert report.findings == [f for f in everything.findings if f.check == name]
+        assert (report.image_count > 0) == name.endswith("camera")
+
+
+def test_no_instruction_at_all_is_one_note(tmp_path: Path) -> None:
+    robot = drawn.draw(3)
+    for context in robot.contexts:
+        context["language_instruction"] = ""
+    for steps in robot.episodes:
+        steps.pop("language_instruction", None)
+    (note,) = rs.lint(rs.Shards(robot.write(tmp_path / "a.tfrecord"))).findings
+    assert (str(note.check), str(note.severity), note.count) == ("no-instruction", "note", 1)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.35])
+def test_scenes_of_other_colours_are_not_exchanged_channels(share: float, tmp_path: Path) -> None:
+    """Two scenes that mirror each other's colours are not a fault."""
+    robot = drawn.draw(5, lengths=(10, 20), is_tinted=True)
+    count = len(robot.episodes)
+    for steps in robot.episodes[: int(share * count)]:
+        for camera in robot.cameras:
+            steps[camera] = [
+                drawn.encode(drawn.decode(frame)[:, :, ::-1], "PNG") for frame in steps[camera]
+            ]
+    assert rs.lint(rs.Shards(robot.write(tmp_path / "a.tfrecord"))).findings == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -114,8 +114,10 @@ class EpisodeCheck(LintCheck):
     )
 
 
-FRAME_CHECKS = frozenset((EpisodeCheck.CONSTANT_CAMERA, EpisodeCheck.SWAPPED_CHANNELS))
-"""Those that need decoded frames."""
+FRAME_CHECKS = frozenset(
+    (EpisodeCheck.CONSTANT_CAMERA, EpisodeCheck.FROZEN_CAMERA, EpisodeCheck.SWAPPED_CHANNELS)
+)
+"""Those that need decoded frames. A constant camera is not reported as a frozen one."""
 
 
 class Episode(NamedTuple):
@@ -147,10 +149,8 @@ class EpisodeFacts:
     colours: dict[str, npt.NDArray[np.float32]] = field(default_factory=dict)
 
 
-class Add(Protocol):
-    """Adds a finding about a step of an episode, or about all of it."""
-
-    def __call__(self, check: LintCheck, found: str, step: int | None = None) -> None: ...
+Add: TypeAlias = Callable[[LintCheck, str, "int | None"], None]
+"""Adds a finding about a step of an episode, or about all of it."""
 
 
 DecodeFrame: TypeAlias = Callable[[str, int, bytes], "npt.NDArray[np.uint8 | np.uint16] | None"]
@@ -223,7 +223,7 @@ def check_episode(
         decode: decodes a frame; None to decode none.
     """
     if episode.step_count == 1:
-        add(EpisodeCheck.ONE_STEP, "1 step")
+        add(EpisodeCheck.ONE_STEP, "1 step", None)
     numbers = episode.numbers
     for key, values in numbers.items():
         _check_numbers(key, values, add)

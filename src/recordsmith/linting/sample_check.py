@@ -229,7 +229,7 @@ class SampleCheck:
             self._check_mask(name, mask, checked)
 
     def _check_episode(self, name: str, row: str, episode: Episode, checked: Checked) -> None:
-        def add(check: LintCheck, found: str, step: int | None = None) -> None:
+        def add(check: LintCheck, found: str, step: int | None) -> None:
             place = ", ".join(filter(None, (row, "" if step is None else f"step {step}")))
             checked.findings.add(check, LintExample(name, found, place))
 
