@@ -208,6 +208,8 @@ def _not_finite(robot: Robot, record: int, random: np.random.Generator) -> Plant
 
 
 def _all_frozen(robot: Robot, record: int, _: Any) -> Planted:
+    for steps in robot.episodes:
+        del steps["observation/state"]
     robot.episodes[record]["action"][:] = robot.episodes[record]["action"][1]
     return Planted(record, 0)
 

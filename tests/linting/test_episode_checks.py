@@ -165,6 +165,61 @@ def test_checks_of_some_names_and_splits(tmp_path: Path) -> None:
         assert (report.image_count > 0) == name.endswith("camera")
 
 
+_STEPS = 40
+_MOVING = np.linspace(0, 1, _STEPS, dtype=np.float32)
+_RESTING = np.append(_MOVING[:20], np.full(20, _MOVING[20])).astype(np.float32)
+_WAVE = np.sin(np.arange(_STEPS) * 0.9).astype(np.float32)
+_SWITCH = np.where(_WAVE > 0, 1, -1).astype(np.float32)
+_RAISED = np.where(_MOVING > 0.4, np.float32(0.7), _MOVING)
+_ONES = np.ones(_STEPS, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "expected"),
+    [
+        ([_MOVING, np.minimum(_WAVE, 0.4)], _MOVING, "clipped-actions"),
+        ([_MOVING, np.maximum(_WAVE, -0.4)], _MOVING, "clipped-actions"),
+        ([_MOVING, _RAISED], _MOVING, ""),  # reaches its target once, and holds it
+        ([_MOVING, _SWITCH], _MOVING, ""),
+        ([_MOVING, np.maximum(_WAVE, 0)], _MOVING, ""),  # rests at 0
+        ([_RESTING, _RESTING], _MOVING, "frozen-actions"),
+        ([_RESTING, _RESTING], _RESTING, ""),  # waits
+        ([_RESTING[:20], _RESTING[:20]], _MOVING[:20], ""),
+        ([_ONES, _ONES], _RESTING, "frozen-actions"),
+        ([_ONES[:9], _ONES[:9]], _RESTING[:9], ""),  # too short
+        ([_ONES], _MOVING, ""),  # one dimension
+        ([_ONES.astype(np.int64), _ONES.astype(np.int64)], _MOVING, ""),  # a choice
+    ],
+)
+def test_actions(action: Any, state: Any, expected: str, tmp_path: Path) -> None:
+    features = {
+        "steps/action": np.stack(action, axis=1).ravel(),
+        "steps/observation/state": state,
+    }
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example(features)
+    findings = rs.lint(rs.Shards(tmp_path / "a.tfrecord")).findings
+    assert [str(finding.check) for finding in findings] == [expected] * bool(expected)
+
+
+def test_still_cameras_of_still_robots_and_partial_copies(tmp_path: Path) -> None:
+    """A camera may be still while the state is; duplicates have the same actions and images."""
+    robot = drawn.draw(2, lengths=(50, 60))
+    first, second, third = robot.episodes[:3]
+    camera, count = robot.cameras[0], 30
+    first["observation/state"][:count] = first["observation/state"][0]
+    first[camera][:count] = [first[camera][0]] * count
+    shortest = min(len(second["action"]), len(third["action"]))
+    for number, key in ((3, "action"), (4, camera)):
+        robot.episodes[1] = {k: values[:shortest] for k, values in second.items()}
+        robot.episodes[2] = {k: values[:shortest] for k, values in third.items()}
+        robot.episodes[2][key] = robot.episodes[1][key]
+        for name in {"is_last", "is_terminal"} & second.keys():
+            robot.episodes[2][name] = robot.episodes[1][name]
+        path = robot.write(tmp_path / f"{number}.tfrecord")
+        assert rs.lint(rs.Shards(path)).findings == []
+
+
 def test_no_instruction_at_all_is_one_note(tmp_path: Path) -> None:
     robot = drawn.draw(3)
     for context in robot.contexts:

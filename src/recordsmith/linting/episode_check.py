@@ -30,6 +30,7 @@ FROZEN_STEPS = 20
 """A shorter run of the same action is common: a controller that holds a speed for a second."""
 
 _FROZEN_SHARE = 0.25  # of the episode: a run of the same action, and what the state moves in it
+_MISSED_CHANGES = 4  # of the image: a slow robot moves by less than a pixel in many steps
 _CLIPPED_SHARE = 0.2  # of the steps: smooth actions are at their maximum in a few
 _CLIPPED_VISITS = 3  # a target that is reached and held is one; a repeated one is another
 _CLIPPED_DISTINCT = 1 / 3  # of the steps: switches and grippers have few values
@@ -252,7 +253,7 @@ def check_episode(
         if (colours := _colours([pixels for _, pixels in sampled])) is not None:
             facts.colours[key] = colours
         start, stop = _longest_run(hashes[1:] == hashes[:-1])
-        if stop - start >= FROZEN_STEPS and _moves(state, start, stop):
+        if stop - start >= FROZEN_STEPS and _shows(state, hashes, start, stop):
             text = f"{key}: the same image in {stop - start} of {len(frames)} steps"
             add(EpisodeCheck.FROZEN_CAMERA, text, start)
     if digests:
@@ -342,6 +343,16 @@ def _moves(state: Numbers | None, start: int, stop: int) -> bool:
     with np.errstate(all="ignore"):  # NaN and infinite numbers
         whole, part = np.ptp(state, axis=0).sum(), np.ptp(state[start:stop], axis=0).sum()
         return bool(part >= _FROZEN_SHARE * whole > 0)
+
+
+def _shows(state: Numbers | None, hashes: npt.NDArray[np.uint64], start: int, stop: int) -> bool:
+    """Whether images change in other steps as the state moves as much as in some steps."""
+    if state is None or not _moves(state, start, stop):
+        return False
+    moved = np.abs(np.diff(state, axis=0)).sum(axis=1)
+    inside = moved[start : stop - 1].sum()
+    change_count = np.count_nonzero(hashes[1:] != hashes[:-1])
+    return bool(change_count * inside >= _MISSED_CHANGES * (moved.sum() - inside))
 
 
 # -- frames --------------------------------------------------------------------------------------
