@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,43 +38,3 @@ def loader(dataset: Any, **options: Any) -> rs.Loader:
 
 def ids(batches: Iterator[dict[str, Any]] | rs.Loader) -> list[list[int]]:
     return [batch["id"].tolist() for batch in batches]
-
-
-def dealt(ranks: Sequence[list[list[int]]]) -> list[list[int]]:
-    """The steps of all ranks together, each in the order of its places."""
-    steps = []
-    for step in zip(*ranks, strict=True):  # fails if ranks do not take the same number of steps
-        longest = max(map(len, step))
-        steps.append([rank[at] for at in range(longest) for rank in step if at < len(rank)])
-    return steps
-
-
-def read_by_changing_worlds(
-    dataset: Any, worlds: Sequence[tuple[int, int, int]], **options: Any
-) -> list[int]:
-    """What worlds of (batch_size, world_size, steps), each going on where the last one ended, read
-    together of the first epoch, in the order of its places.
-    """
-    state: Any = None
-    read: list[int] = []
-    for batch_size, world_size, step_count in worlds:
-        states, ranks = [], []
-        for rank in range(world_size):
-            with loader(
-                dataset, batch_size=batch_size, rank=rank, world_size=world_size, **options
-            ) as one:
-                if state is not None:
-                    one.load_state_dict(state)
-                steps = []
-                for batch in one:
-                    steps.append(batch["id"].tolist())
-                    if len(steps) == step_count:
-                        break
-                ranks.append(steps)
-                states.append(json.loads(json.dumps(one.state_dict())))
-        assert all(other == states[0] for other in states)
-        state = states[0]
-        read += [number for step in dealt(ranks) for number in step]
-        if state["epoch"] == 1:
-            break
-    return read

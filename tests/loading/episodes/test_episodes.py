@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import json
 import pickle
 from collections import Counter
 from collections.abc import Callable
@@ -13,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 from tests.raising import raises
 from tests.reading import written
@@ -133,45 +130,6 @@ def test_random_windows_equal_slices_of_the_decoded_episodes(
                 assert batch["is_step"][row].tolist() == [0 <= step < length for step in steps]
                 checked += 1
     assert checked >= 1000
-
-
-@settings(max_examples=25)
-@given(
-    world=st.integers(1, 7),
-    shuffle=st.sampled_from([False, True, rs.BlockShuffle(5, 3)]),
-    pad=st.sampled_from(["drop", "repeat"]),
-    stop=st.integers(0, 6),
-    new_world=st.integers(1, 7),
-)
-def test_each_window_comes_once_over_all_ranks_and_after_a_resume(
-    dataset: rs.Dataset, world: int, shuffle: Any, pad: Any, stop: int, new_world: int
-) -> None:
-    windows = rs.Episodes(dataset, window=4, pad=pad)
-
-    def loader(rank: int, world: int) -> rs.Loader:
-        return rs.Loader(
-            windows, {"at": rs.Position(), "start": "window/start", "id": "window/episode"},
-            batch_size=3, shuffle=shuffle, rank=rank, world_size=world, threads=0, seed=5,
-        )  # fmt: skip
-
-    read: Counter[int] = Counter()
-    places = set()
-    state: Any = None
-    for rank in range(world):
-        own = loader(rank, world)
-        for _, batch in zip(range(stop), own, strict=False):
-            read.update(batch["at"].tolist())
-            places |= {*zip(batch["id"].tolist(), batch["start"].tolist(), strict=True)}
-        state = json.loads(json.dumps(own.state_dict()))
-    if len(read) < len(windows):
-        for rank in range(new_world):
-            own = loader(rank, new_world)
-            own.load_state_dict(state)
-            for batch in own:
-                read.update(batch["at"].tolist())
-                places |= {*zip(batch["id"].tolist(), batch["start"].tolist(), strict=True)}
-    assert read == Counter(range(len(windows)))
-    assert len(places) == len(windows)
 
 
 def test_steps_of_sequences_are_counted_without_decoding_them(tmp_path: Path) -> None:

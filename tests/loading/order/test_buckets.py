@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.raising import raises
 
@@ -101,23 +101,6 @@ def test_sizes_may_be_given(small: Any, dataset: rs.Dataset) -> None:
     batches = small.ids(small.loader(dataset, batch_size=10, buckets=buckets))
     found = [int(sizes[number]) for batch in batches for number in batch]
     assert found == sorted(sizes.tolist())
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4)), max_size=3),
-    st.sampled_from([None, 3]),
-)
-@settings(max_examples=20)
-def test_others_may_go_on_in_mid_epoch(
-    small: Any, dataset: rs.Dataset, worlds: list[tuple[int, int, int]], group: int | None
-) -> None:
-    """They keep the groups of who began, so that nothing is read twice or left out."""
-    buckets = rs.BucketBySize(window=16, group=group)
-    worlds = [*worlds, (3, 2, 99)]
-    read = small.read_by_changing_worlds(dataset, worlds, shuffle=True, buckets=buckets)
-    first = rs.BucketBySize(window=16, group=group or worlds[0][0] * worlds[0][1])
-    whole = small.ids(small.loader(dataset, batch_size=51, shuffle=True, buckets=first))[0]
-    assert read == whole
 
 
 def test_states_of_other_buckets_are_refused(small: Any, dataset: rs.Dataset) -> None:

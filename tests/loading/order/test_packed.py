@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -163,31 +161,6 @@ def packings(dataset: rs.Dataset, **options: Any) -> list[rs.Packed]:
 
 def ids(packed: rs.Packed, **options: Any) -> rs.Loader:
     return rs.Loader(packed, {"id": rs.Position(), "tokens": "tokens"}, threads=0, **options)
-
-
-@pytest.mark.parametrize("shuffle", [False, True, rs.BlockShuffle(4, 3)])
-@pytest.mark.parametrize("world_size", range(1, 8))
-def test_ranks_and_resuming(text: rs.Dataset, world_size: int, shuffle: Any) -> None:
-    for packed in packings(text):
-        rows = [row["tokens"].tolist() for row in rows_of(packed)]
-        read: list[int] = []
-        state: Any = None
-        for number, size in enumerate(itertools.cycle([world_size, world_size % 7 + 1])):
-            states, steps = [], []
-            for rank in range(size):
-                with ids(packed, batch_size=3, rank=rank, world_size=size, shuffle=shuffle) as one:
-                    if state is not None:
-                        one.load_state_dict(state)
-                    for batch in itertools.islice(one, 1 + number):
-                        steps += batch["id"].tolist()
-                        assert batch["tokens"].tolist() == [rows[at] for at in batch["id"]]
-                    states.append(json.loads(json.dumps(one.state_dict())))
-            assert all(other == states[0] for other in states)
-            read, state = read + steps, states[0]
-            if state["epoch"]:
-                break
-        assert sorted(read) == list(range(len(packed)))
-        assert len(json.dumps(state)) < 400
 
 
 def test_all_features_are_loaded(text: rs.Dataset) -> None:

@@ -1,15 +1,11 @@
-"""What is read, and what was read before a state and after it, is every record as often as it
-should be, in one order, however it is shared out.
-"""
+"""Workers, ends and states of epochs; `tests/loading/test_orders.py` has ranks and resuming."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -21,7 +17,6 @@ from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
 
 COUNTS = st.integers(1, 60)
 SIZES = st.integers(1, 6)
-SHUFFLES = st.sampled_from([False, True, BlockShuffle(4, 2)])
 EPOCHS = st.integers(1, 3)
 
 
@@ -46,87 +41,6 @@ def _told(steps: Iterator[Step]) -> list[Any]:
     return [
         (step.epoch, step.places.tolist(), step.positions.tolist(), step.after) for step in steps
     ]
-
-
-def _together(ranks: list[list[Step]], epoch: int) -> list[int]:
-    """The positions that all ranks read in an epoch, in the order of their places."""
-    read = [
-        (place, position)
-        for steps in ranks
-        for step in steps
-        if step.epoch == epoch
-        for place, position in zip(step.places.tolist(), step.positions.tolist(), strict=True)
-    ]
-    return [position for _, position in sorted(read)]
-
-
-@given(COUNTS, SIZES, SIZES, SHUFFLES, EPOCHS)
-def test_ranks_together_read_each_record_once_in_each_epoch(
-    count: int, batch_size: int, world_size: int, shuffle: bool | BlockShuffle, epochs: int
-) -> None:
-    schedules = [
-        _schedule(count, batch_size, rank, world_size, shuffle=shuffle, epochs=epochs)
-        for rank in range(world_size)
-    ]
-    ranks = [list(schedule.steps(EpochProgress())) for schedule in schedules]
-    assert len({len(steps) for steps in ranks}) == 1
-    order = DatasetOrder(count, shuffle=shuffle, seed=3)
-    for epoch in range(epochs):
-        assert _together(ranks, epoch) == order.positions(epoch, np.arange(count)).tolist()
-    for schedule, steps in zip(schedules, ranks, strict=True):
-        assert schedule.length(EpochProgress()) == len(steps)
-        assert [step.epoch for step in steps] == sorted(step.epoch for step in steps)
-
-
-@given(COUNTS, SIZES, SIZES, st.sampled_from(["keep", "drop", "pad"]), SHUFFLES, EPOCHS, st.data())
-def test_resuming_at_any_step_changes_nothing(
-    count: int,
-    batch_size: int,
-    world_size: int,
-    last_batch: LastBatch,
-    shuffle: bool | BlockShuffle,
-    epochs: int,
-    data: Any,
-) -> None:
-    assume(last_batch != "drop" or count >= batch_size * world_size)
-    rank = data.draw(st.integers(0, world_size - 1))
-    options: Any = {"last_batch": last_batch, "shuffle": shuffle, "epochs": epochs}
-    schedule = _schedule(count, batch_size, rank, world_size, **options)
-    undisturbed = list(schedule.steps(EpochProgress()))
-    for done, step in enumerate(undisturbed[:-1], 1):
-        other = _schedule(count, batch_size, rank, world_size, **options)
-        progress = other.progress(json.loads(json.dumps(schedule.state(step.after))))
-        assert other.length(progress) == len(undisturbed) - done
-        assert _told(other.steps(progress)) == _told(iter(undisturbed[done:]))
-
-
-@given(COUNTS, SHUFFLES, st.lists(st.tuples(SIZES, SIZES, st.integers(0, 4)), max_size=4))
-def test_others_may_go_on_in_mid_epoch(
-    count: int, shuffle: bool | BlockShuffle, worlds: list[tuple[int, int, int]]
-) -> None:
-    """Each world takes some steps, and hands its state on; in the end all was read once."""
-    state, read = None, []
-    for batch_size, world_size, step_count in [*worlds, (3, 2, count)]:
-        schedules = [
-            _schedule(count, batch_size, rank, world_size, shuffle=shuffle)
-            for rank in range(world_size)
-        ]
-        starts = [s.progress(state) if state else EpochProgress() for s in schedules]
-        ranks = [
-            list(itertools.islice(schedule.steps(start), step_count))
-            for schedule, start in zip(schedules, starts, strict=True)
-        ]
-        read += _together(ranks, 0)
-        states = [
-            schedule.state(steps[-1].after if steps else start)
-            for schedule, steps, start in zip(schedules, ranks, starts, strict=True)
-        ]
-        assert all(other == states[0] for other in states), "any rank's state will do"
-        state = states[0]
-        if state["epoch"] == 1:  # the last world may have found all done
-            break
-    order = DatasetOrder(count, shuffle=shuffle, seed=3)
-    assert read == order.positions(0, np.arange(count)).tolist()
 
 
 @given(COUNTS, SIZES, st.integers(1, 5), EPOCHS, st.data())
@@ -245,3 +159,13 @@ def test_a_state_of_more_epochs_is_refused() -> None:
         _schedule(10, epochs=1).progress(_state())
     assert (caught.value.option, caught.value.value) == ("epochs", "1")
     assert _schedule(10, epochs=None).progress(_state()) == EpochProgress(3, 8, 2)
+
+
+def test_shares_of_many_records_need_no_memory_for_them() -> None:
+    share = RankShare(10**15, 2, rank=5, world_size=7)
+    last = share.step_count() - 1
+    # 14 go into 10**15 with a rest of 6, of which rank 5 has the last
+    assert [places.tolist() for places in share.places(0, range(last - 1, last + 1))] == [
+        [10**15 - 15, 10**15 - 8],
+        [10**15 - 1],
+    ]

@@ -21,16 +21,6 @@ def _all(order: DatasetOrder, epoch: int = 0) -> list[int]:
     return order.positions(epoch, np.arange(order.count)).tolist()
 
 
-@given(st.integers(1, 600), SHUFFLES, st.integers(0, 5), st.integers(0, 3))
-def test_an_epoch_has_every_position_once(
-    count: int, shuffle: bool | BlockShuffle, seed: int, epoch: int
-) -> None:
-    order = _all(DatasetOrder(count, shuffle=shuffle, seed=seed), epoch)
-    assert sorted(order) == list(range(count))
-    if shuffle is False:
-        assert order == list(range(count))
-
-
 @given(st.integers(1, 600), SHUFFLES, st.data())
 def test_any_part_can_be_asked_for_alone(
     count: int, shuffle: bool | BlockShuffle, data: Any

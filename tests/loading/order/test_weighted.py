@@ -73,19 +73,6 @@ def test_orders_of_groups_are_permutations_of_their_own() -> None:
             assert not np.array_equal(own, other)
 
 
-def test_orders_of_small_groups_are_equally_likely() -> None:
-    laps = np.arange(12_000)
-    orders = GroupPermutations(1)
-    of_three = [
-        orders.numbers(np.zeros_like(laps), np.full_like(laps, 3), laps, np.full_like(laps, place))
-        for place in range(3)
-    ]
-    counts = Counter(zip(*(column.tolist() for column in of_three), strict=True))
-    assert len(counts) == 6
-    chi_square = sum((count - 2000) ** 2 / 2000 for count in counts.values())
-    assert chi_square < 20.5  # 0.1 % of random orders exceed it
-
-
 @pytest.mark.parametrize("counts", [[50, 3, 20, 1], [1, 1], [40], [7, 0, 0, 11]])
 @pytest.mark.parametrize("scale", [1, 1_000, 1 << 40])
 def test_classes_are_drawn_equally_often(
@@ -149,53 +136,6 @@ def test_many_different_weights_are_grouped(dataset_of: Callable[..., rs.Dataset
     ratio = times[common] / expected[common]
     most_apart = (weights.max() / weights[weights > 0].min()) ** (1 / 254)
     assert 0.98 / most_apart < ratio.min() <= ratio.max() < 1.02 * most_apart
-
-
-def test_with_replacement_each_record_is_drawn_independently(
-    dataset_of: Callable[..., rs.Dataset],
-) -> None:
-    source = rs.Weighted(dataset_of([40, 10]), by="label", length=8000, with_replacement=True)
-    times = Counter(_epochs(source, batch_size=1000)[0])
-    of_first = [times[pair] for pair in times if pair[1] == 0]
-    assert sum(of_first) == 4000
-    chi_square = sum((count - 100) ** 2 / 100 for count in of_first)
-    assert 15 < chi_square < 75  # of 39 degrees of freedom; 0 without replacement
-
-
-@pytest.mark.parametrize("is_filtered", [False, True])
-def test_ranks_and_resumed_jobs_read_the_same_epoch(
-    dataset_of: Callable[..., rs.Dataset], is_filtered: bool
-) -> None:
-    dataset = dataset_of([30, 4, 9])
-    if is_filtered:
-        dataset = dataset.filter("label != 2").shuffle(seed=4)
-    source = rs.Weighted(dataset, by="label", length=53)
-    expected = Counter(_epochs(source)[0])
-    options: dict[str, Any] = {"shuffle": True, "threads": 0}
-    for ranks in range(1, 8):
-        for stop in (0, 1, 3):
-            read: Counter[Any] = Counter()
-            state = None
-            for rank in range(ranks):
-                loader = rs.Loader(
-                    source, ["id", "label"], batch_size=2, rank=rank, world_size=ranks, **options
-                )
-                batches = iter(loader)
-                for _ in range(stop):
-                    batch = next(batches)
-                    read.update(zip(*(batch[k].tolist() for k in ("id", "label")), strict=True))
-                state = loader.state_dict()
-            assert state is not None
-            others = ranks % 3 + 1
-            again = rs.Weighted(dataset, by="label", length=53)
-            for rank in range(others):
-                loader = rs.Loader(
-                    again, ["id", "label"], batch_size=3, rank=rank, world_size=others, **options
-                )
-                loader.load_state_dict(state)
-                for batch in loader:
-                    read.update(zip(*(batch[k].tolist() for k in ("id", "label")), strict=True))
-            assert read == expected, (ranks, stop)
 
 
 def test_a_state_fits_only_the_same_classes_and_draws(
