@@ -304,6 +304,17 @@ def test_the_page_about_episodes_runs(
     run_python(text, "episodes.md", lambda: capsys.readouterr().out)
 
 
+def test_the_page_about_lerobot_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("av")
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/how-to/lerobot.md")
+    run_python(text, "lerobot.md", lambda: capsys.readouterr().out)
+    run_commands(text)
+    assert len(rs.open("out")) == 2
+
+
 @pytest.mark.slow
 def test_the_page_about_tokens_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
