@@ -90,6 +90,7 @@ def open_page(browser: Any, open_viewer: Callable[..., Client]) -> Iterator[Open
         page.on("dialog", lambda dialog: errors.append(dialog.message))
         page.goto(client.viewer.url)
         if fragment:
+            page.wait_for_selector(".tile")
             page.goto(f"http://{client.host}/#{fragment}")
             page.reload()
         if "record=" not in fragment and "view=" not in fragment:
