@@ -275,8 +275,13 @@ class ViewerApp:
             return list(map(int, view.positions[start : start + count]))
 
         positions = await to_thread.run_sync(chosen)
-        lines = self._make_lines(positions, start, size)
+        lines = self._urgent_lines(positions, start, size)
         return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    async def _urgent_lines(self, *arguments: Any) -> AsyncIterator[bytes]:
+        with self.records.urgent():
+            async for line in self._make_lines(*arguments):
+                yield line
 
     async def _make_lines(
         self, positions: Sequence[int], start: int, size: int
