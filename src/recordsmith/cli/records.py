@@ -123,7 +123,7 @@ def sheet(
     Sample: `recordsmith sheet out sheet.png --sample 30 --seed 1`
 
     Args:
-        out: the image file to write: .png or .jpg.
+        out: the file to write: an image, .png or .jpg, or a page, .html.
         seed: random seed of --sample. [default: 0]
     """
     if seed is not None and sample is None:
