@@ -448,6 +448,12 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
     page.click("#record summary:has-text('File')")
     facts = str(page.text_content("#record .facts"))
     assert str(meadows) in facts
+    data = meadows.read_bytes()
+    start = int.from_bytes(data[:8], "little") + 16
+    stop = start + int.from_bytes(data[start : start + 8], "little") + 16
+    assert f"byte offset{start:,}" in facts
+    assert f"checksum of the length{data[start + 8 : start + 12].hex()}" in facts
+    assert f"checksum of the payload{data[stop - 4 : stop].hex()}" in facts
     assert "byte offset" in facts
 
 
