@@ -107,14 +107,11 @@ def sheet(
     if path.suffix.lower() in _HTML and min(count, total) > _MAX_HTML:
         raise OptionError(option="count", value=count, expected=f"at most {_MAX_HTML} on a page")
     check_fits(min(count, total), columns)
-    positions = _choose(total, count, seed)
-    records = _read(opened, positions)
-    reader = _reader(opened, [record for record in records if isinstance(record, bytes)])
-    report = SheetReport(path, 0, 0, total, positions)
     from recordsmith.image.drawing.contact_sheet import contact_sheet  # loads Pillow
 
-    tiles, legend = _draw(opened, reader, records, report)
-    title, subtitle = _title(opened), _order(total, positions, split, seed)
+    report = SheetReport(path, 0, 0, total, _choose(total, count, seed))
+    tiles, legend = _draw(opened, report)
+    title, subtitle = _title(opened), _order(total, report.positions, split, seed)
     if path.suffix.lower() in _HTML:
         page = _html_page(tiles, title, subtitle)
         write_atomically(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
@@ -189,15 +186,24 @@ def _reader(dataset: Dataset, records: Sequence[bytes]) -> SceneReader:
     return reader
 
 
-def _draw(
-    dataset: Dataset,
-    reader: SceneReader,
-    records: Sequence[bytes | DataError],
-    report: SheetReport,
-) -> tuple[list[Tile], list[tuple[Colour, str]]]:
+def draw_tiles(
+    dataset: Dataset | Paths, *, split: str | None, count: int, seed: int | None
+) -> list[Tile]:
+    """Return the tiles that a sheet with these options has."""
+    opened = dataset_of(dataset, split)
+    total = len(opened)
+    if not total:
+        return []
+    report = SheetReport(as_location("terminal"), 0, 0, total, _choose(total, count, seed))
+    return _draw(opened, report)[0]
+
+
+def _draw(dataset: Dataset, report: SheetReport) -> tuple[list[Tile], list[tuple[Colour, str]]]:
     """Return a tile for each record, and the colours of the classes."""
     from recordsmith.image.drawing.contact_sheet import Tile
 
+    records = _read(dataset, report.positions)
+    reader = _reader(dataset, [record for record in records if isinstance(record, bytes)])
     tiles = []
     legend: Counter[tuple[int, str]] = Counter()
     for position, record in zip(report.positions, records, strict=True):
