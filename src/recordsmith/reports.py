@@ -25,10 +25,11 @@ class Place:
 
 
 class Example(NamedTuple):
-    """An example of a finding in a line, and what draws it: JPEG files; None for nothing."""
+    """An example of a finding in a line, what draws it as JPEG files, and its record."""
 
     text: str
     draw: Callable[[], Sequence[bytes]] | None = None
+    place: Place | None = None
 
 
 @dataclass(frozen=True)

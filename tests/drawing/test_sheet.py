@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -238,3 +240,30 @@ def test_huge_image_is_not_decoded(
     assert len(report.problems) == 2
     assert "64 x 48" in report.problems[0]
     assert "3,071" in report.problems[0]
+
+
+def test_a_page_has_an_image_for_each_example(
+    tmp_path: Path, place: Location, images: ModuleType
+) -> None:
+    name = "<img src=x>"
+    data = write(tmp_path / "x.tfrecord", images, **{"image/filename": name})
+    report = rs.sheet(data, place / "s.html", count=12)
+    assert (len(report.positions), report.height) == (12, 0)
+    page = report.path.read().decode()
+    assert "default-src 'none'" in page
+    assert "<img src=x" not in page
+    assert page.count("&lt;img src=x&gt;") == 24  # below the image, and in its place
+    found = []
+    for encoded in re.findall(r'src="data:image/jpeg;base64,([^"]+)"', page):
+        with Image.open(io.BytesIO(base64.b64decode(encoded))) as image:
+            pixels = np.asarray(image)
+            found.append(pixels.reshape(-1, 3).mean(0))
+    expected = [colour(number) for number in report.positions]
+    assert np.allclose(found, expected, atol=3)
+
+
+def test_a_page_is_bounded(tmp_path: Path, images: ModuleType) -> None:
+    data = write(tmp_path / "x.tfrecord", images, range(1), n=1)
+    shards = [data] * 1001
+    with raises(rs.OptionError, option="count"):
+        rs.sheet(shards, tmp_path / "s.html", count=1001)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _PRINTED_COUNT = 5  # without options
 _DRAWN_COUNT = 30
+_MAX_IN_TERMINAL = 300
 
 _OnePath: TypeAlias = Annotated[
     str,
@@ -92,9 +93,19 @@ def head(
 
 def sheet(
     path: _OnePath,
-    out: str,
     options: Annotated[dict[str, Any], OptionsOf("sheet", panels={WHICH: "seed"})],
+    out: Annotated[
+        str | None,
+        typer.Argument(
+            help="The file to write: an image, .png or .jpg, or a page, .html.",
+            metavar="OUT",
+            show_default=False,
+        ),
+    ] = None,
     *,
+    terminal: Annotated[
+        bool, typer.Option("--terminal", help="Draw in the terminal instead of a file.")
+    ] = False,
     count: Annotated[
         int | None,
         typer.Option(
@@ -122,10 +133,18 @@ def sheet(
 
     Sample: `recordsmith sheet out sheet.png --sample 30 --seed 1`
 
+    In a terminal: `recordsmith sheet out --terminal -n 6`
+
     Args:
-        out: the image file to write: .png or .jpg.
         seed: random seed of --sample. [default: 0]
     """
+    if (out is None) != terminal or (terminal and (options or json)):
+        raise OptionError(
+            f"pass either {option('out')} or {option('terminal')}"
+            if (out is None) != terminal
+            else f"{option('terminal')} excludes the options of a file",
+            option="terminal",
+        )
     if seed is not None and sample is None:
         raise OptionError(f"{option('seed')} needs {option('sample')}", option="seed")
     if sum(given is not None for given in (count, sample, at)) > 1:
@@ -142,6 +161,13 @@ def sheet(
     if count is None:
         count = sample or (_DRAWN_COUNT if at is None else len(dataset))
     drawn_seed = None if sample is None else seed or 0
+    if out is None:
+        from recordsmith.cli.half_blocks import print_tiles
+        from recordsmith.drawing.sheet import draw_tiles
+
+        count = min(count, _MAX_IN_TERMINAL)
+        print_tiles(draw_tiles(dataset, split=split, count=count, seed=drawn_seed))
+        return
     report = rs.sheet(dataset, out, split=split, count=count, seed=drawn_seed, **options)
     if positions:
         report.positions = [positions[place] for place in report.positions]
@@ -151,7 +177,7 @@ def sheet(
     drawn = console.count(len(report.positions), "record")
     size = f"{report.width}x{report.height} pixels"
     title = f"drew {drawn} into {console.printable(str(report.path))}"
-    console.print_line(f"{title}, {size}", title=title)
+    console.print_line(f"{title}, {size}" if report.height else title, title=title)
     console.print_list(f"{len(report.problems):,} could not be drawn", report.problems)
 
 

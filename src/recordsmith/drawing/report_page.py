@@ -145,7 +145,7 @@ img-src data:">
 {% endif %}
 {% if lines or finding.places %}
 <ul>
-{% for example in lines %}<li>{{ example.text | prose }}</li>{% endfor %}
+{% for example in lines %}<li>{{ example | line }}</li>{% endfor %}
 {% for place in finding.places %}<li>{{ place | place }}</li>{% endfor %}
 {% if finding.examples and finding.count > finding.examples | length %}
 <li>and {{ "{:,}".format(finding.count - finding.examples | length) }} more</li>
@@ -257,6 +257,9 @@ def content_page(
         "prose": lambda value: paragraphs(value, 2000),
         "cell": _cell,
         "place": lambda place: _linked(text(str(place), 400), link and link(place)),
+        "line": lambda example: _linked(
+            paragraphs(example.text, 2000), link and example.place and link(example.place)
+        ),
     }
     for name, function in filters.items():  # all of them escape text
         environment.filters[name] = lambda value, f=function: markupsafe.Markup(f(value))

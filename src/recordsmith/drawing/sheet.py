@@ -1,4 +1,4 @@
-"""`recordsmith.sheet`: preview examples of a dataset on one page, as an image file.
+"""`recordsmith.sheet`: preview examples of a dataset on one page, as an image file or as HTML.
 
 Draws each example into a tile with mask, boxes and class. Examples that cannot be decoded get a
 tile with the reason. Only the records on the page are decoded.
@@ -6,15 +6,16 @@ tile with the reason. Only the records on the page are decoded.
 
 from __future__ import annotations
 
+import base64
 import io
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,14 +25,22 @@ from recordsmith.drawing.scene import Scene, SceneReader, draw_scene
 from recordsmith.errors import DataError, NotAnExampleError, OptionError
 from recordsmith.example import SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import label_colour, message_tile
+from recordsmith.image.masks.colours import Colour
+from recordsmith.image.storing.encode import encode_jpeg
 from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
 from recordsmith.summaries import Report
 from recordsmith.words import first_of
+
+if TYPE_CHECKING:
+    from recordsmith.image.drawing.contact_sheet import Tile
 
 TILE = 288
 """The side of a tile in pixels."""
 
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
+_HTML = (".html", ".htm")
+_HTML_QUALITY = 80
+_MAX_HTML = 1000  # about 20 MB
 _MAX_SIDE = 65_000  # a JPEG cannot have more
 _MAX_LEGEND = 60
 
@@ -41,8 +50,8 @@ class SheetReport(Report):
     """What `sheet` drew.
 
     Attributes:
-        path: the image file.
-        height, width: its size in pixels.
+        path: the file.
+        height, width: its size in pixels; 0 for HTML.
         record_count: the number of records of the dataset.
         positions: the positions of the examples, in order.
         problems: examples whose image cannot be shown, with the reason.
@@ -70,7 +79,8 @@ def sheet(
 
     Args:
         dataset: a path or several, as for `open`; or a Dataset.
-        out: the image file, with the suffix .png or .jpg.
+        out: the file: an image with the suffix .png or .jpg, or a page with .html, which shows an
+            image for each example and fits any screen.
         split: draw only this split of the path.
         count: the number of examples, spread evenly over the dataset.
         columns: records per row.
@@ -89,19 +99,33 @@ def sheet(
         rs.sheet("out", "sheet.png", count=12)
     """
     path = as_location(out)
-    check_page(path, count, columns, overwrite=overwrite)
+    check_page(path, count, columns, overwrite=overwrite, suffixes=[*_FORMATS, *_HTML])
     opened = dataset_of(dataset, split)
     total = len(opened)
     if not total:
         raise OptionError("the dataset has no records to draw")
+    if path.suffix.lower() in _HTML and min(count, total) > _MAX_HTML:
+        raise OptionError(option="count", value=count, expected=f"at most {_MAX_HTML} on a page")
     check_fits(min(count, total), columns)
-    positions = _choose(total, count, seed)
-    records = _read(opened, positions)
-    reader = _reader(opened, [record for record in records if isinstance(record, bytes)])
-    report = SheetReport(path, 0, 0, total, positions)
-    page = _draw(opened, reader, records, report, columns, _order(total, positions, split, seed))
-    report.height, report.width = page.height, page.width
-    write_page(page, path, overwrite=overwrite)
+    from recordsmith.image.drawing.contact_sheet import contact_sheet  # loads Pillow
+
+    report = SheetReport(path, 0, 0, total, _choose(total, count, seed))
+    tiles, legend = _draw(opened, report)
+    title, subtitle = _title(opened), _order(total, report.positions, split, seed)
+    if path.suffix.lower() in _HTML:
+        page = _html_page(tiles, title, subtitle)
+        write_atomically(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+        return report
+    image = contact_sheet(
+        tiles,
+        title=title,
+        subtitle=subtitle,
+        legend=legend,
+        columns=min(columns, len(tiles)),
+        tile=TILE,
+    )
+    report.height, report.width = image.height, image.width
+    write_page(image, path, overwrite=overwrite)
     return report
 
 
@@ -162,16 +186,24 @@ def _reader(dataset: Dataset, records: Sequence[bytes]) -> SceneReader:
     return reader
 
 
-def _draw(
-    dataset: Dataset,
-    reader: SceneReader,
-    records: Sequence[bytes | DataError],
-    report: SheetReport,
-    columns: int,
-    subtitle: str,
-) -> Any:
-    from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
+def draw_tiles(
+    dataset: Dataset | Paths, *, split: str | None, count: int, seed: int | None
+) -> list[Tile]:
+    """Return the tiles that a sheet with these options has."""
+    opened = dataset_of(dataset, split)
+    total = len(opened)
+    if not total:
+        return []
+    report = SheetReport(as_location("terminal"), 0, 0, total, _choose(total, count, seed))
+    return _draw(opened, report)[0]
 
+
+def _draw(dataset: Dataset, report: SheetReport) -> tuple[list[Tile], list[tuple[Colour, str]]]:
+    """Return a tile for each record, and the colours of the classes."""
+    from recordsmith.image.drawing.contact_sheet import Tile
+
+    records = _read(dataset, report.positions)
+    reader = _reader(dataset, [record for record in records if isinstance(record, bytes)])
     tiles = []
     legend: Counter[tuple[int, str]] = Counter()
     for position, record in zip(report.positions, records, strict=True):
@@ -197,13 +229,29 @@ def _draw(
     named = [(label_colour(label), text) for label, text in common]
     if reader.mask_key is None and len(named) == 1:
         named = []  # the tags show it already
-    return contact_sheet(
-        tiles,
-        title=_title(dataset),
-        subtitle=subtitle,
-        legend=named,
-        columns=min(columns, len(tiles)),
-        tile=TILE,
+    return tiles, named
+
+
+def _html_page(tiles: Sequence[Tile], title: str, subtitle: str) -> str:
+    """Return a page that loads and runs nothing."""
+    from recordsmith.drawing.report_page import STYLE, text  # needs more than an image
+
+    figures = []
+    for tile in tiles:
+        image = base64.b64encode(encode_jpeg(tile.pixels, quality=_HTML_QUALITY)).decode()
+        figures.append(
+            f'<figure><div class="images"><img src="data:image/jpeg;base64,{image}" '
+            f'alt="{text(tile.caption, 200)}"></div><figcaption>{text(tile.caption, 200)}<br>'
+            f'<span class="quiet">{text(tile.detail, 200)}</span></figcaption></figure>'
+        )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'; img-src data:\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text(title, 200)}</title><style>{STYLE}</style></head><body><main>\n"
+        f'<h1>{text(title, 200)}</h1><p class="quiet">{text(subtitle, 400)}</p>\n'
+        f'<div class="examples">\n{chr(10).join(figures)}\n</div></main></body></html>\n'
     )
 
 
@@ -248,11 +296,21 @@ def _order(total: int, positions: Sequence[int], split: str | None, seed: int | 
     return f"{len(positions):,} of {of}, {how}"
 
 
-def check_page(path: Location, count: int, columns: int, *, overwrite: bool) -> None:
+def check_page(
+    path: Location,
+    count: int,
+    columns: int,
+    *,
+    overwrite: bool,
+    suffixes: Collection[str] = _FORMATS,
+) -> None:
     """Raise OptionError if a page of `count` tiles cannot be written to a path."""
-    if path.suffix.lower() not in _FORMATS:
+    if path.suffix.lower() not in suffixes:
         raise OptionError(
-            option="out", value=str(path), expected="a file name ending in .png or .jpg"
+            option="out",
+            value=str(path),
+            expected="a file name ending in .png or .jpg"
+            + (", or .html" if len(suffixes) > len(_FORMATS) else ""),
         )
     for name, value in (("count", count), ("columns", columns)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from recordsmith.dataset.record_document import key_text
 from recordsmith.errors import DataError, OptionError, RecordsmithError
-from recordsmith.image.drawing.overlay import label_colour
+from recordsmith.image.drawing.overlay import COLOUR_COUNT, label_colour
 from recordsmith.viewing.completion import complete
 from recordsmith.viewing.facets import FacetCounts
 from recordsmith.viewing.record_details import RecordDetails
@@ -159,7 +159,7 @@ class ViewerApp:
             "payload": schema.payload,
             "features": features[:_MAX_LISTED],
             "class_names": None if names is None else list(names[:_MAX_LISTED]),
-            "palette": [label_colour(label) for label in range(255)],
+            "palette": [label_colour(label) for label in range(COLOUR_COUNT)],
             "scene": {
                 "image_key": reader.image_key,
                 "mask_key": reader.mask_key,
@@ -275,8 +275,13 @@ class ViewerApp:
             return list(map(int, view.positions[start : start + count]))
 
         positions = await to_thread.run_sync(chosen)
-        lines = self._make_lines(positions, start, size)
+        lines = self._urgent_lines(positions, start, size)
         return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    async def _urgent_lines(self, *arguments: Any) -> AsyncIterator[bytes]:
+        with self.records.urgent():
+            async for line in self._make_lines(*arguments):
+                yield line
 
     async def _make_lines(
         self, positions: Sequence[int], start: int, size: int

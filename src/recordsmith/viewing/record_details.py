@@ -21,6 +21,7 @@ from recordsmith.viewing.tiles import (
     visible,
 )
 from recordsmith.viewing.wire_fields import wire_fields
+from recordsmith.wire import encode_record
 
 _MAX_VALUES = 64
 _MAX_FEATURES = 2000
@@ -66,6 +67,8 @@ class RecordDetails:
         if isinstance(payload, RecordsmithError):
             return document | {"defect": problem_of(payload)}
         document |= {"size_bytes": len(payload), "payload": classify(payload)}
+        frame = encode_record(payload)  # whose checksums were those of the file when it was read
+        document["checksums"] = {"length": frame[8:12].hex(), "payload": frame[-4:].hex()}
         try:
             self._add_contents(document, payload)
         except DataError as error:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TypeAlias
 
 import numpy as np
@@ -45,6 +46,8 @@ _SURVEYED = 64
 _KEPT_BYTES = 64 << 20  # of records of compressed shards
 _OPEN_STREAMS = 4
 _MAX_DEFECTS = 100
+_GIVEN_WAY = 20  # hundredths of a second, at each step
+_FIRST_SECONDS = 1.0  # in which a page asks for its first screen
 _MAX_RESUMED = 100  # after damaged records in a shard; more are not verified
 
 
@@ -73,6 +76,8 @@ class ViewedRecords:
         self.view: View = dataset.view
         self.shards = records_of(dataset).all_shards
         self._changed = threading.Condition()
+        self._urgent = 0  # how many readers a user waits for
+        self._first_until = time.monotonic() + _FIRST_SECONDS
         self._is_closed = False
         self._first: list[bytes] = []
         self._streams = _Streams()
@@ -92,6 +97,24 @@ class ViewedRecords:
             threading.Thread(target=self._count, name="counting", daemon=True).start()
             self._read_first()
         self.schema = self._survey()
+
+    @contextmanager
+    def urgent(self) -> Iterator[None]:
+        """Let counting and scanning wait a little while the block runs: a user waits for it."""
+        with self._changed:
+            self._urgent += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._urgent -= 1
+            self._first_until = 0.0
+
+    def _give_way(self) -> None:
+        for _ in range(_GIVEN_WAY):
+            if not self._urgent and time.monotonic() > self._first_until:
+                return
+            time.sleep(0.01)
 
     def close(self) -> None:
         """Stop counting."""
@@ -169,6 +192,8 @@ class ViewedRecords:
                     return
 
     def _count_shard(self, shard: Shard) -> int:
+        if self._starts[-1] >= _FIRST_COUNT:
+            self._give_way()
         if self._is_closed:
             return 0
         try:
@@ -325,10 +350,12 @@ class ViewedRecords:
             OptionError: a selection of records in a compressed shard is not in order.
         """
         blocks = self._selected_blocks(split) if self._is_selection else self._file_blocks(split)
-        if self._only is None:
-            yield from blocks
-            return
         for positions, block in blocks:
+            if self._urgent:
+                time.sleep(0.005)
+            if self._only is None:
+                yield positions, block
+                continue
             rows = np.flatnonzero(np.isin(positions, self._only))
             starts, lengths = block.starts[rows], block.lengths[rows]
             yield positions[rows], replace(block, starts=starts, lengths=lengths)

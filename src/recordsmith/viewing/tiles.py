@@ -149,8 +149,11 @@ class TileMaker:
         name = PurePosixPath(reader.name(example).replace("\\", "/")).name
         tile["name"] = name[:200]
         if reader.image_key in example:
-            scene = reader.read(example, size)
-            self._fill_image(tile, scene, size)
+            try:
+                self._fill_image(tile, reader.read(example, size), size)
+            except DataError as error:
+                text = "\n".join(_lines(example, _MAX_LINES))
+                tile |= {"kind": "damage", "problem": problem_of(error), "text": text}
             return
         label, caption = reader.read_class(example)
         tile["label"], tile["caption"] = exact(label), caption[:_MAX_TEXT]

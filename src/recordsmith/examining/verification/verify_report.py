@@ -237,7 +237,7 @@ def _findings(report: VerifyReport) -> Iterator[ShownFinding]:
                 severity="notice" if is_notice else "",
                 level="note" if is_notice else "bad",
                 count=len(alike),
-                examples=[Example(str(error)) for error in alike[:_EXAMPLES]],
+                examples=[Example(str(error), place=_place(error)) for error in alike[:_EXAMPLES]],
                 places=[
                     Place(str(error.path), error.record)
                     for error in alike[:_EXAMPLES]
@@ -246,6 +246,12 @@ def _findings(report: VerifyReport) -> Iterator[ShownFinding]:
                     and error.path not in (None, *unreadable)
                 ],
             )
+
+
+def _place(error: DataError) -> Place | None:
+    if error.path is None or error.record is None:
+        return None
+    return Place(str(error.path), error.record)
 
 
 def _shards(report: VerifyReport, names: Mapping[str, str]) -> ReportTable:

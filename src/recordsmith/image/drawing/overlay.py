@@ -51,6 +51,7 @@ _MORE = bytes.fromhex(
     "7ec5f5"
 )
 _COLOURS = (*_PALETTE, *zip(_MORE[::3], _MORE[1::3], _MORE[2::3], strict=True))
+COLOUR_COUNT = len(_COLOURS)
 _LIGHT, _DARK = (255, 255, 255), (24, 24, 22)
 _BACKGROUND, _VOID = 0, 255
 _HATCH_EVERY = 7
@@ -59,7 +60,7 @@ _TINY = 3  # from this scale on, an image is enlarged by whole pixels
 
 
 def label_colour(label: int) -> Colour:
-    """The colour of a class."""
+    """The colour of a class; they repeat after COLOUR_COUNT."""
     return _COLOURS[label % len(_COLOURS)]
 
 

@@ -222,7 +222,6 @@ function attach() {
   on('size', 'input', ({ target }) => settings.write('size', Number(target.value)) || gallery.setSize(Number(target.value)));
   on('tools', 'submit', (event) => event.preventDefault());
   for (const [id, act] of Object.entries({ marks: openMarks, theme: turnTheme, help: openHelp, 'toggle-side': toggleSide })) on(id, 'click', act);
-  addEventListener('popstate', () => apply());
   document.addEventListener('keydown', onKey);
   $('views').append(...Object.entries(VIEWS).map(([view, title]) => el('button', { type: 'button', 'data-view': view, onclick: () => go({ view }) }, title)));
 }
@@ -258,9 +257,8 @@ async function start() {
   Object.assign(overlays, { palette: dataset.palette, names: dataset.class_names ?? [] });
   marked = new Set(settings.read(`marks.${dataset.paths}`, []));
   const { split, where, at: record } = dataset.start;
-  if (location.hash.length < 2) {
-    history.replaceState(null, '', `#${new URLSearchParams(Object.entries({ split, where, record }).filter(([, value]) => value != null && value !== ''))}`);
-  }
+  const first = Object.entries({ split, where, record }).filter(([, value]) => value != null && value !== '');
+  if (location.hash.length < 2 && first.length) history.replaceState(null, '', `#${new URLSearchParams(first)}`);
   $('split').append(...['', ...dataset.splits.map(({ name }) => name)].map((value) => el('option', { value }, value || 'all splits')));
   $('split-field').hidden = dataset.splits.length < 2;
   const isOrdered = ({ kind, content, section }) => section !== 'feature_lists' && (kind !== 'bytes' || content === 'text');
@@ -270,6 +268,7 @@ async function start() {
   $('size').value = gallery.size;
   drawOverlays($('overlays'), change);
   apply(true);
+  addEventListener('popstate', () => apply());
   showMarks();
   $('gallery').focus({ preventScroll: true });
   while (dataset.is_counting) {

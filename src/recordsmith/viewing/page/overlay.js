@@ -2,20 +2,20 @@
 
 import { el, svg } from './dom.js';
 
-const MAX_BOXES = 2000;
+const [MAX_BOXES, MAX_CLASSES] = [2000, 5000];
 const [BACKGROUND, VOID] = [0, 255];
 
 /** What is drawn over images: switches, the classes that are hidden, and those seen so far. */
 export const overlays = {
   palette: [], names: [], boxes: true, texts: true, masks: true, outlines: true, opacity: 0.5, hidden: new Set(), seen: new Map(), onseen: () => {},
   see(label, text) {
-    if (label == null || (this.seen.has(label) && (this.seen.get(label) || !text))) return;
+    if (label == null || this.seen.size > MAX_CLASSES || (this.seen.has(label) && (this.seen.get(label) || !text))) return;
     this.seen.set(label, text || this.names[label] || this.seen.get(label) || '');
     this.onseen();
   },
 };
 
-export const rgb = (label) => overlays.palette[label & 255] ?? [128, 128, 128];
+export const rgb = (label) => overlays.palette.at(label % overlays.palette.length) ?? [128, 128, 128];
 export const colour = (label) => `rgb(${rgb(label).join(',')})`;
 const ink = (label) => {
   const [r, g, b] = rgb(label).map((value) => (value / 255) ** 2.2);

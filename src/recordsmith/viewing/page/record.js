@@ -181,7 +181,7 @@ export class RecordView {
     const join = (some) => some.map(textOf).join(kind === 'bytes' ? '\n' : ', ');
     const shown = join(values.slice(0, FOLDED));
     const text = el('pre', {}, shown.slice(0, LETTERS));
-    const graph = kind !== 'bytes' && total >= 16 && curve(values, 320, 64, `curve of ${key}`);
+    const graph = kind !== 'bytes' && total >= 16 && !key.includes('/object/') && curve(values, 320, 64, `curve of ${key}`);
     if (graph && total > values.length && this.curves-- > 0) {
       getJson(`values/${this.position}`, { key, count: MAX_POINTS }, this).then((answer) => graph.replaceWith(curve(answer.values, 320, 64, `curve of ${key}`)), () => {});
     }
