@@ -269,6 +269,10 @@ READING: dict[str, tuple[Callable[[Path], Any], str, Defect, str]] = {
         lambda r: (r / VIDEO).write_bytes(b"x" * 999), VIDEO, Defect.UNREADABLE_IMAGE, "decoded"
     ),
     "playlist": (_playlist, VIDEO, Defect.UNREADABLE_IMAGE, "cannot be decoded"),
+    "Matroska": (
+        lambda r: drawn.video(r / VIDEO, [drawn.frame(0, s) for s in range(12)], form="matroska"),
+        VIDEO, Defect.UNREADABLE_IMAGE, "cannot be decoded|no video",
+    ),
     "late": (
         _episodes(**{FROM: [0.0, 9.0, 0.0, 0.4]}), VIDEO, Defect.UNREADABLE_IMAGE,
         "episode 1: the video lacks step 0: found the end of the video, expected a frame at 9 s",
