@@ -17,6 +17,7 @@ from recordsmith.threads import renew_in_children
 Payload = npt.NDArray[np.uint8]
 
 _WORTH = 0.3  # the least share of episodes that must be found again
+_FIRST_SHARE = 0.4
 _AVERAGED = 64  # requests
 
 
@@ -35,7 +36,8 @@ class EpisodeCache:
         self._byte_count = 0
         self._used: OrderedDict[int, int] = OrderedDict()  # sizes of what would be kept
         self._used_bytes = 0
-        self._found_share = 1.0  # of the last requests, if all were kept
+        # of the last requests, if all were kept: few of the first ones can be found
+        self._found_share = _FIRST_SHARE
 
     def get(self, episode: int, size: int) -> Payload | None:
         """Return the payload of an episode if it is kept; `size` in bytes."""
@@ -46,6 +48,9 @@ class EpisodeCache:
             while self._used_bytes > self.max_bytes:
                 self._used_bytes -= self._used.popitem(last=False)[1]
             self._found_share += (was_used - self._found_share) / _AVERAGED
+            if self._found_share < _WORTH:
+                self._payloads.clear()
+                self._byte_count = 0
             payload = self._payloads.get(episode)
             if payload is not None:
                 self._payloads.move_to_end(episode)

@@ -120,9 +120,9 @@ class Mix(LoaderInput):
         """Return the order of an epoch."""
         return MixOrder(self.record_counts, self.draws_by_epoch, shuffle=shuffle, seed=seed)
 
-    def reading(self, keys: Collection[str]) -> RecordSource:
-        """Return the records for a reader that uses only some features of them."""
-        return self._mixed([part.reading(keys) for part in self._inputs])
+    def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:
+        """Return the records for a reader that uses only some features, some of them as images."""
+        return self._mixed([part.reading(keys, images) for part in self._inputs])
 
     def _mixed(self, sources: Sequence[RecordSource]) -> MixedRecords:
         return MixedRecords(sources, np.array([0, *accumulate(self.record_counts)], np.int64))
