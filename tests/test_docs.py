@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,13 +61,63 @@ def run_commands(text: str) -> None:
 def run_python(text: str, name: str, shown: Callable[[], str]) -> None:
     """Run the Python of a page in one namespace; `# shows` comments state the output."""
     variables: dict[str, Any] = {}
-    expected = []
     for block in blocks("python", text):
         exec(compile(block, name, "exec"), variables)
-        expected += re.findall(r"^ *print\(.*?\)  # shows (.+)$", block, re.MULTILINE)
-    lines = shown().splitlines()
-    for line in expected:
-        assert line in lines
+    assert lines_shown(text) <= Counter(shown().splitlines())
+
+
+VISION = os.environ.get("RECORDSMITH_VISION", "")
+"""A folder with timm and torchvision, whose compiled operators need another build of torch."""
+WITHOUT_OPERATORS = """\
+import torch
+
+try:
+    import torchvision
+except RuntimeError:
+    library = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+"""
+
+
+def is_installed(package: str) -> bool:
+    in_vision = VISION and package in ("timm", "torchvision")
+    return bool(in_vision) or find_spec(package) is not None
+
+
+def skip_without(*packages: str) -> None:
+    for package in packages:
+        if not is_installed(package):
+            pytest.skip(f"needs {package}")
+
+
+def run_python_apart(text: str, *launcher: str, count: int = 1, **environment: str) -> None:
+    """Run the Python of a page in `count` processes, which a module of Python may start."""
+    code = "\n".join(blocks("python", text))
+    if VISION and re.search("timm|torchvision", code):
+        code = WITHOUT_OPERATORS + code
+        environment["PYTHONPATH"] = os.pathsep.join([VISION, os.environ.get("PYTHONPATH", "")])
+    Path("page.py").write_text(code, "utf-8")
+    done = subprocess.run(
+        [sys.executable, *launcher, "page.py"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = Counter(done.stdout.splitlines())
+    for line, times in lines_shown(text).items():
+        assert printed[line] >= times * count, done.stdout
+
+
+def lines_shown(text: str) -> Counter[str]:
+    """The lines that the code of a page prints, as its comments state."""
+    code = "\n".join(blocks("python", text))
+    shown = re.findall(r"^ *print\(.*?\)  # shows (.+)$", code, re.MULTILINE)
+    assert shown or "# shows" not in text
+    return Counter(shown)
 
 
 @pytest.fixture
@@ -204,26 +255,45 @@ def test_the_page_about_shuffling_in_pytorch_runs(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of Lightning, about workers and logging
-def test_the_page_about_lightning_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("lightning")
-    rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3})
-    run_python(page("docs/how-to/lightning.md"), "lightning.md", lambda: capsys.readouterr().out)
-
-
-def test_the_page_about_augmentation_runs(
-    flowers: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "packages", "processes"),
+    [
+        ("lightning", ["lightning"], 1),
+        ("hugging-face-trainer", ["transformers", "accelerate"], 1),
+        ("hugging-face-trainer", ["transformers", "accelerate"], 2),
+        ("accelerate", ["accelerate"], 1),
+        ("accelerate", ["accelerate"], 2),
+        ("timm", ["timm", "torchvision"], 1),
+        ("jax-devices", ["jax", "optax", "orbax"], 1),
+    ],
+)
+def test_the_page_about_a_trainer_runs(
+    flowers: Path, name: str, packages: list[str], processes: int
 ) -> None:
+    """In processes of their own, because frameworks start threads."""
+    skip_without(*packages)
+    rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3})
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    run_python_apart(
+        page(f"docs/how-to/{name}.md"),
+        *(launcher if processes > 1 else []),
+        count=processes,
+        ACCELERATE_USE_CPU="1",
+        GLOO_SOCKET_IFNAME="lo" if sys.platform == "linux" else "lo0",
+    )
+
+
+@pytest.mark.slow
+def test_the_page_about_augmentation_runs(flowers: Path) -> None:
     """Up to the first library that is not installed."""
-    pytest.importorskip("torch")
-    monkeypatch.setenv("NO_ALBUMENTATIONS_UPDATE", "1")  # it asks for its newest version
+    skip_without("torch")
     rs.pack("flowers", "out", splits={"train": 0.7, "validation": 0.3})
     text = page("docs/how-to/augmentation.md")
     for library in ("albumentations", "torchvision"):
-        if find_spec(library) is None:
+        if not is_installed(library):
             text = text[: text.index(f"## Boxes and masks with {library}")]
             break
-    run_python(text, "augmentation.md", lambda: capsys.readouterr().out)
+    run_python_apart(text, NO_ALBUMENTATIONS_UPDATE="1")  # it asks for its newest version
 
 
 def test_the_page_about_episodes_runs(
@@ -232,6 +302,17 @@ def test_the_page_about_episodes_runs(
     monkeypatch.chdir(tmp_path)
     text = page("docs/how-to/episodes.md")
     run_python(text, "episodes.md", lambda: capsys.readouterr().out)
+
+
+def test_the_page_about_lerobot_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("av")
+    monkeypatch.chdir(tmp_path)
+    text = page("docs/how-to/lerobot.md")
+    run_python(text, "lerobot.md", lambda: capsys.readouterr().out)
+    run_commands(text)
+    assert len(rs.open("out")) == 2
 
 
 @pytest.mark.slow

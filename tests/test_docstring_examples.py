@@ -22,6 +22,7 @@ import pytest
 
 import recordsmith as rs
 
+from .sources import lerobot_folder
 from .sources.annotated import coco, image, voc, write
 from .test_docs import blocks, page
 
@@ -98,6 +99,7 @@ def write_sources(root: Path) -> None:
     (root / "mnist").mkdir()
     np.savez(root / "mnist/mnist.npz", x_train=np.zeros((9, 28, 28), "u1"), y_train=np.arange(9))
     rs.export(root / "out", root / "mnist/3.0.1", "tfds")
+    lerobot_folder.write(root / "pusht", "image")
     write(root / "rows.csv", "a,part\n1,train\n2,test\n")
 
 

@@ -41,7 +41,7 @@ PYTHON = {
     "Pack": (
         "detect pack ImageOptions Detection lint forecast plan run finish PackPlan ImageFolder "
         "ImageFiles ImagePairs Voc Coco Yolo Cvat LabelMe CsvBoxes Table Rows HuggingFace Arrays "
-        "Tfds WebDataset Shards"
+        "Tfds LeRobot WebDataset Shards"
     ),
     "Train": (
         "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "

@@ -46,7 +46,7 @@ _HOMES = {
     "reshaping": "Edits append edit reshard salvage",
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder ImagePairs LabelMe "
-        "Rows Shards Table Tfds Voc WebDataset Yolo detect"
+        "LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
     "stores.location": "remote",
     "wire": "read_records",

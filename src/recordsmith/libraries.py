@@ -1,4 +1,4 @@
-"""Libraries of the extras `images` and `cli`: an import that fails names the extra to install.
+"""Libraries of some extras: an import that fails names the extra to install.
 
     from recordsmith.libraries import cv2
 
@@ -14,6 +14,7 @@ from recordsmith.errors import needs_extra
 
 # ruff: noqa: PLC0414 - exported
 if TYPE_CHECKING:
+    import av as av
     import cv2 as cv2
     import jinja2 as jinja2
     import markupsafe as markupsafe
@@ -34,6 +35,7 @@ _LIBRARIES = {
     "ImageFilter": ("PIL.ImageFilter", "images"),
     "ImageFont": ("PIL.ImageFont", "images"),
     "yaml": ("yaml", "images"),
+    "av": ("av", "video"),
     "jinja2": ("jinja2", "cli"),
     "markupsafe": ("markupsafe", "cli"),
 }

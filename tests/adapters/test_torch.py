@@ -280,6 +280,16 @@ def test_an_environment_that_makes_no_sense(
         rt.this_rank()
 
 
+def test_accelerate_must_not_divide_the_batches_of_a_rank(train: rs.Dataset) -> None:
+    shards = pytest.importorskip("accelerate.data_loader").IterableDatasetShard
+    alone, of_rank = (
+        rt.batches(loader(train, world_size=world_size), any_rank=True) for world_size in (1, 2)
+    )
+    assert len(list(shards(alone, num_processes=2))) == 5
+    with raises(rs.OptionError, option="loader"):
+        next(iter(shards(of_rank, num_processes=2)))
+
+
 @pytest.mark.parametrize("options", [{}, {"batch_size": None}, {"shuffle": True}])
 def test_a_data_loader_over_a_loader_says_what_to_write(
     train: rs.Dataset, options: dict[str, Any]

@@ -31,6 +31,7 @@ def rows(first: int, count: int) -> rs.Rows:
 
 def pack(store: MemoryStore, out: str = "out", *, first: int = 0, **options: Any) -> None:
     defaults = {"splits": {"train": 0.6, "val": 0.4}, "shards": {"train": 2, "val": 1}, "seed": 1}
+    defaults["numbers_of"] = ["id"]
     rs.pack(rows(first, 40), Location(store, out), threads=1, **(defaults | options))
 
 
@@ -134,9 +135,14 @@ def test_killed_at_every_change(name: str) -> None:
     wanted = content(undisturbed, "out")
     listed = {entry.file for entry in _manifest(undisturbed).shards}
     assert {key for key in wanted if "/" not in key} == {*listed, "labels.txt", "dataset.json"}
-    assert {key for key in wanted if "/" in key} == {
-        f".recordsmith/{file}.index" for file in listed
+    kept = {key for key in wanted if "/" in key}
+    assert kept <= {
+        f".recordsmith/{file}{end}" for file in listed for end in (".index", ".columns")
     }
+    assert sum(key.endswith(".index") for key in kept) == len(listed)
+    # only pack writes columns, and append keeps those of the shards that stay
+    column_count = {"pack": len(listed), "append": 3}.get(name.split(" ", maxsplit=1)[0], 0)
+    assert sum(key.endswith(".columns") for key in kept) == column_count
     complete = [None, ids(before), ids(undisturbed)]
     taken_over = copied(before)
     pack(taken_over, seed=3, shards=1, overwrite=True)

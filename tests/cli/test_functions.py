@@ -27,6 +27,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "deep": ("--deep", True),
     "drop": ("--drop a --drop 'b/*'", ["a", "b/*"]),
     "fit": ("--fit pad", "pad"),
+    "fps": ("--fps 10", 10.0),
     "ignore": ("--ignore alpha --ignore cmyk", ["alpha", "cmyk"]),
     "image_options": (
         "--store jpeg --quality 80 --background #ffffff --shorter-side 4 --baseline --tiles",

@@ -29,6 +29,7 @@ import pytest
 
 import recordsmith as rs
 
+from ..sources import lerobot_folder
 from .test_hostile import ESCAPES, FORGED, FORGING, ROOM_BYTES, image, ran
 
 pytestmark = pytest.mark.posix
@@ -569,6 +570,45 @@ CASES |= {
         features_dict({"a": SCALAR}),
     ),
     "tfds_empty_lists": lambda folder: tfds(folder, '{"a": [' + "[]," * 100_000 + "1]}", "{}"),
+}
+
+
+def lerobot(folder: Path, features: Any = None, **info: Any) -> None:
+    lerobot_folder.write(folder, "image")
+    known = json.loads((folder / "meta/info.json").read_text())["features"]
+    lerobot_folder.change_info(folder, features=known | (features or {}), **info)
+
+
+@case
+def lerobot_videos_that_name_other_files(folder: Path) -> None:
+    lerobot(folder, {"observation.images.front": lerobot_folder.feature("video", 48, 64, 3)})
+    prefix = "videos/observation.images.front"
+    zeros = [0, 0, 0, 0]
+    places = {f"{prefix}/{name}_index": zeros for name in ("chunk", "file")}
+    lerobot_folder.change_episodes(folder, **places, **{f"{prefix}/from_timestamp": [0.0] * 4})
+    (folder / prefix / "chunk-000").mkdir(parents=True)
+    text = f"#EXTM3U\n#EXTINF:1,\nfile://{folder.parent}/canary.png\n#EXT-X-ENDLIST\n"
+    (folder / prefix / "chunk-000/file-000.mp4").write_text(text)
+
+
+CASES |= {
+    "lerobot_templates": lambda folder: lerobot(
+        folder, data_path="{0.__class__}{chunk_index:>999999999}"
+    ),
+    "lerobot_above": lambda folder: lerobot(folder, data_path="../canary.png"),
+    "lerobot_names": lambda folder: lerobot(
+        folder,
+        {FORGING: lerobot_folder.feature("int64", 1), "../x": lerobot_folder.feature("int64", 2)},
+        robot_type=FORGING,
+        splits={FORGING: "0:1", "../..": "1:9"},
+    ),
+    "lerobot_shapes": lambda folder: lerobot(
+        folder, {"action": lerobot_folder.feature("float32", *[1 << 24] * 999)}
+    ),
+    "lerobot_nested": lambda folder: (
+        lerobot(folder),
+        (folder / "meta/info.json").write_text('{"codebase_version": ' + "[" * 500_000),
+    ),
 }
 
 

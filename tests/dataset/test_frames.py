@@ -27,7 +27,7 @@ from recordsmith.wire import encode_record, encode_records, scan
 
 PAYLOADS = [
     random.Random(size).randbytes(size)
-    for size in (0, 1, 300, 5_000, 70_000, 3, 40_000, 0, 9, 200_000)
+    for size in (0, 1, 300, 5_000, 70_000, 3, 40_000, 0, 9, 300_000)
 ]
 STARTS = np.cumsum([0, *(len(payload) + 16 for payload in PAYLOADS)])
 BEGINS, ENDS = STARTS[:-1], STARTS[1:]
@@ -103,6 +103,19 @@ def test_copied_bytes_are_the_verified_bytes(path: Path, may_map: bool, *, whole
     finally:
         is_done.set()
         writer.join()
+
+
+@pytest.mark.parametrize("offset", [0, 7, 8, 12, 150_000, 300_011, 300_012, 300_015])
+def test_a_large_record_is_read_to_its_place_and_verified(path: Path, offset: int) -> None:
+    frames = opened(path)
+    assert _gathered(frames, [9, 1]) == (2, [PAYLOADS[9], PAYLOADS[1]])
+    assert _gathered(frames, [9]) == (1, [PAYLOADS[9]])
+    with open(path, "r+b") as file:
+        file.seek(int(BEGINS[9]) + offset)
+        byte = file.read(1)[0]
+        file.seek(int(BEGINS[9]) + offset)
+        file.write(bytes([byte ^ 1]))
+    assert _gathered(frames, [9])[0] == 0
 
 
 def test_unused_file_is_closed(path: Path, open_files: Any) -> None:

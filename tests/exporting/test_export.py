@@ -40,16 +40,22 @@ def _needs(request: pytest.FixtureRequest) -> None:
         pytest.importorskip("pyarrow")
     if called is not None and called.params.get("format") == "array-record":
         pytest.importorskip("array_record")
+    if called is not None and called.params.get("format") == "lerobot":
+        pytest.importorskip("av")
 
 
 @pytest.fixture
 def image(request: pytest.FixtureRequest, image: Any, images: ModuleType) -> Any:
-    """The features of an image, with a mask if the format needs one."""
+    """The features of an image, with a mask or an episode if the format needs one."""
     called = getattr(request.node, "callspec", None)
-    if called is None or called.params.get("format") != "pairs":
+    pixels = images.encode(images.noise(12, 8, "L"), "PNG")
+    added = {
+        "pairs": {"image/segmentation/class/encoded": pixels},
+        "lerobot": {"steps/is_first": [1], "steps/view": pixels, "episode_metadata/fps": 10.0},
+    }.get(called and called.params.get("format"))
+    if added is None:
         return image
-    mask = {"image/segmentation/class/encoded": images.encode(images.noise(12, 8, "L"), "PNG")}
-    return lambda *given, more=None, **options: image(*given, more=mask | (more or {}), **options)
+    return lambda *given, more=None, **options: image(*given, more=added | (more or {}), **options)
 
 
 @pytest.fixture

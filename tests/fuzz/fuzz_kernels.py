@@ -508,12 +508,14 @@ def drive_encoders(data: bytes, dice: random.Random, counts: Counter[str]) -> No
     columns: list[Any] = []
     for key in sorted(dice.sample(list(KEYS), dice.randrange(4))):
         kind = dice.choice((BYTES, FLOAT, INT64))
-        ends = splits = None
+        starts = stops = splits = None
         length = dice.choice((-1, 0, 1, 2, 2**31))
         count = row_count * max(0, min(length, 2)) if dice.random() < 0.8 else dice.randrange(9)
         if kind == BYTES:
             values: Array = exact(data[: dice.randrange(64)])
-            ends = random_splits(dice, count, len(values))
+            starts, stops = random_splits(dice, count, len(values)), np.empty(0, np.int64)
+            if dice.random() < 0.9:
+                starts, stops = starts[:-1], starts[1:]
         else:
             values = np.empty(count, np.int64 if kind == INT64 else np.float32)
             values.view(np.uint8)[:] = np.frombuffer(dice.randbytes(values.nbytes), np.uint8)
@@ -523,14 +525,17 @@ def drive_encoders(data: bytes, dice: random.Random, counts: Counter[str]) -> No
         if dice.random() < 0.3:
             size = row_count if dice.random() < 0.9 else dice.randrange(9)
             valid = np.frombuffer(dice.randbytes(size), np.uint8) & 1
-        columns.append((key, kind, values, ends, splits, length, valid))
+        columns.append((key, kind, values, starts, stops, splits, length, valid))
+    room = dice.choice((None, 0, 9, 200, 5000))
+    out = None if room is None else exact(bytes(room))
     try:
-        memory, offset_memory = encoding.encode_columns(columns, row_count)
+        memory, offsets = encoding.encode_columns(columns, row_count, out)
     except ValueError:
         counts["refused"] += 1
     else:
         counts["encoded"] += 1
-        rows, offsets = as_array(memory, np.uint8), as_array(offset_memory, np.int64)
+        rows = as_array(memory, np.uint8)
+        rows = rows[len(rows) - int(offsets[-1]) :]
         assert len(offsets) == row_count + 1
         check_offsets(offsets, len(rows))
         for row, (a, b) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):

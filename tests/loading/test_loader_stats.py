@@ -73,19 +73,20 @@ def test_a_tally() -> None:
     tally = Tally()
     assert tally.stats(LoaderStats()) == LoaderStats()
     tally.request(10.0)
-    tally.deliver(10.0, 13.0, BatchCost(1, 2, 3, 40, 500, 6), 1, 0.5)
+    tally.deliver(10.0, 13.0, BatchCost(1, 2, 3, 40, 500, 700, 6), 1, 0.5)
     tally.request(14.0)
-    tally.deliver(14.0, 14.25, BatchCost(10, 20, 30, 400, 5000, 60), 2, 0.75)
+    tally.deliver(14.0, 14.25, BatchCost(10, 20, 30, 400, 5000, 7000, 60), 2, 0.75)
     tally.request(16.25)  # and nothing came
     stats = tally.stats(LoaderStats(thread_count=3))
     assert stats == LoaderStats(
         elapsed_seconds=6.25, first_batch_seconds=3.0, waited_seconds=0.25, between_seconds=3.0,
         reading_seconds=11, decoding_seconds=22, function_seconds=33, idle_seconds=0.75,
-        batch_count=2, record_count=440, byte_count=5500, rejected_count=66, skipped_count=3,
-        thread_count=3,
+        batch_count=2, record_count=440, byte_count=5500, read_byte_count=7700, rejected_count=66,
+        skipped_count=3, thread_count=3,
     )  # fmt: skip
     assert stats.records_per_second == 440 / 6.25
-    assert stats.bytes_per_second == 5500 / 6.25
+    assert stats.bytes_per_second == 7700 / 6.25
+    assert stats.read_amplification == 1.4
     document = json.loads(json.dumps(stats.to_json()))
     assert document["batches"] == 2
     assert document["bottleneck"] == stats.bottleneck

@@ -23,12 +23,11 @@ def visible(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def is_done_or_nothing(folder: PlaceLike) -> bool:
-    """Whether a folder has only unpublished complete shards and their notes and indexes."""
+    """Whether a folder has only unpublished complete shards, and what is kept of them."""
     names = set(contents(folder))
     done = {name.removesuffix(".done") for name in names if name.endswith(".done")}
-    return names <= {
-        f"{file}{suffix}" for file in done for suffix in (".done", ".partial", ".index.partial")
-    }
+    suffixes = (".done", ".partial", ".index.partial", ".columns.partial")
+    return names <= {f"{file}{suffix}" for file in done for suffix in suffixes}
 
 
 class Meddling(rs.ImageFolder):

@@ -41,6 +41,7 @@ from recordsmith.dataset.names import (
     DONE_SUFFIX,
     INTERNAL_FOLDER,
     PARTIAL_SUFFIX,
+    SIDE_SUFFIXES,
     split_of_part,
 )
 from recordsmith.errors import (
@@ -344,7 +345,7 @@ def _publish_files(
     pairs = [
         (final_location(folder, old + suffix), final_location(folder, new + suffix))
         for old, new in renamed.items()
-        for suffix in ("", ".index")
+        for suffix in ("", *SIDE_SUFFIXES)
     ]
     waiting = {name: _waiting(folder, name) for name in small_files}
     # Ctrl-C waits until all is done, unless a server may not respond for minutes
@@ -371,12 +372,19 @@ def _publish_files(
 
 
 def _move_new_files(folder: Location, files: Iterable[str]) -> None:
-    """Rename new files and indexes of shards, without those that a killed job has renamed."""
+    """Rename new files and what is kept of shards, without those that a killed job has renamed."""
     waiting = {entry.name for entry in _objects((folder / INTERNAL_FOLDER).without_links())}
-    for name in (name for file in files for name in (file, f"{file}.index")):
-        partial = partial_location(folder, name)
-        if partial.name in waiting:
-            partial.move(final_location(folder, name))
+    for file in files:
+        if partial_location(folder, file).name in waiting:
+            final_location(folder, f"{file}.columns").delete()  # of the shard that is replaced
+        for name in _with_side_files(file):
+            partial = partial_location(folder, name)
+            if partial.name in waiting:
+                partial.move(final_location(folder, name))
+
+
+def _with_side_files(file: str) -> list[str]:
+    return [file + suffix for suffix in ("", *SIDE_SUFFIXES)]
 
 
 def _copy(source: Location, target: Location) -> None:
@@ -386,8 +394,8 @@ def _copy(source: Location, target: Location) -> None:
 
 
 def _remove(folder: Location, names: Iterable[str]) -> None:
-    files = [place for name in sorted(names)
-             for place in (folder / name, final_location(folder, f"{name}.index"))]  # fmt: skip
+    files = [final_location(folder, file) for name in sorted(names)
+             for file in _with_side_files(name)]  # fmt: skip
     for_each(files, Location.delete, folder)
 
 
@@ -522,8 +530,7 @@ def clean_up(folder: Location, *, keeping: Sequence[str] = ()) -> None:
             if done_location(folder, file).name in names
             for name in (
                 f"{file}{DONE_SUFFIX}",
-                f"{file}{PARTIAL_SUFFIX}",
-                f"{file}.index{PARTIAL_SUFFIX}",
+                *(f"{each}{PARTIAL_SUFFIX}" for each in _with_side_files(file)),
             )
         }
         left = [

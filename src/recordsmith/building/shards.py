@@ -13,14 +13,21 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from recordsmith.dataset import Manifest, ShardEntry, ShardWriter, read_begun_note
+from recordsmith.dataset.column_file import ColumnSurvey, column_pieces
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, count_in_json, integer_in_json
-from recordsmith.dataset.names import DONE_SUFFIX, INTERNAL_FOLDER, PARTIAL_SUFFIX
+from recordsmith.dataset.names import (
+    DONE_SUFFIX,
+    INTERNAL_FOLDER,
+    PARTIAL_SUFFIX,
+    SIDE_SUFFIXES,
+)
+from recordsmith.dataset.shard_index import samples_of
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -152,15 +159,15 @@ def add_notes(notes: dict[str, Occurrences], more: Mapping[str, Occurrences]) ->
 
 
 def partial_location(folder: Location, file: str) -> Location:
-    """Where a shard or index waits until it is published: its own name, without renaming."""
+    """Where a shard, or what is kept of it, waits to be published: its name, without renaming."""
     if folder.store.can_rename:
         return folder / INTERNAL_FOLDER / f"{file}{PARTIAL_SUFFIX}"
     return final_location(folder, file)
 
 
 def final_location(folder: Location, file: str) -> Location:
-    """Where a shard or index is in a complete dataset."""
-    return folder / INTERNAL_FOLDER / file if file.endswith(".index") else folder / file
+    """Where a shard, or what is kept of it, is in a complete dataset."""
+    return folder / INTERNAL_FOLDER / file if file.endswith(SIDE_SUFFIXES) else folder / file
 
 
 def done_location(folder: Location, file: str) -> Location:
@@ -255,7 +262,8 @@ def size_and_checksum(location: Location) -> tuple[int, int]:
 def open_partial_shard(
     folder: Location, file: str, compression: Compression
 ) -> Iterator[ShardWriter]:
-    """Open a writer for a shard that ends at `partial_location`, together with its index.
+    """Open a writer for a shard that ends at `partial_location`, together with its index
+    and its columns.
 
     Leaves no file if the block discards the writer or raises.
     """
@@ -267,7 +275,11 @@ def open_partial_shard(
         if writer.is_open:
             pieces = _undisturbed(folder, writer.index_pieces)
             partial_location(folder, f"{file}.index").put(pieces)
+            columns = partial_location(folder, f"{file}.columns")
+            columns.delete()  # those of another shard of this name
             writer.publish()
+            if writer.columns:
+                columns.put(column_pieces(writer.columns, writer.size_bytes, samples_of(pieces)))
     except BaseException:
         writer.discard()
         raise
@@ -310,17 +322,21 @@ def _undisturbed(place: Location, read: Callable[[], _Result]) -> _Result:
                 raise
 
 
-def survey_written(writer: ShardWriter) -> Schema:
-    """Verify every checksum of a written shard, and return its schema."""
+def survey_written(writer: ShardWriter, keys: Collection[str] = ()) -> Schema:
+    """Verify every checksum of a written shard, and return its schema.
+
+    keys: of features whose numbers are kept next to the shard.
+    """
     writer.seal()
-    return _undisturbed(writer.location, lambda: _survey(writer))
+    return _undisturbed(writer.location, lambda: _survey(writer, keys))
 
 
-def _survey(writer: ShardWriter) -> Schema:
-    survey = SchemaSurvey()
+def _survey(writer: ShardWriter, keys: Collection[str]) -> Schema:
+    survey, columns = SchemaSurvey(), ColumnSurvey(keys)
     records = 0
     for block in writer.written_blocks():
         survey.update(block.buffer, block.starts, block.lengths)
+        columns.update(block.buffer, block.starts, block.lengths)
         records += len(block)
     if records != writer.record_count:
         raise CorruptDataError(
@@ -331,6 +347,7 @@ def _survey(writer: ShardWriter) -> Schema:
             remedy="The disk or its file system is failing.",
             path=writer.location,
         )
+    writer.columns = columns.finish()
     return survey.finish()
 
 

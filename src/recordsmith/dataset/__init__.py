@@ -42,7 +42,13 @@ from recordsmith.dataset.selected_records import (
 )
 from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shard_sequence import Faults, ShardGroup, gather, payload_sizes
+from recordsmith.dataset.shard_sequence import (
+    Faults,
+    ShardGroup,
+    gather,
+    payload_sizes,
+    read_bytes,
+)
 from recordsmith.dataset.view import View
 from recordsmith.dataset.writer import ShardWriter
 
@@ -86,6 +92,7 @@ __all__ = [
     "parts_of",
     "payload_sizes",
     "read_begun_note",
+    "read_bytes",
     "read_label_map",
     "read_manifest",
     "records_of",

@@ -11,7 +11,7 @@ docs/reference/dataset.md describes the file.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import as_view
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.dataset import Dataset, records_of
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
@@ -46,6 +46,8 @@ from recordsmith.example import (
     FeatureSpec,
     Kind,
     RaggedArray,
+    Schema,
+    SchemaSurvey,
     step_counts,
 )
 from recordsmith.stores import Location, ObjectInfo
@@ -172,8 +174,7 @@ def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | Non
     shards = records_of(dataset).all_shards
     total = len(keys) * sum(shard.size_bytes for shard in shards)
     workers = WorkerPool(reading_threads(None, shards), progress, total)
-    for key, (kind, is_scalar) in zip(keys, features, strict=True):
-        measure: Measure = "value" if is_scalar else "count"
+    for key, (kind, measure) in zip(keys, features, strict=True):
         read = partial(_shard_column, key=key, kind=kind, measure=measure, is_near=True)
         for shard, _ in zip(
             shards, workers.in_order(read, shards, ahead=2 * workers.threads), strict=True
@@ -184,25 +185,25 @@ def keep_columns(dataset: Dataset, keys: Sequence[str], progress: Progress | Non
 
 def _shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[ShardColumn]:
     """Yield the column of each shard; shards without it are read in threads, and it is kept."""
-    kind: Kind = "bytes" if measure == "steps" else _feature(dataset, key)[0]
+    kind: Kind = "bytes" if measure == "steps" else _feature(dataset, key, has_lists=False)[0]
     shards = records_of(dataset).all_shards
     workers = WorkerPool(reading_threads(None, shards), None)
     read = partial(_shard_column, key=key, kind=kind, measure=measure)
     yield from workers.in_order(read, shards, ahead=2 * workers.threads)
 
 
-def _feature(dataset: Dataset, key: str) -> tuple[Kind, bool]:
-    """Return the kind of a feature, and whether each record has one value."""
+def _feature(dataset: Dataset, key: str, *, has_lists: bool = True) -> tuple[Kind, Measure]:
+    """Return the kind of a feature, and what is kept of it."""
     schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
-    known = schema.features.get(key)
-    if known is None or known.kind not in ("bytes", "float", "int64"):
+    kind, measure = _measured(schema, key)
+    if kind is None or (measure == "steps" and not has_lists):
         raise OptionError(
             f"the records have no feature {key!r}, or none of one kind; "
             f"{suggest_names(key, schema.features, 'they have no features')}",
             option="key",
             value=key,
         )
-    return known.kind, known.shape == ()
+    return kind, measure
 
 
 def _shard_column(
@@ -223,7 +224,8 @@ def _shard_column(
     column = _read(shard, key, kind, measure)
     if is_near or (shard.keeps_index and info.size_bytes >= KEEP_FROM_BYTES):
         places = [near] if is_near else [cached] if shard.is_remote else places
-        pieces = _pieces(shard, info, {**kept, name: column})
+        samples = 0 if shard.is_remote else sample_checksum(shard.location, info.size_bytes)
+        pieces = column_pieces({**kept, name: column}, info.size_bytes, samples)
         if save_pieces(pieces, places) is None and is_near:
             near.put(pieces)  # raises the reason
     return column
@@ -237,22 +239,93 @@ def _is_there(shard: Shard) -> bool:
 
 
 def _read(shard: Shard, key: str, kind: Kind, measure: Measure) -> ShardColumn:
-    spec = {key: FeatureSpec(kind, "ragged" if measure == "count" else ())}
-    take: Callable[[Any], Any] = _lengths if measure == "count" else _values
-    pieces = []
+    column = _ColumnBuilder(key, kind, measure)
     for block in shard.blocks():
-        if measure == "steps":
-            pieces.append(step_counts(block.buffer, block.starts, block.lengths, key))
-            continue
-        # bytes stay in the buffer of the block: only their number, or short texts, are taken
-        decoder = ColumnDecoder(spec, borrowed=[key] if kind == "bytes" else ())
         with located(shard.location, block.position):
-            decoder.append(block.buffer, block.starts, block.lengths)
-            pieces.append(take(decoder.finish()[key]))
-    if measure == "value" and kind == "bytes":
-        return _counted(shard, key, [text for piece in pieces for text in piece])
-    numbers = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
-    return ShardColumn(numbers if numbers.dtype.kind == "f" else _smallest(numbers))
+            column.append(block.buffer, block.starts, block.lengths)
+    with located(shard.location):
+        return column.finish()
+
+
+class _ColumnBuilder:
+    """A column of a shard, from its records block by block."""
+
+    def __init__(self, key: str, kind: Kind, measure: Measure) -> None:
+        self._key, self._kind, self._measure = key, kind, measure
+        self._spec = {key: FeatureSpec(kind, "ragged" if measure == "count" else ())}
+        self._pieces: list[Any] = []
+
+    def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
+        """Add the payloads at buffer[starts[i]:starts[i] + lengths[i]]."""
+        if self._measure == "steps":
+            self._pieces.append(step_counts(buffer, starts, lengths, self._key))
+            return
+        # bytes stay in the buffer of the block: only their number, or short texts, are taken
+        borrowed = [self._key] if self._kind == "bytes" else ()
+        decoder = ColumnDecoder(self._spec, borrowed=borrowed)
+        decoder.append(buffer, starts, lengths)
+        column: Any = decoder.finish()[self._key]
+        self._pieces.append(_lengths(column) if self._measure == "count" else _values(column))
+
+    def finish(self) -> ShardColumn:
+        """Return the column."""
+        if self._measure == "value" and self._kind == "bytes":
+            return _counted(self._key, [text for piece in self._pieces for text in piece])
+        numbers = np.concatenate(self._pieces) if self._pieces else np.empty(0, np.int64)
+        return ShardColumn(numbers if numbers.dtype.kind == "f" else _smallest(numbers))
+
+
+class ColumnSurvey:
+    """Collects the columns of a new shard while its records are verified.
+
+    Leaves out a feature that has no number in one of the records: its first use reports why.
+    """
+
+    def __init__(self, keys: Collection[str]) -> None:
+        self._keys = keys
+        self._builders: dict[str, tuple[str, _ColumnBuilder]] | None = None
+
+    def update(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
+        """Add the payloads at buffer[starts[i]:starts[i] + lengths[i]]."""
+        if self._builders is None:
+            self._builders = self._begin(buffer, starts, lengths) if self._keys else {}
+        for key, (_, builder) in tuple(self._builders.items()):
+            try:
+                builder.append(buffer, starts, lengths)
+            except DataError:
+                del self._builders[key]
+
+    def _begin(
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+    ) -> dict[str, tuple[str, _ColumnBuilder]]:
+        """Choose what to keep of each feature, by the first records."""
+        survey = SchemaSurvey()
+        survey.update(buffer, starts, lengths)
+        schema = survey.finish()
+        builders = {}
+        for key in self._keys:
+            known, measure = _measured(schema, key)
+            if known is not None:
+                builders[key] = f"{measure} {key}", _ColumnBuilder(key, known, measure)
+        return builders
+
+    def finish(self) -> dict[str, ShardColumn]:
+        """Return the columns by name."""
+        columns = {}
+        for name, builder in (self._builders or {}).values():
+            with suppress(DataError):
+                columns[name] = builder.finish()
+        return columns
+
+
+def _measured(schema: Schema, key: str) -> tuple[Kind | None, Measure]:
+    """Return the kind of a feature and what is kept of it; None if it has no numbers."""
+    if key in schema.sections.get("feature_lists", {}):
+        return "bytes", "steps"
+    known = schema.features.get(key)
+    if known is None or known.kind not in ("bytes", "float", "int64"):
+        return None, "count"
+    return known.kind, "value" if known.shape == () else "count"
 
 
 def _lengths(column: RaggedArray) -> Numbers:
@@ -263,7 +336,7 @@ def _values(column: Numbers | BytesArray) -> Any:
     return column.tolist() if isinstance(column, BytesArray) else column
 
 
-def _counted(shard: Shard, key: str, values: list[bytes]) -> ShardColumn:
+def _counted(key: str, values: list[bytes]) -> ShardColumn:
     """Number the distinct texts of a shard."""
     distinct = sorted(set(values))
     try:
@@ -275,7 +348,6 @@ def _counted(shard: Shard, key: str, values: list[bytes]) -> ShardColumn:
             Defect.FEATURE_VALUE,
             f"{key!r} has values that are not short texts",
             expected=f"UTF-8 of up to {_LARGEST_TEXT} bytes, such as class names",
-            path=shard.location,
             feature=key,
         ) from None
     numbers = {value: number for number, value in enumerate(distinct)}
@@ -338,10 +410,16 @@ def _parse(shard: Shard, info: ObjectInfo, data: bytes) -> dict[str, ShardColumn
     return columns
 
 
-def _pieces(
-    shard: Shard, info: ObjectInfo, columns: dict[str, ShardColumn]
+def column_pieces(
+    columns: Mapping[str, ShardColumn], size_bytes: int, samples: int
 ) -> tuple[bytes | memoryview, ...]:
-    """Return the content of a file."""
+    """Return the content of the file of a shard.
+
+    Args:
+        columns: by name, at least one.
+        size_bytes: of the shard.
+        samples: the checksum of samples of it; 0 over a network.
+    """
     entries, arrays = {}, []
     for name, column in columns.items():
         array = np.ascontiguousarray(column.numbers)
@@ -351,6 +429,5 @@ def _pieces(
         arrays.append(data)
     count = len(next(iter(columns.values())).numbers)
     text = msgspec.json.encode(_Description(count, entries))
-    samples = 0 if shard.is_remote else sample_checksum(shard.location, info.size_bytes)
-    head = _HEADER.pack(_MAGIC, info.size_bytes, samples, len(text), crc32c(text))
+    head = _HEADER.pack(_MAGIC, size_bytes, samples, len(text), crc32c(text))
     return head, text, *arrays

@@ -53,6 +53,9 @@ TEXT_INDEX_SUFFIX = ".idx"
 _TEXT_INDEX = re.compile(r".+\.(?:idx|tfindex)")
 
 
+SIDE_SUFFIXES = (".index", ".columns")
+"""The suffixes of what is kept of a shard in the internal folder."""
+
 PARTIAL_SUFFIX, DONE_SUFFIX = ".partial", ".done"
 """The suffixes of unpublished shards and of their notes in the internal folder."""
 

@@ -32,6 +32,7 @@ from recordsmith.dataset.shard_sequence import (
     ShardSequence,
     gather_payloads,
     payload_sizes,
+    read_bytes,
     scattered_blocks,
 )
 from recordsmith.errors import DataError, OptionError
@@ -210,6 +211,7 @@ class SelectedRecords:
             places = integer_positions(positions, len(self))
         if len(places) == 1 and faults is None:  # faster than arrays for one record
             payload = np.frombuffer(self.read(int(places[0]))[2], np.uint8)
+            read_bytes.byte_count += len(payload)
             buffer = allocate(len(payload))
             buffer[:] = payload
             return BytesArray(buffer, np.array([0, len(payload)]))

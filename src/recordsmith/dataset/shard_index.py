@@ -24,7 +24,7 @@ Layout, little-endian:
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -215,6 +215,12 @@ def index_pieces(
     head += np.array(_checksums(index.offsets), "<u4").tobytes()
     table = np.ascontiguousarray(index.offsets, "<i8").view(np.uint8)
     return head, struct.pack("<I", crc32c(head)), as_view(table)
+
+
+def samples_of(pieces: Sequence[bytes | memoryview]) -> int:
+    """The checksum of samples of the shard in the content of an index file."""
+    samples: int = _HEADER.unpack_from(pieces[0])[2]
+    return samples
 
 
 def save_index(

@@ -18,7 +18,13 @@ import numpy.typing as npt
 from recordsmith.arrow import ArrowStream, read_stream
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_pieces, save_index
+from recordsmith.dataset.shard_index import (
+    KEEP_FROM_BYTES,
+    ShardIndex,
+    index_locations,
+    index_pieces,
+    save_index,
+)
 from recordsmith.errors import FileAccessError, OptionError, accessing, option
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
 from recordsmith.stores import Location, ObjectInfo, ObjectWriter, PlaceLike, as_location
@@ -35,6 +41,8 @@ from recordsmith.wire import (
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from recordsmith.dataset.column_file import ShardColumn
 
 _BUFFER_BYTES = 1 << 20
 _ROWS_AT_A_TIME = 1 << 13  # measured: fewer rows cost more calls, more rows exceed the cache
@@ -85,6 +93,8 @@ class ShardWriter:
         self._records = RecordWriter(cast(BinaryIO, self._file), compression=self.compression)
         self.is_open = True  # neither closed nor discarded
         self._is_sealed = False
+        self.columns: Mapping[str, ShardColumn] = {}  # numbers of its records, to be kept
+        self._overwrites = overwrite
         self._info: ObjectInfo | None = None  # of the file over a network that was read back
 
     @property
@@ -212,6 +222,8 @@ class ShardWriter:
         """
         if not self.is_open:
             return
+        if self._overwrites:  # numbers of the records that it replaces
+            index_locations(self.location, suffix=".columns")[0].delete()
         self.publish()
         self.location.store.sync(self.location.parent.key)
         if self.size_bytes >= KEEP_FROM_BYTES:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, DataError, Defect, NotAnExampleError, OptionError
 from recordsmith.example.codec import as_array, as_values, too_many_axes
 from recordsmith.example.kernel import encoding
@@ -35,6 +35,7 @@ from recordsmith.example.values import BytesArray, Column, RaggedArray
 
 _GOOD, _MALFORMED, _NOT_AN_EXAMPLE, _MISSING, _WRONG_KIND, _WRONG_LENGTH = range(6)
 _DTYPES = {1: np.uint8, 2: np.float32, 3: np.int64}
+_ENTRY_BYTES = 80  # of a feature in a payload, besides its key and values, at most
 _PRESENCE_ONLY = -1  # the kernel's kind of a column without values
 
 
@@ -363,8 +364,13 @@ class ColumnEncoder:
             )
         return rows.view(np.uint8)
 
-    def encode(self, start: int, stop: int) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+    def encode(
+        self, start: int, stop: int, allocate: AllocateBytes | None = None
+    ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
         """Encode rows start:stop; memory depends only on these rows.
+
+        Args:
+            allocate: for the memory of the payloads.
 
         Returns:
             The payloads end to end: uint8, (bytes,), and int64 offsets, (stop - start + 1,).
@@ -373,13 +379,18 @@ class ColumnEncoder:
             raise OptionError(
                 f"rows {start}:{stop} do not exist", expected=f"rows within 0:{self.row_count}"
             )
-        pieces = []
+        pieces, most = [], 0
         for key, column in self._columns:
             valid = self._validity.get(key)
             part = None if valid is None else valid[start:stop]
-            pieces.append((key, *_memory(column[start:stop]), part))
-        data, offsets = encoding.encode_columns(pieces, stop - start)
-        return _array(data, np.uint8), _array(offsets, np.int64)
+            memory = _memory(column[start:stop])
+            pieces.append((key, *memory, part))
+            if allocate is not None:
+                most += _most_bytes(*memory[:4]) + (stop - start) * (len(key) + _ENTRY_BYTES)
+        out = None if allocate is None else allocate(most + _ENTRY_BYTES)
+        data, offsets = encoding.encode_columns(pieces, stop - start, out)
+        array = _array(data, np.uint8)  # type: ignore[arg-type]
+        return array[len(array) - int(offsets[-1]) :], offsets
 
 
 def encode_columns(
@@ -423,18 +434,26 @@ def _encodable_values(given: Any) -> npt.NDArray[Any] | BytesArray:
 
 def _memory(
     column: Any,
-) -> tuple[int, npt.NDArray[Any], Int64Array | None, Int64Array | None, int]:
-    """Return (kind, values, ends, splits, length) for the kernel."""
+) -> tuple[int, npt.NDArray[Any], Int64Array | None, Int64Array | None, Int64Array | None, int]:
+    """Return (kind, values, starts, stops, splits, length) for the kernel."""
     splits: Int64Array | None = None
     values = column
     if isinstance(column, RaggedArray):
         splits, values = column.row_splits, column.values
     length = math.prod(values.shape[1:])
     if isinstance(values, BytesArray):
-        packed = values.packed()
-        return 1, np.ascontiguousarray(packed.buffer), packed.offsets, splits, length
+        return 1, np.ascontiguousarray(values.buffer), *values.spans(), splits, length
     numbers = as_values(values, None)
-    return 3 if numbers.dtype == np.int64 else 2, numbers, None, splits, length
+    return 3 if numbers.dtype == np.int64 else 2, numbers, None, None, splits, length
+
+
+def _most_bytes(
+    kind: int, values: npt.NDArray[Any], starts: Int64Array | None, stops: Int64Array | None
+) -> int:
+    """Return how many bytes the values of a column take at most when they are encoded."""
+    if starts is None or stops is None:
+        return len(values) * (10 if kind == 3 else 4)
+    return int((stops - starts).sum()) + 11 * len(starts)
 
 
 def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, bytes, int]]:
@@ -453,8 +472,13 @@ def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, byte
         else:
             if not isinstance(column, BytesArray) and spec.kind == "float":
                 column = as_values(column, "float")
-            kind, numbers, end_array, _, _ = _memory(column.reshape(-1))
-            values, ends = numbers.tobytes(), b"" if end_array is None else end_array[1:].tobytes()
+            flat = column.reshape(-1)
+            kind, numbers, *_ = _memory(flat)
+            ends = b""
+            if isinstance(flat, BytesArray):
+                flat = flat.packed()
+                numbers, ends = flat.buffer, flat.offsets[1:].tobytes()
+            values = numbers.tobytes()
     except (OverflowError, TypeError, ValueError) as error:
         raise OptionError(
             f"the default of feature {key!r} is invalid: {error}", option="default"

@@ -74,6 +74,11 @@ class BytesArray:
         """int64, shape of this array: the length of each value in bytes."""
         return self.offsets[self._numbers + 1] - self.offsets[self._numbers]
 
+    def spans(self) -> tuple[Int64Array, Int64Array]:
+        """Return where each value begins and ends in the buffer: int64, (value_count,), twice."""
+        numbers = self._numbers.ravel()
+        return self.offsets[numbers], self.offsets[numbers + 1]
+
     def hashes(self) -> npt.NDArray[np.uint64]:
         """Return uint64, shape of this array: the XXH64 of each value."""
         starts = np.ascontiguousarray(self.offsets[self._numbers.ravel()])

@@ -73,6 +73,7 @@ def export(
     split: str | None = None,
     shard_size_bytes: int | None = None,
     restore_types: bool | None = None,
+    fps: float | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
     engine: Engine | None = None,
@@ -93,6 +94,7 @@ def export(
             shards are divided, from 512 MB by default.
         restore_types: of tables, as in `Dataset.to_arrow`: by default, columns have the types of
             the Arrow table that was packed, where the manifest has them.
+        fps: frames per second of the videos; None for those of the records.
         skip_errors: skip records that the format cannot represent and report them. By default, they
             are an error after all records have been tried. A damaged shard always stops the job.
         overwrite: replace an earlier export in this folder, and all files in the way.
@@ -119,7 +121,13 @@ def export(
     if format not in (known := sorted(EXPORTERS)):
         raise OptionError(option="format", value=format, expected=f"one of {', '.join(known)}")
     exporter = EXPORTERS[format]()
-    given = {"shard_size_bytes": shard_size_bytes, "restore_types": restore_types, "engine": engine}
+    exporter.fps = fps
+    given = {
+        "shard_size_bytes": shard_size_bytes,
+        "restore_types": restore_types,
+        "fps": fps,
+        "engine": engine,
+    }
     for name, value in given.items():
         if value is not None and name not in exporter.options:
             raise OptionError(

@@ -23,11 +23,13 @@ class Exporter(ABC):
 
     format, what: its name, and what it writes, for the help.
     options: those of `export` that it has in addition to those of all.
+    fps: the option, of formats with videos.
     """
 
     format: ClassVar[str]
     what: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ()
+    fps: float | None = None
 
     def __init_subclass__(cls, *, format: str | None = None, what: str = "") -> None:
         super().__init_subclass__()

@@ -141,7 +141,7 @@ class Loader:
             worker=worker,
             worker_count=worker_count,
         )
-        self._skipped: dict[int, DataError] = {}  # by position in the dataset
+        self._skipped: dict[object, DataError] = {}  # by position, or file and number
         self._origin = EpochProgress()
         self._place = LoaderPlace()
         self._tally = Tally()
@@ -412,10 +412,10 @@ class Loader:
 
     def _deliver(self, iteration: Iteration, result: BatchResult) -> dict[str, Any]:
         """Return the batch, unless too many records are skipped."""
-        for position, fault in result.faults:
-            if len(self._skipped) == self._skip_errors and position not in self._skipped:
+        for key, fault in result.faults:
+            if len(self._skipped) == self._skip_errors and key not in self._skipped:
                 raise fault
-            self._skipped.setdefault(position, fault)
+            self._skipped.setdefault(key, fault)
         if iteration.number == self._begun_count:
             self._place = LoaderPlace(result.after)
         return result.batch

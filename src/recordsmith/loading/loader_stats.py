@@ -18,13 +18,14 @@ _READY_SHARE = 0.1  # a loop that waits less than this for batches is not limite
 
 @dataclass
 class BatchCost:
-    """What a batch cost: seconds of threads, records and bytes read, pixels decoded."""
+    """What a batch cost: seconds of threads, records, bytes used and read, pixels decoded."""
 
     reading_seconds: float = 0.0
     decoding_seconds: float = 0.0
     function_seconds: float = 0.0
     record_count: int = 0
     byte_count: int = 0
+    read_byte_count: int = 0
     rejected_count: int = 0
     image_pixel_count: int = 0
     decoded_pixel_count: int = 0
@@ -42,8 +43,10 @@ class LoaderStats(Report):
         reading_seconds, decoding_seconds, function_seconds: what threads spent on the batches
             returned; function_seconds is for filter and maps.
         idle_seconds: how long threads were idle.
-        batch_count, record_count, byte_count: batches returned, and records and bytes read for
-            them.
+        batch_count, record_count, byte_count: batches returned, their records and the bytes of
+            these.
+        read_byte_count: bytes read for them: more where records are made of others, as windows
+            of episodes are.
         rejected_count, skipped_count: records that the filter rejected, and that were skipped.
         image_pixel_count: pixels of the encoded images that were decoded, as stored.
         decoded_pixel_count: how many of these were decoded, in full or at a reduced size.
@@ -65,6 +68,7 @@ class LoaderStats(Report):
     batch_count: int = 0
     record_count: int = 0
     byte_count: int = 0
+    read_byte_count: int = 0
     rejected_count: int = 0
     skipped_count: int = 0
     image_pixel_count: int = 0
@@ -82,7 +86,12 @@ class LoaderStats(Report):
     @property
     def bytes_per_second(self) -> float:
         """Bytes read per second of elapsed time."""
-        return self.byte_count / self.elapsed_seconds if self.elapsed_seconds else 0.0
+        return self.read_byte_count / self.elapsed_seconds if self.elapsed_seconds else 0.0
+
+    @property
+    def read_amplification(self) -> float | None:
+        """Bytes read for each byte of the records; None before the first batch."""
+        return self.read_byte_count / self.byte_count if self.byte_count else None
 
     @property
     def decoded_share(self) -> float | None:
@@ -158,6 +167,8 @@ class LoaderStats(Report):
             "batches": self.batch_count,
             "records": self.record_count,
             "bytes": self.byte_count,
+            "read_bytes": self.read_byte_count,
+            "read_amplification": self.read_amplification,
             "rejected": self.rejected_count,
             "skipped": self.skipped_count,
             "image_pixels": self.image_pixel_count,
@@ -187,6 +198,7 @@ class LoaderStats(Report):
         lines = [
             ", ".join([done, *left_out]),
             f"{self.records_per_second:,.0f} records/s, {self.bytes_per_second / 1e6:,.1f} MB/s",
+            *self._amplified(),
             *self._decoded(),
             f"{'the loop':12}{self.first_batch_seconds:9.2f} s to the first batch",
             f"{'':12}{self.waited_seconds:9.2f} s waiting for later batches",
@@ -198,6 +210,13 @@ class LoaderStats(Report):
             self.bottleneck,
         ]
         return "\n".join(lines)
+
+    def _amplified(self) -> list[str]:
+        """Return the line on windows of episodes, which are read whole or found in a cache."""
+        ratio = self.read_amplification
+        if ratio is None or self.read_byte_count == self.byte_count:
+            return []
+        return [f"read {ratio:.2f} bytes for each byte used"]
 
     def _decoded(self) -> list[str]:
         """Return the line on decoded pixels, if images were decoded."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from recordsmith.threads import renew_in_children
 
 _WORTH = 0.3  # the least share of records that must be found again
+_FIRST_SHARE = 0.4
 _AVERAGED = 64  # requests
 
 
@@ -39,7 +40,8 @@ class RecordCache:
         self._byte_count = 0
         self._used: OrderedDict[int, int] = OrderedDict()  # sizes of what would be kept
         self._used_bytes = 0
-        self._found_share = 1.0  # of the last requests, if all were kept
+        # of the last requests, if all were kept: few of the first ones can be found
+        self._found_share = _FIRST_SHARE
 
     def get(self, record: int, size: int) -> npt.NDArray[Any] | None:
         """Return what is kept of a record, or None; `size` in bytes."""
@@ -50,6 +52,9 @@ class RecordCache:
             while self._used_bytes > self.max_bytes:
                 self._used_bytes -= self._used.popitem(last=False)[1]
             self._found_share += (was_used - self._found_share) / _AVERAGED
+            if self._found_share < _WORTH:
+                self._kept.clear()
+                self._byte_count = 0
             kept = self._kept.get(record)
             if kept is not None:
                 self._kept.move_to_end(record)

@@ -26,11 +26,11 @@ from recordsmith.building import (
     make_manifest,
     publish_dataset,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import OptionError, RecordsmithError, option, with_options
+from recordsmith.errors import OptionError, RecordsmithError, option, suggest_names, with_options
 from recordsmith.image import ImageOptions
 from recordsmith.packing.like import apply_like
 from recordsmith.packing.pack_plan import PackJob, PackPlan, parse_result
@@ -63,6 +63,7 @@ def pack(
     check_images: bool = False,
     license: str | None = None,
     citation: str | None = None,
+    numbers_of: Sequence[str] = (),
     like: PlaceLike | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
@@ -100,6 +101,9 @@ def pack(
             that are packed unchanged.
         license: under which the data may be used, such as cc-by-4.0; the manifest keeps it.
         citation: how to cite the data, such as a BibTeX entry; the manifest keeps it.
+        numbers_of: features of which an order by class, weight or length needs a number of each
+            record, such as `weight`: kept next to the shards. Those of `image/class/label` and the
+            steps of episodes are kept in any case; for an existing dataset, use `index`.
         like: use names of features, image options, compression and class numbers of this dataset,
             so that `recordsmith append` can add the records to it. Classes are matched by name.
         skip_errors: skip samples that cannot be read and report them. By default, the job tries all
@@ -140,6 +144,7 @@ def pack(
         check_images=check_images,
         license=license,
         citation=citation,
+        numbers_of=numbers_of,
     )
     source, unread = source_of(source)
     if like is not None:
@@ -349,6 +354,7 @@ def _complete(
                 },
                 arrow_schema=job.arrow_schema if recipe.keys is None else None,
             )
+            report.notices += _unknown_features(recipe, manifest)
             if manifest.schema.omission is not None:
                 report.notices += (manifest.schema.omission,)
             publish_dataset(
@@ -360,6 +366,17 @@ def _complete(
             )
     report.fill(manifest)
     return report
+
+
+def _unknown_features(recipe: Recipe, manifest: Manifest) -> tuple[str, ...]:
+    """Return a notice for each feature of `numbers_of` that no record has."""
+    known = {key for section in manifest.schema.sections.values() for key in section}
+    return tuple(
+        f"no record has the feature {key!r}, so no numbers of it are kept; "
+        f"{suggest_names(key, known, 'they have no features')}"
+        for key in recipe.numbers_of
+        if manifest.schema.is_complete and key not in known
+    )
 
 
 def _list_samples(source: Source, unread: Sequence[str]) -> Listing:

@@ -25,6 +25,9 @@ from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Content, Listing, Note
 from recordsmith.wire import Compression, check_compression
 
+_LABEL, _FIRST_STEPS = "image/class/label", "steps/is_first"
+"""What `Weighted` and `Episodes` read of each record before the first batch."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -44,6 +47,7 @@ class Recipe:
     check_images: bool = False
     license: str | None = None
     citation: str | None = None
+    numbers_of: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.image_options, ImageOptions | None):
@@ -55,6 +59,12 @@ class Recipe:
         if not isinstance(self.check_images, bool):
             raise OptionError(
                 option="check_images", value=self.check_images, expected="True or False"
+            )
+        if isinstance(self.numbers_of, str) or not all(
+            isinstance(key, str) for key in self.numbers_of
+        ):
+            raise OptionError(
+                option="numbers_of", value=self.numbers_of, expected="a list of keys of features"
             )
 
     def options_of_records(self) -> dict[str, Any]:
@@ -69,6 +79,13 @@ class Recipe:
             options["check_images"] = True
         terms = {"license": self.license, "citation": self.citation}
         return options | {name: text for name, text in terms.items() if text is not None}
+
+    def kept_columns(self) -> list[str]:
+        """Return the features of which a number of each record is kept next to the shards."""
+        scheme = resolve_keys(self.keys)
+        label = _LABEL if scheme is None else scheme.new_key(_LABEL)
+        keys = (*self.numbers_of, label, _FIRST_STEPS)
+        return [key for key in dict.fromkeys(keys) if key is not None]
 
     def encoder(self, listing: Listing) -> SampleEncoder:
         """Return the encoder for the samples of a listing."""

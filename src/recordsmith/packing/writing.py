@@ -25,6 +25,7 @@ from recordsmith.building import (
     survey_written,
 )
 from recordsmith.dataset import ShardWriter
+from recordsmith.dataset.column_file import ColumnSurvey
 from recordsmith.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.example import SchemaSurvey
 from recordsmith.packing.recipe import Recipe
@@ -57,7 +58,7 @@ class ShardJobs:
         self._listing = listing
         self._assignment = assignment
         self._folder = folder
-        self._recipe = recipe
+        self._kept = recipe.kept_columns()
         self._workers = workers
         self._executor: Executor | None = None
         self._ahead = _AHEAD
@@ -114,7 +115,7 @@ class ShardJobs:
                 writer.write(encoded.payload)
                 bytes_in += encoded.sample.size_bytes
             self._workers.advance(1)
-        schema = survey_written(writer)
+        schema = survey_written(writer, self._kept)
         return ShardResult.from_writer(
             writer, schema, bytes_in, skipped=_first(skipped), notes=notes
         )
@@ -122,7 +123,7 @@ class ShardJobs:
     def _copy(self, shard: AssignedShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0
-        survey = SchemaSurvey()
+        survey, columns = SchemaSurvey(), ColumnSurvey(self._kept)
         is_verified = self._assignment.compression == "none"  # as copying verifies frames
         skipped: dict[int, str] = {}
         faults = np.array(sorted(source.faults), np.int64)
@@ -138,13 +139,15 @@ class ShardJobs:
             if is_verified:
                 starts = offsets_from_lengths(lengths + FRAME_BYTES)[:-1] + HEADER_BYTES
                 survey.update(frames, starts, lengths)
+                columns.update(frames, starts, lengths)
             bytes_in += int(lengths.sum())
             self._workers.advance(len(numbers))
         if is_verified:
             writer.seal()
             schema = survey.finish()
+            writer.columns = columns.finish()
         else:
-            schema = survey_written(writer)
+            schema = survey_written(writer, self._kept)
         return ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)
 
     def _encoded(self, shard: AssignedShard) -> Iterator[_Encoded]:

@@ -5,6 +5,7 @@ box formats register themselves.
 """
 
 from recordsmith.sources.archives.arrays import Arrays
+from recordsmith.sources.archives.lerobot import LeRobot
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
@@ -51,6 +52,7 @@ __all__ = [
     "ImagePairs",
     "LabelMe",
     "LayoutCandidate",
+    "LeRobot",
     "ListedSource",
     "Listing",
     "Note",

@@ -22,6 +22,7 @@ from recordsmith.errors import OptionError, SourceError, option, with_options
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
 from recordsmith.sources.archives.arrays import Arrays
+from recordsmith.sources.archives.lerobot import LeRobot
 from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
@@ -45,9 +46,11 @@ from recordsmith.words import count
 
 _MAX_NOTICES = 100
 _MAX_DATASETS = 20
-_WITHOUT_IMAGES = ("shards", "tfds", "webdataset", "arrays")
+_WITHOUT_IMAGES = ("shards", "tfds", "lerobot", "webdataset", "arrays")
 _DATA_SUFFIXES = (".json", ".xml", ".yaml", ".yml", ".data", ".names", *TABLE_SUFFIXES)
-_OVERRIDING = frozenset(("label_column", "split_column", "group_column", "colours", "encoding"))
+_OVERRIDING = frozenset(
+    ("label_column", "split_column", "group_column", "colours", "encoding", "frame_quality")
+)
 """Options that replace those of a reading; others select the readings that have the same."""
 
 
@@ -79,6 +82,7 @@ class SourceOptions(TypedDict, total=False):
         group_column: column of groups, which stay in one split.
         label_column: column of classes.
         encoding: text encoding, such as cp1252 or utf-16; None for utf-8.
+        frame_quality: JPEG quality of the frames of videos, 1 to 100; None for 95.
     """
 
     images: PlaceLike
@@ -98,6 +102,7 @@ class SourceOptions(TypedDict, total=False):
     group_column: str
     label_column: str
     encoding: str
+    frame_quality: int
 
 
 _OTHERS = {
@@ -108,6 +113,7 @@ _OTHERS = {
     "arrays": Arrays,
     "shards": Shards,
     "tfds": Tfds,
+    "lerobot": LeRobot,
     "webdataset": WebDataset,
 }
 FORMATS: Mapping[str, Callable[..., Source]] = MappingProxyType(

@@ -29,6 +29,9 @@ from recordsmith.torch.workers import (
     end_with_main_process,
 )
 
+_DIVIDING = ("DataLoaderDispatcher", "IterableDatasetShard")
+"""Classes of accelerate and transformers that read a dataset for several ranks."""
+
 
 class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     """The batches of a loader, as tensors: iterate over it, or pass it to a DataLoader.
@@ -64,6 +67,8 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         _check_not_batched()
+        if self._loader.world_size > 1:
+            _check_not_divided()
         info = get_worker_info()
         if info is not None:
             return self._in_worker(info)
@@ -240,3 +245,16 @@ def _check_not_batched() -> None:
             option="batch_size",
             remedy=f"Pass {option('batch_size')}=None to the DataLoader.",
         )
+
+
+def _check_not_divided() -> None:
+    """Raise OptionError if accelerate would divide the batches of a rank among the ranks."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if type(frame.f_locals.get("self")).__name__ in _DIVIDING:
+            raise OptionError(
+                "accelerate would divide the batches of this rank among all ranks again",
+                option="loader",
+                remedy="Do not pass it to prepare(): this_rank() has divided the records.",
+            )
+        frame = frame.f_back

@@ -24,6 +24,7 @@ from recordsmith.wire.framing import (
     encode_slices,
     find_header,
     gather,
+    is_frame,
     lengths_of_headers,
     scan,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "find_header",
     "gather",
     "inflate_damaged_stream",
+    "is_frame",
     "lengths_of_headers",
     "read_blocks",
     "read_records",

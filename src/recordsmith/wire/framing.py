@@ -69,6 +69,16 @@ def starts_with_frame(head: bytes) -> bool:
     return len(stored) == 4 and stored_crc(crc32c(head[:8])) == stored
 
 
+def is_frame(header: BytesLike, payload: BytesLike, footer: BytesLike) -> bool:
+    """Return whether a payload is intact and has the length that its header states."""
+    head = bytes(header)
+    return (
+        starts_with_frame(head)
+        and int.from_bytes(head[:8], "little") == len(payload)
+        and stored_crc(crc32c(payload)) == bytes(footer)
+    )
+
+
 def encode_record(payload: BytesLike) -> bytes:
     """Frame one payload."""
     return kernel.frame_list([payload])

@@ -188,6 +188,34 @@ def test_an_episode_is_read_once_for_windows_that_are_near(
     assert set(read.values()) == {1}
 
 
+@pytest.mark.parametrize("skip_errors", [0, 1])
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_statistics_have_the_bytes_read_and_used(
+    dataset: rs.Dataset, skip_errors: int, *, is_remote: bool
+) -> None:
+    whole = sum(len(record) for record in dataset.records())
+    if is_remote:
+        store = RoundStore()
+        store.set("a.tfrecord", dataset.shards[0].location.read())
+        dataset = rs.open(Location(store, "a.tfrecord"))
+    windows = rs.Episodes(dataset, window=2, cache_bytes=0)
+    loader = rs.Loader(windows, ["id"], batch_size=1, skip_errors=skip_errors)
+    read = sum(
+        len(record) * max(length - 1, 0)
+        for record, length in zip(dataset.records(), LENGTHS, strict=True)
+    )
+    used = sum(len(batch["id"]) for batch in loader) * len(rs.encode_example({"id": 100}))
+    stats = loader.stats()
+    assert stats.byte_count == used
+    assert whole < stats.read_byte_count < read if is_remote else stats.read_byte_count == read
+    assert stats.read_amplification == stats.read_byte_count / stats.byte_count
+    assert f"read {stats.read_amplification:.2f} bytes for each byte used" in str(stats)
+    plain = rs.Loader(dataset, ["id"], batch_size=4)
+    list(plain)
+    assert plain.stats().read_byte_count == plain.stats().byte_count == whole
+    assert "each byte used" not in str(plain.stats())
+
+
 def test_a_mix_takes_windows_of_several_datasets(dataset: rs.Dataset, tmp_path: Path) -> None:
     other = as_sequences(tmp_path, episodes_of([6, 9]))
     one, two = rs.Episodes(dataset, window=4), rs.Episodes(other, window=4, stride=2)
@@ -325,6 +353,32 @@ def test_jpegs_of_the_size_of_the_batch_are_decoded_into_it(flip: Any, tmp_path:
     assert 0 < flipped < 16 if flip else not flipped
 
 
+@pytest.mark.parametrize("threads", [0, 3])
+def test_frames_that_windows_share_are_decoded_once_in_a_batch(
+    frames: rs.Dataset, threads: int
+) -> None:
+    windows = rs.Episodes(frames, window=4)
+    features = {"image": rs.Image("steps/image"), "flipped": rs.Image("steps/image", flip="both")}
+    loader = rs.Loader(windows, features, batch_size=9, threads=threads)
+    batch = next(iter(loader))
+    blue = batch["image"][:, :, 0, 0, 2].tolist()
+    starts = [20 * episode + start for episode, count in ((0, 3), (1, 6)) for start in range(count)]
+    assert blue == [[start + step for step in range(4)] for start in starts]
+    red = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    flips = [red, red[::-1], red[:, ::-1], red[::-1, ::-1]]
+    placed = set()
+    for window, own in zip(batch["flipped"], blue, strict=True):
+        assert window[:, 0, 0, 2].tolist() == own
+        placed |= {
+            (frame[0, 0, 2], number)
+            for frame in window
+            for number, flip in enumerate(flips)
+            if np.array_equal(frame[..., 0], flip)
+        }
+    if not threads:  # 6 and 9 frames, and each placement of them
+        assert loader.stats().image_pixel_count == 64 * (15 + len(placed))
+
+
 def test_padding_is_black(frames: rs.Dataset) -> None:
     windows = rs.Episodes(frames, window=1, pad="zero", ranges={
         "steps/image": range(-2, 2), "steps/mask": range(-2, 2)
@@ -357,6 +411,72 @@ def test_a_damaged_frame_is_named(tmp_path: Path) -> None:
         list(rs.Loader(windows, {"image": image}, batch_size=4))
     loader = rs.Loader(windows, {"image": image, "at": rs.Position()}, batch_size=4, skip_errors=2)
     assert [batch["at"].tolist() for batch in loader] == [[0, 3]]
+
+
+@pytest.mark.parametrize("skip_whole_episodes", [False, True])
+@pytest.mark.parametrize("shuffle", [True, rs.BlockShuffle(8, 2)])
+@pytest.mark.parametrize("cache_bytes", [0, "64MiB"])
+def test_damaged_images_skip_their_windows_or_their_episode(
+    shuffle: Any, cache_bytes: Any, tmp_path: Path, *, skip_whole_episodes: bool
+) -> None:
+    lengths, window = [6, 9, 4, 7, 5, 3], 3
+    damaged = {(1, 0): b"no image", (1, 5): png(0)[:45], (3, 6): png(0)[:60], (4, 2): b"\xff\xd8"}
+    records = [
+        {
+            "steps/image": [damaged.get((number, step), png(step)) for step in range(length)],
+            "steps/is_first": [step == 0 for step in range(length)],
+        }
+        for number, length in enumerate(lengths)
+    ]
+    path = Path(str(written(tmp_path, records).shards[0].location))
+    starts = [(number, at) for number, length in enumerate(lengths) for at in range(length - 2)]
+    planted = {
+        (number, at): {step for episode, step in damaged if episode == number}
+        & set(range(at, at + window))
+        for number, at in starts
+    }
+    lost = {place for place in starts if planted[place]}
+    if skip_whole_episodes:
+        lost = {(number, at) for number, at in starts if number in (1, 3, 4)}
+    assert 0 < len(lost) < len(starts)
+    windows = rs.Episodes(
+        rs.open(path), window=window, cache_bytes=cache_bytes,
+        skip_whole_episodes=skip_whole_episodes,
+    )  # fmt: skip
+
+    def loader(rank: int, world: int, skip_errors: int = 99) -> rs.Loader:
+        return rs.Loader(
+            windows,
+            {"image": rs.Image("steps/image"), "id": "window/episode", "start": "window/start"},
+            batch_size=2, shuffle=shuffle, rank=rank, world_size=world, skip_errors=skip_errors,
+        )  # fmt: skip
+
+    for worlds, stop in (((1,), None), ((3,), None), ((2, 3), 2), ((1, 2), 5)):
+        read: Counter[tuple[int, int]] = Counter()
+        skipped, counted = 0, set()
+        state: Any = None
+        for world in worlds:
+            for rank in range(world):
+                own = loader(rank, world)
+                if state is not None:
+                    own.load_state_dict(state)
+                for batch in itertools.islice(own, None if state else stop):
+                    read.update(zip(batch["id"].tolist(), batch["start"].tolist(), strict=True))
+                skipped += own.stats().skipped_count
+                counted |= {error.record for error in own.skipped}
+                if skip_whole_episodes:
+                    assert len(own.skipped) == len({error.record for error in own.skipped})
+            state = own.state_dict()
+        assert read == Counter(dict.fromkeys(set(starts) - lost, 1))
+        assert skipped == len(lost)
+        assert counted == {1, 3, 4}
+    allowed = 3 if skip_whole_episodes else len(lost)
+    assert sum(len(batch["id"]) for batch in loader(0, 1, allowed)) == len(starts) - len(lost)
+    with raises(rs.CorruptDataError, defect="unreadable-image"):
+        list(loader(0, 1, allowed - 1))
+    if skip_whole_episodes:
+        with raises(rs.CorruptDataError, record=1, feature="steps/image", match="image 0 of 9 of"):
+            rs.Examples(windows, {"image": rs.Image("steps/image", 8)})[4]
 
 
 # -- bad input -------------------------------------------------------------------------------------

@@ -8,11 +8,12 @@
 
 #include "message.h"
 
-/* The bytes are [at, base + capacity). */
+/* The bytes are [at, base + capacity). Borrowed memory is not freed when it becomes too small. */
 typedef struct {
     uint8_t *base;
     uint8_t *at;
     size_t capacity;
+    int is_borrowed;
 } backward;
 
 static inline size_t written(const backward *b) {
@@ -26,7 +27,8 @@ static inline int make_room(backward *b, size_t extra) {
     uint8_t *base = (uint8_t *)malloc(capacity);
     if (!base) return 0;
     if (used) memcpy(base + capacity - used, b->at, used);
-    free(b->base);
+    if (!b->is_borrowed) free(b->base);
+    b->is_borrowed = 0;
     b->base = base;
     b->capacity = capacity;
     b->at = base + capacity - used;

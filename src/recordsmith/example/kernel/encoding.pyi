@@ -33,9 +33,11 @@ def encode_columns(
             npt.NDArray[Any],
             Int64Array | None,
             Int64Array | None,
+            Int64Array | None,
             int,
             npt.NDArray[np.uint8] | None,
         ]
     ],
     row_count: int,
-) -> tuple[Memory, Memory]: ...
+    out: npt.NDArray[np.uint8] | None = None,
+) -> tuple[Memory | npt.NDArray[np.uint8], Int64Array]: ...

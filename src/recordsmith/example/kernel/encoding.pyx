@@ -21,7 +21,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from recordsmith.example.kernel.memory cimport Memory, growable_array, push_bytes, push_int64, release, take
+from recordsmith.example.kernel.memory cimport growable_array, take_as_it_is
 from recordsmith.example.kernel.message cimport KIND_BYTES, KIND_FLOAT, KIND_INT64, KIND_NONE
 
 import numpy as np
@@ -40,6 +40,7 @@ cdef extern from "backward.h" nogil:
         uint8_t *base
         uint8_t *at
         size_t capacity
+        bint is_borrowed
     size_t written(const backward *b)
     int make_room(backward *b, size_t extra)
     void put_delimited(backward *b, int field, size_t mark)
@@ -58,6 +59,7 @@ cdef class Encoder:
     def __cinit__(self):
         self.out.base = self.out.at = NULL
         self.out.capacity = 0
+        self.out.is_borrowed = False
         if not make_room(&self.out, 256):
             raise MemoryError
 
@@ -279,41 +281,49 @@ cdef struct column_source:
     size_t key_size
     int kind
     const uint8_t *values   # int64, float32 or bytes
-    const int64_t *ends     # bytes: ends[i]:ends[i + 1] is value i
+    const int64_t *starts   # bytes: starts[i]:stops[i] is value i
+    const int64_t *stops
     const int64_t *splits   # ragged: splits[row]:splits[row + 1] are the values of a row
     int64_t length          # fixed: how many values each row has
     const uint8_t *valid    # for each row, 0 omits the feature; NULL: all rows have it
 
 
-def encode_columns(list columns not None, Py_ssize_t row_count):
+def encode_columns(list columns not None, Py_ssize_t row_count, uint8_t[::1] out=None):
     """Encode rows of columns as Example payloads, end to end.
 
-    Each column is (key, kind, values, ends, splits, length, valid), sorted by key: values an int64,
-    float32 or uint8 array, ends and splits int64 arrays or None, valid a uint8 array with a number
-    for each row, where 0 omits the feature, or None. Returns (data, offsets) as Memory: uint8 and
-    int64 (row_count + 1,).
+    Each column is (key, kind, values, starts, stops, splits, length, valid), sorted by key: values an
+    int64, float32 or uint8 array, starts and stops int64 arrays of where the bytes of each value are,
+    or None, splits an int64 array or None, valid a uint8 array with a number for each row, where 0
+    omits the feature, or None.
+
+    Returns (memory, offsets): offsets is int64, (row_count + 1,), the payloads are the last
+    offsets[row_count] bytes of memory: `out`, or a Memory if that is too small.
     """
     cdef int count = <int>len(columns), i
     cdef Py_ssize_t row
-    cdef int64_t first, last, at, item_count, limit
+    cdef int64_t first, last, at, item_count
     cdef column_source *sources = <column_source *>calloc(count + 1, sizeof(column_source))
     cdef column_source *c
-    cdef backward scratch
-    cdef growable_array data, offsets
+    cdef backward target
+    cdef growable_array grown
     cdef const uint8_t[::1] values, valid
-    cdef const int64_t[::1] ends, splits
+    cdef const int64_t[::1] starts, stops, splits
+    offset_array = np.empty(row_count + 1, np.int64)
+    cdef int64_t[::1] offsets = offset_array
     cdef bint good = True
-    cdef size_t mark
-    scratch.base = scratch.at = NULL
-    scratch.capacity = 0
-    memset(&data, 0, sizeof(data))
-    memset(&offsets, 0, sizeof(offsets))
+    cdef size_t mark, row_mark
+    memset(&target, 0, sizeof(target))
+    if out is not None and out.shape[0]:
+        target.base = &out[0]
+        target.capacity = out.shape[0]
+        target.is_borrowed = True
+    target.at = target.base + target.capacity
     if sources is NULL:
         raise MemoryError
     try:
         for i in range(count):
             c = &sources[i]
-            key, c.kind, value_array, end_array, split_array, c.length, valid_array = columns[i]
+            key, c.kind, value_array, start_array, stop_array, split_array, c.length, valid_array = columns[i]
             c.key = <const uint8_t *>PyBytes_AS_STRING(key)
             c.key_size = PyBytes_GET_SIZE(key)
             values = value_array.view(np.uint8)
@@ -324,10 +334,11 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
             elif c.kind == KIND_FLOAT:
                 item_count //= 4
             else:
-                ends = end_array
-                check_splits(ends, ends.shape[0] - 1, values.shape[0])
-                c.ends = &ends[0]
-                item_count = ends.shape[0] - 1
+                starts, stops = start_array, stop_array
+                check_spans(starts, stops, values.shape[0])
+                c.starts = &starts[0]
+                c.stops = &stops[0]
+                item_count = starts.shape[0]
             if split_array is None:
                 if c.length < 0 or c.length * row_count != item_count:
                     raise ValueError("a column does not have as many values as its rows need")
@@ -342,9 +353,9 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
                 if row_count:
                     c.valid = &valid[0]
         with nogil:
-            good = push_int64(&offsets, 0)
-            for row in range(row_count):
-                scratch.at = scratch.base + scratch.capacity
+            offsets[row_count] = 0
+            for row in range(row_count - 1, -1, -1):  # the last one first, as its values
+                row_mark = written(&target)
                 for i in range(count - 1, -1, -1):
                     c = &sources[i]
                     if c.valid is not NULL and not c.valid[row]:
@@ -355,32 +366,51 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
                     else:
                         first = c.length * row
                         last = first + c.length
-                    mark = written(&scratch)
+                    mark = written(&target)
                     if c.kind == KIND_INT64:
-                        good = good and put_int64s(&scratch, c.values + 8 * first, last - first)
+                        good = good and put_int64s(&target, c.values + 8 * first, last - first)
                     elif c.kind == KIND_FLOAT:
-                        good = good and put_floats(&scratch, c.values + 4 * first, last - first)
+                        good = good and put_floats(&target, c.values + 4 * first, last - first)
                     else:
-                        good = good and make_room(&scratch, 64)
+                        good = good and make_room(&target, 64)
                         for at in range(last - 1, first - 1, -1):
                             good = good and put_bytes_value(
-                                &scratch, c.values + c.ends[at], c.ends[at + 1] - c.ends[at]
+                                &target, c.values + c.starts[at], c.stops[at] - c.starts[at]
                             )
-                    good = good and put_feature_entry(&scratch, mark, c.kind, c.key, c.key_size)
-                good = good and make_room(&scratch, 16)
+                    good = good and put_feature_entry(&target, mark, c.kind, c.key, c.key_size)
+                good = good and make_room(&target, 16)
                 if not good:
                     break
-                put_delimited(&scratch, 1, 0)
-                good = (push_bytes(&data, scratch.at, written(&scratch))
-                        and push_int64(&offsets, <int64_t>data.size))
+                put_delimited(&target, 1, row_mark)
+                offsets[row] = <int64_t>written(&target)  # from the end
+            for row in range(row_count):
+                offsets[row] = <int64_t>written(&target) - offsets[row]
+            offsets[row_count] = <int64_t>written(&target)
         if not good:
             raise MemoryError
-        return take(&data), take(&offsets)
+        if target.is_borrowed:
+            return out.base, offset_array
+        grown.data, grown.size, grown.capacity = target.base, target.capacity, target.capacity
+        target.base = NULL
+        return take_as_it_is(&grown), offset_array
     finally:
         free(sources)
-        free(scratch.base)
-        release(&data)
-        release(&offsets)
+        if not target.is_borrowed:
+            free(target.base)
+
+
+cdef int check_spans(
+    const int64_t[::1] starts, const int64_t[::1] stops, int64_t limit
+) except -1:
+    """Check that spans lie within 0 to `limit`."""
+    cdef Py_ssize_t i
+    cdef bint good = starts.shape[0] == stops.shape[0]
+    if good:
+        for i in range(starts.shape[0]):
+            good = good and 0 <= starts[i] <= stops[i] <= limit
+    if not good:
+        raise ValueError("spans do not fit the values")
+    return 0
 
 
 cdef int check_splits(const int64_t[::1] splits, Py_ssize_t count, int64_t limit) except -1:

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array
-from recordsmith.dataset import Faults
+from recordsmith.dataset import Faults, read_bytes
 from recordsmith.errors import DataError, FileAccessError
 from recordsmith.example import BytesArray
 from recordsmith.loading.batches.job_runner import Call, JobRunner
@@ -169,11 +169,13 @@ class FetchedRecords(NamedTuple):
 
     payloads: in the order of their positions.
     faults: the errors of damaged ones by row; their bytes are undefined.
+    read_byte_count: how many bytes were read for them.
     seconds: how long the step waited for them.
     """
 
     payloads: BytesArray
     faults: Faults
+    read_byte_count: int = 0
     seconds: float = 0.0
 
 
@@ -182,8 +184,10 @@ def fetch_records(
 ) -> FetchedRecords:
     """Read records, of which some may be damaged: one by one if an index cannot be built."""
     faults: Faults = {}
+    before = read_bytes.byte_count
     with suppress(DataError):
-        return FetchedRecords(records.read_records(positions, allocate, faults), faults)
+        payloads = records.read_records(positions, allocate, faults)
+        return FetchedRecords(payloads, faults, read_bytes.byte_count - before)
     values: list[bytes] = []
     faults = {}
     for row, position in enumerate(positions):
@@ -193,7 +197,8 @@ def fetch_records(
             values.append(b"")
             # its traceback would keep the memory
             faults[row] = error.with_traceback(None)
-    return FetchedRecords(BytesArray.from_values(values), faults)
+    payloads = BytesArray.from_values(values)
+    return FetchedRecords(payloads, faults, read_bytes.byte_count - before)
 
 
 class AheadReader:
@@ -254,7 +259,8 @@ def _put_together(parts: list[FetchedRecords]) -> FetchedRecords:
         faults |= {row_count + row: error for row, error in part.faults.items()}
         row_count += len(part.payloads)
     values = [payload for part in parts for payload in part.payloads]
-    return FetchedRecords(BytesArray.from_values(values), faults)
+    read_byte_count = sum(part.read_byte_count for part in parts)
+    return FetchedRecords(BytesArray.from_values(values), faults, read_byte_count)
 
 
 def _read_round(
@@ -273,7 +279,9 @@ def _read_round(
     parts: list[FetchedRecords | FileAccessError] = []
     begin = 0
     try:
-        payloads, faults, _ = read(np.concatenate([part.positions for part in planned.parts]))
+        payloads, faults, read_byte_count, _ = read(
+            np.concatenate([part.positions for part in planned.parts])
+        )
     except FileAccessError:
         for part in planned.parts:
             try:
@@ -286,6 +294,6 @@ def _read_round(
         offsets = payloads.offsets[begin : end + 1]
         own = BytesArray(payloads.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
         own_faults = {row - begin: faults[row] for row in faults if begin <= row < end}
-        parts.append(FetchedRecords(own, own_faults))
+        parts.append(FetchedRecords(own, own_faults, 0 if parts else read_byte_count))
         begin = end
     return planned, parts

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import RecordLocation
+from recordsmith.dataset import RecordLocation, read_bytes
 from recordsmith.errors import DataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
@@ -52,12 +52,13 @@ class BatchResult(msgspec.Struct, frozen=True):
     """A batch that is ready.
 
     after: the progress of the loader after it.
-    faults: the positions of records that were skipped, and their errors.
+    faults: the positions of records that were skipped, and their errors; the file and number of
+        those that could not be read, so that a record counts once of which others are made.
     """
 
     batch: dict[str, Any]
     after: EpochProgress
-    faults: tuple[tuple[int, DataError], ...]
+    faults: tuple[tuple[object, DataError], ...]
     cost: BatchCost
 
 
@@ -155,7 +156,7 @@ class BatchJob:
         self._step = step
         random_numbers = RandomNumbers(maker.seed, step.epoch, step.places)
         self._rows = BatchRows(step.positions, random_numbers, allocate)
-        self._faults: list[tuple[int, DataError]] = []
+        self._faults: list[tuple[object, DataError]] = []
         self._values: dict[str, Column] = {}  # of the batch, without pixels
         self._mapped: MappedRows | None = None
         waited = 0.0 if fetched is None else fetched.seconds
@@ -258,17 +259,24 @@ class BatchJob:
             return rows.allocate("", (byte_count,), np.uint8)
 
         if fetched is None and not maker.may_skip:
+            before = read_bytes.byte_count
             try:
-                return maker.records.read_records(rows.positions, allocate), None
+                payloads = maker.records.read_records(rows.positions, allocate)
             except DataError as error:
                 raise _with_skip_remedy(error) from error.__cause__
-        payloads, faults, _ = fetched or fetch_records(maker.records, rows.positions, allocate)
+            self._cost.read_byte_count = read_bytes.byte_count - before
+            return payloads, None
+        fetched = fetched or fetch_records(maker.records, rows.positions, allocate)
+        payloads, faults, self._cost.read_byte_count, _ = fetched
         if not faults:
             return payloads, None
         if not maker.may_skip:
             fault = faults[min(faults)]
             raise _with_skip_remedy(copy(fault)) from fault.__cause__
-        self._faults += [(int(rows.positions[row]), faults[row]) for row in sorted(faults)]
+        for row in sorted(faults):
+            fault, position = faults[row], int(rows.positions[row])
+            record = fault.path, fault.record
+            self._faults.append((position if fault.record is None else record, fault))
         kept = np.delete(np.arange(rows.count), list(faults))
         self._select(kept)
         return payloads, kept

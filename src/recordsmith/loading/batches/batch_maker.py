@@ -34,15 +34,18 @@ def make_batch_maker(
     schema, is_complete = merged_schema(previews)
     declared = declare_features(features, schema, is_complete=is_complete)
     specs = resolve_for_all(declared, previews, may_skip=may_skip)
+    images: set[str] = set()
     if images_in(declared):
         from recordsmith.loading.features.images.image import Image
 
         for name, feature in declared.items():
             if isinstance(feature, Image) and feature.needs_one_size:
                 declared[name] = _of_one_size(name, feature, specs, source)
+            if isinstance(feature, Image) and feature.stored() is None:
+                images.add(feature.key)
     keys = {key for feature in declared.values() for key in feature.requests()}
     return BatchMaker(
-        source.reading(keys),
+        source.reading(keys, images),
         declared,
         specs,
         seed=seed,

@@ -42,11 +42,12 @@ class Episodes(LoaderInput):
     Each window also has `window/episode`, the position of its episode; `window/start`, its first
     step; and `window/is_step`, (window,), with 1 for steps of the episode and 0 for padding.
 
-    A damaged episode counts as one window, and the loader skips it or raises its error.
+    `skip_errors` of a loader skips the windows with a damaged image, or with `skip_whole_episodes`
+    all windows of its episode. A damaged episode counts once.
 
     Attributes:
         dataset: of episodes.
-        window, stride, pad: as passed.
+        window, stride, pad, skip_whole_episodes: as passed.
 
     Example:
         with rs.ShardWriter("robot.tfrecord") as writer:
@@ -72,6 +73,7 @@ class Episodes(LoaderInput):
         prefix: str = "steps/",
         count_by: str | None = None,
         cache_bytes: int | str = "64MiB",
+        skip_whole_episodes: bool = False,
     ) -> None:
         """Cut episodes into windows. Counts the steps of all episodes, and keeps the counts.
 
@@ -92,6 +94,9 @@ class Episodes(LoaderInput):
             count_by: the key of a feature of steps with one value for each step. Default:
                 `is_first` after the prefix, else the feature with the fewest values.
             cache_bytes: how many bytes of episodes to keep for other windows, such as "64MiB".
+            skip_whole_episodes: an episode with a damaged image is damaged as a whole, so that none
+                of its windows are loaded, on any rank. For that, all its images are decoded when
+                its first window is.
 
         Raises:
             OptionError: the records have no steps, all episodes are shorter than a window, or a
@@ -105,6 +110,7 @@ class Episodes(LoaderInput):
         self.pad: Pad = pad
         size = parse_size(cache_bytes) if isinstance(cache_bytes, str) else cache_bytes
         self._cache_bytes = whole_number("cache_bytes", size, 0)
+        self.skip_whole_episodes = skip_whole_episodes
         layout = find_layout(dataset, prefix, count_by)
         shape = WindowShape(self.window, self.stride, pad, _checked_ranges(ranges, layout))
         steps = step_counts(dataset, layout)
@@ -131,9 +137,10 @@ class Episodes(LoaderInput):
         windows = counted(len(self), "window")
         return f"Episodes({windows} of {self.window} steps in {len(self.dataset)} episodes)"
 
-    def reading(self, keys: Collection[str]) -> RecordSource:
-        """Return the windows as records that have only some features."""
-        return WindowReader(self._table, keys, self._cache_bytes)
+    def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:
+        """Return the windows as records that have only some features, some of them images."""
+        checked = images if self.skip_whole_episodes else ()
+        return WindowReader(self._table, keys, self._cache_bytes, checked)
 
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
         """Return the order of an epoch."""

@@ -28,6 +28,7 @@ from recordsmith.example import (
     RaggedArray,
     valid_rows,
 )
+from recordsmith.image import decode_image
 from recordsmith.loading.episodes.window_shape import WindowShape
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.inputs import in_order
@@ -79,8 +80,18 @@ class _Group(NamedTuple):
 class WindowReader:
     """The windows of a dataset as records: a RecordSource. Thread-safe."""
 
-    def __init__(self, table: WindowTable, keys: Collection[str], cache_bytes: int) -> None:
-        """`keys`: of the features that the records have."""
+    def __init__(
+        self,
+        table: WindowTable,
+        keys: Collection[str],
+        cache_bytes: int,
+        checked: Collection[str] = (),
+    ) -> None:
+        """`keys`: of the features that the records have; `checked`: those of the images that are
+        decoded before any window of their episode is made.
+        """
+        self._checked = sorted(checked)
+        self._is_intact = np.zeros(len(table.ends) if checked else 0, np.bool_)
         self._table = table
         self._records = records_of(table.dataset)
         layout = table.layout
@@ -204,6 +215,9 @@ class WindowReader:
     def _allocate(self, byte_count: int) -> npt.NDArray[np.uint8]:
         return self._memory.empty("", (byte_count,), np.uint8)
 
+    def _allocate_windows(self, byte_count: int) -> npt.NDArray[np.uint8]:
+        return self._memory.empty("windows", (byte_count,), np.uint8)
+
     def _fail(
         self, error: DataError, row: int, episodes: Int64Array, faults: Faults | None
     ) -> None:
@@ -260,6 +274,8 @@ class WindowReader:
         table_rows[rows] = np.arange(len(rows))
         step_counts = layout.step_counts(columns)
         bad = self._check(columns, validity, step_counts, episodes, rows, faults)
+        if self._checked:
+            self._check_images(columns, episodes, rows, bad, faults)
         table_rows[rows[bad]] = -1
         made = np.flatnonzero(table_rows[of_window] >= 0)
         of_row, firsts = table_rows[of_window[made]], firsts[made]
@@ -299,7 +315,9 @@ class WindowReader:
                 windows[key] = steps_of(key.removeprefix(f"{IS_STEP}/"))[1].astype(np.int64)
         if not windows:
             return made, BytesArray(empty_bytes(0), np.zeros(len(made) + 1, np.int64))
-        return made, BytesArray(*ColumnEncoder(windows, valid).encode(0, len(made)))
+        return made, BytesArray(
+            *ColumnEncoder(windows, valid).encode(0, len(made), self._allocate_windows)
+        )
 
     def _check(
         self,
@@ -351,6 +369,37 @@ class WindowReader:
                 fail(row, key, found, f"values for {counted(int(step_counts[row]), 'step')}")
                 bad[row] = True
         return bad
+
+    def _check_images(
+        self,
+        columns: dict[str, Any],
+        episodes: Int64Array,
+        rows: Int64Array,
+        bad: npt.NDArray[np.bool_],
+        faults: Faults | None,
+    ) -> None:
+        """Decode all images of the episodes that are not known to be intact; others become bad."""
+        for row in np.flatnonzero(~bad & ~self._is_intact[episodes[rows]]).tolist():
+            try:
+                for key in self._checked:
+                    _check_decodes(key, columns[key][row])
+            except DataError as error:
+                self._fail(error, int(rows[row]), episodes, faults)
+                bad[row] = True
+            else:
+                self._is_intact[episodes[rows[row]]] = True
+
+
+def _check_decodes(key: str, images: BytesArray) -> None:
+    """Raise CorruptDataError for the first image that cannot be decoded."""
+    for number, data in enumerate(images.views()):
+        try:
+            if len(data):
+                decode_image(data)
+        except DataError as error:
+            error.problem = f"image {number} of {len(images)} of the episode: {error.problem}"
+            error.feature = key
+            raise
 
 
 def _any_negative(lengths: RaggedArray) -> npt.NDArray[np.bool_]:

@@ -65,8 +65,8 @@ class LoaderInput(ABC):
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
         """Return the order of an epoch, whose count is the length."""
 
-    def reading(self, keys: Collection[str]) -> RecordSource:  # noqa: ARG002
-        """Return the records for a reader that uses only some features of them."""
+    def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:  # noqa: ARG002
+        """Return the records for a reader that uses only some features, some of them as images."""
         return self.records
 
     def describe(self) -> Any:

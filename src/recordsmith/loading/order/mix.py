@@ -132,9 +132,9 @@ class Mix(LoaderInput):
         """Return the order of an epoch."""
         return MixOrder(self.record_counts, self.draws_by_epoch, shuffle=shuffle, seed=seed)
 
-    def reading(self, keys: Collection[str]) -> RecordSource:
-        """Return the records for a reader that uses only some features of them."""
-        return self._mixed([part.reading(keys) for part in self._inputs])
+    def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:
+        """Return the records for a reader that uses only some features, some of them as images."""
+        return self._mixed([part.reading(keys, images) for part in self._inputs])
 
     def _mixed(self, sources: Sequence[RecordSource]) -> MixedRecords:
         return MixedRecords(sources, np.array([0, *accumulate(self.record_counts)], np.int64))
@@ -182,10 +182,10 @@ class _Renamed(LoaderInput):
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
         return self._part.order(shuffle=shuffle, seed=seed)
 
-    def reading(self, keys: Collection[str]) -> RecordSource:
+    def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:
         old_names = {new: old for old, new in self._names.items()}
-        own = {old_names.get(key, key) for key in keys}
-        return _RenamedRecords(self._part.reading(own), self._names)
+        own, of_images = ({old_names.get(key, key) for key in some} for some in (keys, images))
+        return _RenamedRecords(self._part.reading(own, of_images), self._names)
 
     def describe(self) -> Any:
         return self._part.describe()

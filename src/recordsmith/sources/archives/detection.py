@@ -17,6 +17,7 @@ from recordsmith.dataset.tfds.folder import (
 )
 from recordsmith.errors import FileAccessError, SourceError
 from recordsmith.sources.archives.array_layout import has_role, is_array_name
+from recordsmith.sources.archives.lerobot import INFO_NAME
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.splits import find_split
@@ -67,6 +68,11 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
             problem=f"the folder has no {TFDS_FEATURES_NAME}, which describes the features",
             remedy=without_features(tree.place(bare[0])),
         )
+    meta = tree.folders.get(posixpath.dirname(INFO_NAME))
+    is_info = meta is not None and posixpath.basename(INFO_NAME) in meta.names
+    if is_info and b'"codebase_version"' in tree.head(INFO_NAME):
+        tables = tuple(tree.files(".parquet", ".jsonl"))
+        yield replace(marked("lerobot", "a LeRobot dataset", "episodes"), files=tables)
     for candidate in (_shards(tree, {*described, *bare}), _archives(tree), _arrays(tree)):
         if candidate is not None:
             yield candidate

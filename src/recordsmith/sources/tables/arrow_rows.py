@@ -155,7 +155,8 @@ class ArrowRows(TableRows):
                 except (pa.ArrowException, ValueError) as error:
                     raise SourceError(
                         f"rows from {first}: cannot store column {name!r} "
-                        f"({batch.column(name).type}) as {self._kinds[name]}: {_reason(error)}",
+                        f"({batch.column(name).type}) as {self._kinds[name]}: "
+                        f"{arrow_reason(error)}",
                         path=path,
                     ) from None
         if self.image is None:
@@ -271,11 +272,11 @@ def _stream(stream: ArrowStream, path: Location) -> _Input:
     try:
         reader = import_pyarrow().RecordBatchReader.from_stream(stream)
     except Exception as error:  # of any library
-        raise SourceError(f"cannot read the table: {_reason(error)}", path=path) from error
+        raise SourceError(f"cannot read the table: {arrow_reason(error)}", path=path) from error
     return _Input(reader.schema, partial(_sliced, reader))
 
 
-class _ArrowFile(io.RawIOBase):
+class ArrowFile(io.RawIOBase):
     """An open object that pyarrow reads; a damaged file may announce more bytes than there are."""
 
     def __init__(self, reader: ObjectReader) -> None:
@@ -299,7 +300,7 @@ class _ArrowFile(io.RawIOBase):
 def _parquet_file(path: Location) -> _Input:
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(_ArrowFile(path.open_read()))
+    file = parquet.ParquetFile(ArrowFile(path.open_read()))
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     size_bytes = sum(group.total_byte_size for group in groups)
     row_count = _rows_at_once(file.metadata.num_rows, size_bytes)
@@ -326,14 +327,14 @@ def _feather_file(path: Location) -> _Input:
 
     def batches() -> Iterator[Any]:
         with path.open_read() as file:
-            reader = open_file(_ArrowFile(file))
+            reader = open_file(ArrowFile(file))
             given = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
             for batch in given:
                 batch.validate(full=True)  # its offsets are used as they are
                 yield from _sliced((batch,))
 
     with path.open_read() as file:
-        return _Input(open_file(_ArrowFile(file)).schema, batches)
+        return _Input(open_file(ArrowFile(file)).schema, batches)
 
 
 def _sliced(batches: Iterable[Any]) -> Iterator[Any]:
@@ -363,7 +364,9 @@ def _reading(path: Location, first: int) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"cannot read rows from {first}: {_reason(error)}", path=path) from None
+        raise SourceError(
+            f"cannot read rows from {first}: {arrow_reason(error)}", path=path
+        ) from None
 
 
 def is_arrow_file(path: Location) -> bool:
@@ -381,7 +384,7 @@ def _open_file(path: Location) -> _Input:
         return _Input(*flat_table(*opened, where=str(path)))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         form = "Parquet" if is_parquet else "Feather"
-        raise SourceError(f"not a {form} file: {_reason(error)}", path=path) from None
+        raise SourceError(f"not a {form} file: {arrow_reason(error)}", path=path) from None
 
 
 def _is_image(arrow_type: Any) -> bool:
@@ -407,6 +410,6 @@ def _cast(pa: Any, array: Any, kind: Kind) -> Any:
     return array.cast(target, safe=kind != "float")
 
 
-def _reason(error: Exception) -> str:
+def arrow_reason(error: Exception) -> str:
     text = str(error).partition(". Detail: ")[0]
     return text.splitlines()[0] if text else type(error).__name__

@@ -324,6 +324,8 @@ class DecodedImageBuffer(ImageBuffer):
         inner = tuple(count for count in (self.image_count, self.patch_count) if count is not None)
         self._out = rows.allocate(name, (rows.count, *inner, *shape), np.dtype(feature.dtype))
         self._images = self._out.reshape(rows.count * math.prod(inner), *shape)
+        self._equals = self._find_equals() if self.image_count is not None else {}
+        self._is_filled = bytearray(len(self.placements))
         super().__init__({name: self._out})
         if feature.fit == "pad":
             inner_size = inner_sizes(self.placements).reshape(rows.count, *inner, 2)
@@ -332,6 +334,21 @@ class DecodedImageBuffer(ImageBuffer):
     def _placed(self, fit: Fit, rows: BatchRows) -> tuple[list[Placement | None], tuple[int, int]]:
         """Return the placements and the frame of the images."""
         return place_all(fit, self.sizes, self._name, rows)
+
+    def _find_equals(self) -> dict[int, int]:
+        """Return the first image that equals an image and is placed alike, as windows share them.
+
+        Both are the numbers of images.
+        """
+        firsts: dict[object, int] = {}
+        equals = {}
+        for number, placement in enumerate(self.placements):
+            if placement is not None:
+                sample = placement, self._stored.sample(number)
+                first = firsts.setdefault(sample, number)
+                if first < number and self._stored.are_equal(first, number):
+                    equals[number] = first
+        return equals
 
     def _look(self, number: int, fit: Fit) -> tuple[int, int] | None:
         """Return the size of an image without decoding it; None for one without bytes."""
@@ -355,8 +372,13 @@ class DecodedImageBuffer(ImageBuffer):
 
     def fill(self, row: int) -> None:
         for number in range(row * self._per_row, (row + 1) * self._per_row):
+            equal = self._equals.get(number)
+            if equal is not None and self._is_filled[equal]:  # otherwise in another thread
+                self._images[number] = self._images[equal]
+                continue
             try:
                 self._fill_image(number, self._images[number])
+                self._is_filled[number] = True
             except DataError as error:
                 add_image_number(error, number, self.image_count)
                 raise

@@ -25,6 +25,7 @@ from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.loading.number_options import count_number, is_whole
 
 _LARGEST_IMAGE_COUNT = 65_536
+_SAMPLED_BYTES = 16
 
 RawType = Literal["uint8", "uint16"]
 Shape = tuple[int, ...]
@@ -109,6 +110,20 @@ class StoredPixels:
     def is_empty(self, row: int) -> bool:
         """Whether an image has no bytes."""
         return not len(self._data[row])
+
+    def sample(self, row: int) -> tuple[int, bytes, bytes]:
+        """Return the length and a few bytes of an image; those of equal images are equal."""
+        data = self._data[row]
+        middle = len(data) // 2
+        return (
+            len(data),
+            bytes(data[middle : middle + _SAMPLED_BYTES]),
+            bytes(data[-_SAMPLED_BYTES:]),
+        )
+
+    def are_equal(self, row: int, other: int) -> bool:
+        """Whether two images have the same bytes."""
+        return bytes(self._data[row]) == bytes(self._data[other])
 
     def look(self, row: int, *, is_cropped: bool = False) -> tuple[int, int]:
         """Return height and width of a row without decoding it."""
