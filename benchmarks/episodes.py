@@ -1,7 +1,7 @@
 """Measure windows of episodes: CPU time of a window, and how much memory grows.
 
     python benchmarks/episodes.py
-    python benchmarks/episodes.py --side 64 --batch 4 --curves docs/episodes-memory.svg
+    python benchmarks/episodes.py --side 48 --batch 2 --curves docs/episodes-memory.svg
 
 Draws 200 episodes of 40 steps with two cameras of 256x256, then loads windows of 8 steps at random
 in a process of its own for each way: recordsmith, simplejpeg alone on the same frames, and
@@ -230,15 +230,16 @@ def draw_curves(path: Path, curves: Mapping[str, Sequence[float]]) -> None:
         text(LEFT + WIDTH * part / 4, TOP + HEIGHT + 18, f"{batch:,}")
     text(LEFT + WIDTH / 2, TOP + HEIGHT + 38, "batches")
     text(LEFT, TOP - 6, "growth of memory after imports, MB", "start")
-    for colour, (way, curve) in zip(COLOURS, curves.items(), strict=False):
+    for number, (colour, way) in enumerate(zip(COLOURS, curves, strict=False)):
+        curve = curves[way]
+        text(LEFT + 8, TOP + 16 * (number + 1), way, "start", colour)
         places = " ".join(
-            f"{LEFT + WIDTH * (number + 1) / len(curve):.0f},{TOP + HEIGHT * (1 - value / top):.1f}"
-            for number, value in enumerate(curve)
+            f"{LEFT + WIDTH * point / len(curve):.0f},{TOP + HEIGHT * (1 - value / top):.1f}"
+            for point, value in enumerate(curve, 1)
         )
         lines.append(
             f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2"/>'
         )
-        text(LEFT + WIDTH, TOP + HEIGHT * (1 - curve[-1] / top) - 6, way, "end", colour)
     path.write_text("\n".join([*lines, "</svg>", ""]), "utf-8")
 
 

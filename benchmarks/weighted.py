@@ -5,13 +5,15 @@
 
 Prints Markdown tables. Both loaders run in this process in turn, with one thread; the median of the
 rounds counts. The second table makes the order of as many records as asked for, of drawn classes,
-in a process for each number of classes, and says what its memory grows by besides mapped files.
+in a process for each number of classes, and says what its memory grows by besides mapped files. The
+third packs with and without the column files of classes, in turn, and makes a first `Weighted`.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import shutil
 import statistics
 import tempfile
 import time
@@ -112,6 +114,48 @@ def memory() -> float:
     return int(status.split("RssAnon:")[1].split()[0]) / 1000
 
 
+def image_folder(folder: Path) -> Any:
+    import simplejpeg
+
+    rng = np.random.default_rng(0)
+    for number in range(2_000):
+        small = rng.integers(0, 255, (12, 12, 3), np.uint8).repeat(16, 0).repeat(16, 1)
+        path = folder / "in" / str(number % 10) / f"{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(simplejpeg.encode_jpeg(np.ascontiguousarray(small)))
+    return rs.ImageFolder(folder / "in")
+
+
+def table(folder: Path) -> Any:  # noqa: ARG001
+    import pyarrow as pa
+
+    rng = np.random.default_rng(0)
+    columns = {"label": rng.integers(0, 100, 1_000_000), "x": rng.random(1_000_000, np.float32)}
+    return pa.table(columns | {"text": [f"text {number % 1000}" for number in range(1_000_000)]})
+
+
+def pack_and_open(folder: Path, source: Any, by: str, rounds: int) -> list[float]:
+    """Return CPU seconds to pack without and with column files, and of each first Weighted."""
+    from recordsmith.packing.recipe import Recipe
+
+    recipe: Any = Recipe
+    kept = recipe.kept_columns
+    times: list[list[float]] = []
+    for number in range(2 * rounds + 2):  # the first pair warms up
+        is_kept = bool(number % 2)
+        recipe.kept_columns = kept if is_kept else lambda _: []
+        out = folder / f"out-{number}"
+        begun = time.process_time()
+        rs.pack(source, out, threads=1, numbers_of=[by])
+        packed = time.process_time()
+        rs.Weighted(rs.open(out), by=by)
+        times.append([packed - begun, time.process_time() - packed])
+        shutil.rmtree(out)
+    recipe.kept_columns = kept
+    without, having = np.median(times[2::2], axis=0), np.median(times[3::2], axis=0)
+    return [without[0], having[0], without[1], having[1]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=10_000_000)
@@ -137,6 +181,16 @@ def main() -> None:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             seconds, place, growth = pool.apply(order, (arguments.records, class_count))
         print(f"| {class_count:,} | {seconds:.1f} | {place:.0f} | {growth:.0f} |")
+    print("\n| pack | s without columns | s with | ratio | Weighted: ms without | ms with |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    with tempfile.TemporaryDirectory() as folder:
+        for make, by in ((image_folder, "image/class/label"), (table, "label")):
+            source = make(Path(folder))
+            plain, kept, read, opened = pack_and_open(Path(folder), source, by, arguments.rounds)
+            print(
+                f"| {make.__name__} | {plain:.2f} | {kept:.2f} | {kept / plain:.3f} "
+                f"| {read * 1e3:.1f} | {opened * 1e3:.1f} |"
+            )
 
 
 if __name__ == "__main__":

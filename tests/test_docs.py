@@ -349,12 +349,21 @@ def test_the_page_about_tfds_runs(flowers: Path, capsys: pytest.CaptureFixture[s
     run_python(text, "tfds.md", lambda: capsys.readouterr().out)
 
 
-def test_the_index_packs_the_dataset_of_the_other_pages(flowers: Path) -> None:
-    run_commands(page("docs/README.md"))
-    assert {name: len(part) for name, part in rs.open("out").splits.items()} == {
+def test_the_index_packs_the_dataset_of_the_other_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = page("docs/README.md")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("python", text)[-1], "README.md", "exec"), {})
+    first = rs.open("out")
+    assert {name: len(part) for name, part in first.splits.items()} == {
         "train": 42,
         "validation": 18,
     }
+    assert first.class_names == ("daisy", "rose", "tulip")
+    shutil.move("out", "of_python")
+    run_commands(text)
+    assert rs.diff("of_python", "out").is_equal
 
 
 def test_the_tutorial_runs_and_is_short(

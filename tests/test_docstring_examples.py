@@ -128,8 +128,9 @@ def test_the_example_runs(
     code = example_of(value) or ""
     assert "+SKIP" not in code
     known: dict[str, Any] = {key: getattr(rs, key) for key in NAMES if key != "open"}
-    if "datasets." in code:
-        known["datasets"] = pytest.importorskip("datasets")
+    for library in ("datasets", "pandas", "polars"):
+        if re.search(rf"\b(to_)?{library}\b", code):
+            known[library] = pytest.importorskip(library)
     run(name, value, shutil.copytree(prepared, tmp_path / "folder"), monkeypatch, **known)
 
 

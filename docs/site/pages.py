@@ -45,10 +45,12 @@ PYTHON = {
     ),
     "Train": (
         "Loader BlockShuffle BucketBySize Episodes Mix Packed Weighted Image Mask Boxes Patches "
-        "ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Ragged Padded "
-        "Bytes Text Raw Examples Position Present FeatureSpec bench"
+        "ColorJitter Cutmix Mixup RandomErasing tile_image untile Scalar Tensor Normalise "
+        "Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec bench"
     ),
-    "Check and preview": "inspect stats verify schema diff sheet draw_batch save_html reader_code",
+    "Check and preview": (
+        "inspect stats normalisation verify schema diff sheet draw_batch save_html reader_code"
+    ),
     "Change and export": "salvage reshard edit Edits append export card",
     "Errors": (
         "RecordsmithError DataError CorruptDataError NotAnExampleError Defect FileAccessError "

@@ -23,7 +23,7 @@ _HOMES = {
         "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
         "NotAnExampleError OptionError RecordsmithError SourceError"
     ),
-    "examining": "inspect schema",
+    "examining": "inspect normalisation schema",
     "examining.diff": "diff",
     "examining.stats": "stats",
     "examining.verification": "verify",
@@ -37,8 +37,8 @@ _HOMES = {
     "linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples Image Loader "
-        "Mask Mix Mixup Packed Padded Patches Position Present Ragged RandomErasing Raw Scalar "
-        "Tensor Text Weighted"
+        "Mask Mix Mixup Normalise Packed Padded Patches Position Present Ragged RandomErasing Raw "
+        "Scalar Tensor Text Weighted"
     ),
     "measuring": "bench",
     "packing": "PackPlan finish pack plan run",

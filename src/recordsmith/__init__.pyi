@@ -19,6 +19,7 @@ from recordsmith.errors import OptionError as OptionError
 from recordsmith.errors import RecordsmithError as RecordsmithError
 from recordsmith.errors import SourceError as SourceError
 from recordsmith.examining import inspect as inspect
+from recordsmith.examining import normalisation as normalisation
 from recordsmith.examining import schema as schema
 from recordsmith.examining.diff import diff as diff
 from recordsmith.examining.stats import stats as stats
@@ -54,6 +55,7 @@ from recordsmith.loading import Loader as Loader
 from recordsmith.loading import Mask as Mask
 from recordsmith.loading import Mix as Mix
 from recordsmith.loading import Mixup as Mixup
+from recordsmith.loading import Normalise as Normalise
 from recordsmith.loading import Packed as Packed
 from recordsmith.loading import Padded as Padded
 from recordsmith.loading import Patches as Patches

@@ -67,8 +67,8 @@ def read(
             `compute`.
 
     Example:
-        frame = read("s3://my-bucket/flowers", "train", filter="image/width > 640")
-        labels = frame["image/class/label"].value_counts().compute()
+        frame = read("out", "train", filter="image/class/label > 0")
+        print(frame["image/class/label"].value_counts().compute())
     """
     dataset = dataset_of(paths, split, store_options=store_options)
     schema = dataset.to_arrow(columns, where=filter, restore_types=restore_types).schema
@@ -115,7 +115,8 @@ def write(
         FileAccessError: the folder cannot be written.
 
     Example:
-        write(dd.read_parquet("rows"), "s3://my-bucket/rows")
+        frame = read("out", columns=["image/width", "image/class/label"])
+        write(frame[frame["image/class/label"] > 0], "sizes")
     """
     if not isinstance(frame, dd.DataFrame):
         raise OptionError(option="frame", value=frame, expected="a dask.dataframe.DataFrame")

@@ -54,6 +54,8 @@ class Defect(str, Enum):
     FEATURE_SHAPE = "feature-shape-mismatch"
     FEATURE_VALUE = "feature-value-mismatch"
     UNEXPECTED_FEATURE = "unexpected-feature"
+    EMPTY_EPISODE = "empty-episode"
+    EPISODE_FLAGS = "episode-flags-mismatch"
     # images
     UNREADABLE_IMAGE = "unreadable-image"
     DAMAGED_IMAGE = "damaged-image"
@@ -99,6 +101,8 @@ SHOWN_RECORDS = frozenset(
         Defect.FEATURE_SHAPE,
         Defect.FEATURE_VALUE,
         Defect.UNEXPECTED_FEATURE,
+        Defect.EMPTY_EPISODE,
+        Defect.EPISODE_FLAGS,
         Defect.UNREADABLE_IMAGE,
         Defect.DAMAGED_IMAGE,
         Defect.IMAGE_SIZE,

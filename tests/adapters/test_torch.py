@@ -154,6 +154,22 @@ def test_batches_are_those_of_the_loader(train: rs.Dataset) -> None:
                 assert equal(third[name], batch[name])
 
 
+@pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_the_length_is_the_number_of_batches_of_each_rank(
+    train: rs.Dataset, world_size: int, last_batch: Any
+) -> None:
+    steps = len(train) / (5 * world_size)
+    expected = int(steps) if last_batch == "drop" else -int(-steps // 1)
+    for rank in range(world_size):
+        own = loader(train, rank=rank, world_size=world_size, last_batch=last_batch)
+        stream = DataLoader(rt.batches(own, any_rank=True), batch_size=None)
+        own.load_state_dict(own.state_after(1))
+        for count in (expected - 1, expected):  # the rest of an epoch, and a whole one
+            assert len(stream) == count
+            assert len(list(stream)) == count
+
+
 def test_memory_is_used_again_only_without_tensors(train: rs.Dataset) -> None:
     options: dict[str, Any] = {"batch_size": 5, "threads": 0, "prefetch": 0, "epochs": 3}
     source = rs.Loader(train, {"image": rs.Image(size=8)}, **options)

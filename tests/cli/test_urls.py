@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "inspect": (("inspect", "DATA", "--json"),),
     "inspect a pattern": (("inspect", "DATA/*.tfrecord", "--json"),),
     "stats": (("stats", "DATA", "--json", "--html", "OUT/stats.html"),),
+    "normalisation": (("normalisation", "DATA", "-f", "image/height", "-o", "OUT/stats.json"),),
     "verify": (
         ("schema", "DATA", "--out", "OUT/schema.json"),
         ("verify", "DATA", "--deep", "--json", "--schema", "OUT/schema.json"),

@@ -666,6 +666,32 @@ def add_bad_features(corpus: Corpus) -> None:
         )
 
 
+def add_bad_episodes(corpus: Corpus) -> None:
+    """Add episodes whose steps are wrong: Examples with the values of all steps end to end."""
+
+    def episode(*is_first: int) -> bytes:
+        flags = b"".join(delimited(1, varint(flag)) for flag in is_first)
+        rewards = delimited(1, struct.pack(f"<{len(is_first)}f", *range(len(is_first))))
+        return example(
+            entry(b"steps/is_first", delimited(3, flags)),
+            entry(b"steps/reward", delimited(2, rewards)),
+        )
+
+    for name, bad, defect in (
+        ("episode-of-no-steps", episode(), "empty-episode"),
+        ("episode-with-two-first-steps", episode(1, 0, 1), "episode-flags-mismatch"),
+    ):
+        payloads = [episode(1, 0), bad, episode(1)]
+        corpus.add(
+            f"{name}.tfrecord",
+            frames(payloads),
+            payloads,
+            "the second episode is wrong",
+            payload="Example",
+            deep=(defect, 1),
+        )
+
+
 # ---- datasets ----------------------------------------------------------------------------------
 
 
@@ -825,6 +851,7 @@ def main() -> None:
     add_foreign_files(corpus)
     add_bad_payloads(corpus)
     add_bad_features(corpus)
+    add_bad_episodes(corpus)
     folder = FOLDER / "files"
     folder.mkdir(exist_ok=True)
     for stale in folder.iterdir():

@@ -48,3 +48,17 @@ def run_page(
         run_python(page(f"docs/how-to/{name}"), name, lambda: capsys.readouterr().out)
 
     return run
+
+
+@pytest.fixture
+def run_examples(
+    dataset_of_all_pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """Runs the examples in the docstrings of functions and classes; they may use `known`."""
+    from ..test_docstring_examples import run
+
+    def run_all(*values: Any, **known: Any) -> None:
+        for value in values:
+            run(value.__name__, value, dataset_of_all_pages, monkeypatch, **known)
+
+    return run_all

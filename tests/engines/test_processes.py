@@ -305,3 +305,8 @@ def test_a_job_that_fails_while_processes_start(seed: int) -> None:
 
     with raises(ValueError):
         list(Processes(4).map(_slow, tasks()))
+
+
+def test_example_of_the_docstring(run_examples: Callable[..., None]) -> None:
+    run_examples(Processes)
+    assert rs.verify("out").is_good

@@ -151,7 +151,7 @@ def test_windows_equal_the_steps_that_tfds_reads(tfds: Any, tmp_path: Path) -> N
     loaded = tfds.builder_from_directory(str(folder)).as_dataset(split="train")
     episodes = [list(tfds.as_numpy(episode["steps"])) for episode in loaded]
     files = [episode["episode_metadata"]["file_path"].numpy().decode() for episode in loaded]
-    shape = 5
+    shape, checked = 5, 0
     for pad in ("drop", "repeat"):
         windows = rs.Episodes(rs.open(folder), window=shape, pad=pad)
         examples = rs.Examples(
@@ -190,6 +190,8 @@ def test_windows_equal_the_steps_that_tfds_reads(tfds: Any, tmp_path: Path) -> N
                 for value in batch["packed"][row].tolist()
             ]
             assert packed == [step["packed"].tolist() for step in observations]
+            checked += 1
+    assert checked == 1000
 
 
 @pytest.mark.parametrize("type_", ["Video", "Audio"])
@@ -275,3 +277,26 @@ def test_boxes_masks_and_missing_values_for_tfds(
 
 def _pixels(values: Any) -> Any:
     return np.array(Image.open(io.BytesIO(values[0])))
+
+
+def test_episodes_of_tfds_are_checked(tfds: Any, episodes: Path, tmp_path: Path) -> None:
+    """Clean folders have no findings; what is wrong in one episode is found there."""
+    for source in (rs.Tfds(episodes), rs.Shards(episodes)):
+        report = rs.lint(source)
+        assert (report.findings, report.image_count) == ([], 4 + 2 + 4 + 4)
+    verified = rs.verify(episodes, deep=True)
+    assert verified.is_good, verified.defects
+    found = rs.stats(episodes).episodes
+    assert found is not None
+    assert (found.count, found.steps, found.lengths.max) == (4, 18, 7)
+    assert [(n.min, n.max) for n in found.actions["steps/action"]] == [(0, 3), (0, 6)]
+    features, records = tfds_data.episodes(tfds, [4] * 4)
+    records[1]["steps"][2]["is_last"] = True
+    records[2]["steps"][3]["observation"]["state"][0] = np.nan
+    folder = tfds_data.write(tfds, tmp_path, features, {"train": records})
+    (defect,) = rs.verify(folder, deep=True).defects
+    assert (defect.defect, defect.feature) == ("episode-flags-mismatch", "steps/is_last")
+    assert "step 2" in defect.problem
+    assert rs.open(defect.path)[defect.record]["episode_metadata/file_path"] == [b"episode 1"]
+    (finding,) = rs.lint(rs.Tfds(folder)).findings
+    assert (str(finding.check), finding.examples[0].place) == ("not-finite", "step 3")

@@ -43,6 +43,7 @@ _PANELS = {
         "head": "Print the first records, or those that you choose.",
         "sheet": "Draw a preview of records: images with their classes, boxes and masks.",
         "verify": "Check every record, and the shards against their manifest (dataset.json).",
+        "normalisation": "Write means and percentiles of features, by which training normalises.",
         "schema": "Write what the records have in common as a JSON file of rules.",
         "diff": "Compare the records of two datasets, in any order and any shards.",
     },
@@ -70,7 +71,7 @@ _MODULES = {
         "index": "cache",
         "pack": "detect run finish",
         "records": "export head sheet",
-        "reports": "bench diff forecast inspect lint schema stats verify",
+        "reports": "bench diff forecast inspect lint normalisation schema stats verify",
         "reshard": "append edit salvage",
     }.items()
     for command in commands.split()

@@ -31,6 +31,7 @@ from recordsmith.errors import OptionError, option
 if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport
     from recordsmith.reports import ReportContent
+    from recordsmith.stores import Location
 
 _WHICH = {WHICH: "split"}
 
@@ -227,6 +228,62 @@ def bench(
             _show(report, json)
         raise
     _show(report, json)
+
+
+def normalisation(
+    paths: Paths,
+    features: Annotated[
+        list[str],
+        typer.Option("--feature", "-f", help="A feature with numbers.", metavar="KEY"),
+    ],
+    options: Annotated[dict[str, Any], OptionsOf("normalisation", panels=_WHICH)],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The file to write. [default: normalisation.json next to the manifest]",
+            metavar="FILE",
+        ),
+    ] = None,
+    overwrite: OverwritePage = False,
+) -> None:
+    """`Tensor(KEY, shape=…, normalise="q99")` uses the file to load numbers from -1 to 1.
+
+    Example: `recordsmith normalisation out -f steps/action -f steps/observation/state`
+    """
+    from recordsmith.stores import as_location
+
+    target = _normalisation_of(paths) if out is None else as_location(out)
+    target.check_target(overwrite=overwrite)
+    with console.progress_bar("reading", of_bytes=True) as progress:
+        statistics = rs.normalisation(one_or_all(paths), features, **options, progress=progress)
+    statistics.save(target, overwrite=overwrite)
+    of_split = "" if statistics.split is None else f" of the split {statistics.split}"
+    print(
+        f"{console.printable(str(target))}: {console.count(len(features), 'feature')} in "
+        f"{console.count(statistics.record_count, 'record')}{console.printable(of_split)}"
+    )
+    for key, feature in statistics.features.items():
+        if left_out := feature.nan + feature.infinite:
+            print(f"  {console.printable(key)}: left out {left_out:,} NaN or infinite values")
+
+
+def _normalisation_of(paths: list[str]) -> Location:
+    """Return where the statistics of a dataset with a manifest are."""
+    from recordsmith.dataset import MANIFEST_NAME
+    from recordsmith.examining.normalisation_file import NORMALISATION_NAME
+    from recordsmith.stores import as_folder
+
+    folder = as_folder(paths[0])
+    if len(paths) > 1 or not (folder / MANIFEST_NAME).exists():
+        raise OptionError(
+            f"{paths[0]} is not the folder of a dataset with a manifest, which has a place for the "
+            "statistics",
+            option="out",
+            remedy="Name the file to write with --out.",
+        )
+    return folder / NORMALISATION_NAME
 
 
 def schema(

@@ -300,7 +300,7 @@ class ColumnSurvey:
     ) -> dict[str, tuple[str, _ColumnBuilder]]:
         """Choose what to keep of each feature, by the first records."""
         survey = SchemaSurvey()
-        survey.update(buffer, starts, lengths)
+        survey.update(buffer, starts[:_PREVIEW_COUNT], lengths[:_PREVIEW_COUNT])
         schema = survey.finish()
         builders = {}
         for key in self._keys:

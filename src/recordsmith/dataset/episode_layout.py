@@ -6,7 +6,7 @@ in one list, or a SequenceExample, which is read as such an Example.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +31,51 @@ from recordsmith.example.spans import select_features
 
 _PREVIEW_COUNT = 16
 _COUNTED_AT_ONCE = 16
-_FLAT, _LENGTHS = "/ragged_flat_values", "/ragged_row_lengths_0"  # of TensorFlow Datasets
+_FLAT, _ROW_LENGTHS = "/ragged_flat_values", "/ragged_row_lengths_"  # of TensorFlow Datasets
+_LENGTHS = f"{_ROW_LENGTHS}0"
+_PREFIX = "steps/"
+_STEP_FIELDS = frozenset(
+    ("action", "actions", "discount", "is_first", "is_last", "is_terminal", "observation", "reward")
+)  # of RLDS
 _LIST_LENGTHS = "\0lengths"  # of feature lists, which are flattened
+
+
+def step_prefix(keys: Iterable[str], *, is_sequence: bool) -> str | None:
+    """Return what the keys of steps begin with; None if the records are not episodes.
+
+    Checks and statistics detect episodes by it: one of the keys must be a field of the steps of
+    RLDS, such as `steps/action`, or a feature list `action` of SequenceExamples.
+
+    Args:
+        keys: of the features, or of the feature lists of SequenceExamples.
+        is_sequence: whether the records are SequenceExamples.
+    """
+    prefix = "" if is_sequence else _PREFIX
+    fields = (key[len(prefix) :].partition("/")[0] for key in keys if key.startswith(prefix))
+    return None if _STEP_FIELDS.isdisjoint(fields) else prefix
+
+
+def find_count_key(lengths: Mapping[str, int], prefix: str) -> str:
+    """Return the feature with one value for each step: `is_first`, or the one with the fewest.
+
+    Args:
+        lengths: the number of values, or of steps, of each feature of steps.
+    """
+    is_first = f"{prefix}is_first"
+    if is_first in lengths:
+        return is_first
+    keys = (key for key in sorted(lengths) if not (key.endswith(_FLAT) or is_inner_lengths(key)))
+    return min(keys, key=lambda key: lengths[key] or np.inf, default="")
+
+
+def row_lengths_key(key: str) -> str | None:
+    """Return the feature with the number of values of each step; None if it is constant."""
+    return key.removesuffix(_FLAT) + _LENGTHS if key.endswith(_FLAT) else None
+
+
+def is_inner_lengths(key: str) -> bool:
+    """Whether a feature has the lengths of sequences inside those of a step."""
+    return _ROW_LENGTHS in key and not key.endswith(_LENGTHS)
 
 
 @dataclass(frozen=True)
@@ -66,7 +109,7 @@ class EpisodeLayout:
         """Return the feature that has the number of values of each step; None if it is constant."""
         if self.is_sequence:
             return key + _LIST_LENGTHS
-        return key.removesuffix(_FLAT) + _LENGTHS if key.endswith(_FLAT) else None
+        return row_lengths_key(key)
 
     def as_example(self, payload: BytesLike, keys: Collection[str]) -> bytes:
         """Return a SequenceExample as an Example: some features, and how long their steps are."""
@@ -121,9 +164,7 @@ def find_layout(dataset: Dataset, prefix: str, count_by: str | None) -> EpisodeL
             expected="the beginning of the keys that have values for each step",
         )
     if count_by is None:
-        is_first = f"{prefix}is_first"
-        fewest = min(sorted(lengths), key=lambda key: lengths[key] or np.inf, default="")
-        count_by = is_first if is_first in lengths else fewest
+        count_by = find_count_key(lengths, prefix)
     elif count_by not in lengths and schema.record_count:
         raise OptionError(
             f"{count_by!r} is not a feature of steps; "

@@ -46,9 +46,9 @@ class Beam:
     outcome.
 
     Example:
-        options = ["--project=P", "--region=R", "--temp_location=gs://my-bucket/tmp"]
-        rs.pack("gs://my-bucket/flowers", "gs://my-bucket/out",
-                engine=rs.engines.Beam("DataflowRunner", options))
+        # DataflowRunner has --project, --region and --temp_location among its options
+        engine = rs.engines.Beam(None, ["--direct_num_workers=2"])
+        rs.pack(rs.ImageFolder("flowers"), "out", engine=engine)
     """
 
     def __init__(

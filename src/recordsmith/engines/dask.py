@@ -25,7 +25,9 @@ class Dask:
     `distributed.scheduler.allowed-failures` is how often.
 
     Example:
-        with Client("tcp://scheduler:8786") as client:
+        from distributed import Client
+
+        with Client(n_workers=2) as client:  # or the address of a scheduler
             rs.pack(rs.ImageFolder("flowers"), "out", engine=rs.engines.Dask(client))
     """
 

@@ -19,6 +19,11 @@ from recordsmith.linting.duplicate_check import (
     check_duplicates,
     check_similar,
 )
+from recordsmith.linting.episode_check import (
+    FRAME_CHECKS,
+    EpisodeFacts,
+    compare_episodes,
+)
 from recordsmith.linting.lint_report import Findings, LintExample, LintReport, all_checks
 from recordsmith.linting.sample_check import PIXEL_CHECKS, SampleCheck
 from recordsmith.linting.sample_images import place_of
@@ -127,6 +132,7 @@ def _check_samples(
     work.total = len(samples)
     contents, annotations, shapes = array("Q"), array("Q"), bytearray()
     counts: Counter[tuple[str | None, int]] = Counter()
+    episodes: dict[int, EpisodeFacts] = {}
     starts = range(0, len(samples), _AT_ONCE)
     with ExitStack() as stack:
         samples_ahead = stack.enter_context(SamplesAhead(listing.reader, work.threads))
@@ -135,6 +141,7 @@ def _check_samples(
             listing.class_names,
             samples_ahead,
             decode=not (PIXEL_CHECKS | {*DuplicateCheck}).isdisjoint(selected),
+            decode_frames=not (PIXEL_CHECKS | FRAME_CHECKS).isdisjoint(selected),
         )
         checked = stack.enter_context(
             closing(
@@ -148,6 +155,7 @@ def _check_samples(
         for part in checked:
             findings.extend(part.findings)
             report.image_count += part.image_count
+            episodes |= {len(contents) + row: facts for row, facts in part.episodes.items()}
             contents.extend(part.contents)
             annotations.extend(part.annotations)
             shapes += part.shapes
@@ -159,6 +167,7 @@ def _check_samples(
         )
         if not SIMILAR_CHECKS.isdisjoint(selected):
             check_similar(shapes, first, splits, samples, listing.reader, findings)
+    compare_episodes(episodes, splits, samples, listing.reader, findings)
     return counts
 
 

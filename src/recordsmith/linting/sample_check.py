@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike
 from recordsmith.errors import (
     DataError,
     Defect,
@@ -20,7 +19,6 @@ from recordsmith.errors import (
     SourceError,
     option,
 )
-from recordsmith.example import hash_spans
 from recordsmith.example.keys import (
     BOX,
     CLASS_LABEL,
@@ -41,10 +39,18 @@ from recordsmith.image import (
 from recordsmith.image.decoding.decoders import Decoded
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
+from recordsmith.linting.episode_check import (
+    Episode,
+    EpisodeFacts,
+    check_episode,
+    episode_of,
+    hash_of,
+)
 from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.linting.sample_images import (
     RAW,
     boxes_of,
+    decode_content,
     features_of,
     first_of,
     image_in,
@@ -144,6 +150,7 @@ class Checked:
     shapes: what each image shows, SHAPE_BYTES of each; 0 without one.
     annotations: a hash of the annotations of each; 0 if they are unknown.
     classes: number of images by split and label.
+    episodes: what is compared between episodes, by the number of the sample in these.
     """
 
     findings: Findings = field(default_factory=Findings)
@@ -152,6 +159,7 @@ class Checked:
     shapes: bytearray = field(default_factory=bytearray)
     annotations: list[int] = field(default_factory=list)
     classes: Counter[tuple[str | None, int]] = field(default_factory=Counter)
+    episodes: dict[int, EpisodeFacts] = field(default_factory=dict)
 
 
 class SampleCheck:
@@ -164,10 +172,12 @@ class SampleCheck:
         samples_ahead: SamplesAhead,
         *,
         decode: bool = True,
+        decode_frames: bool = True,
     ) -> None:
-        """`decode`: whether to decode images."""
+        """`decode`: whether to decode images; `decode_frames`: whether to decode those of steps."""
         self._reader = reader
         self._decode = decode
+        self._decode_frames = decode_frames
         self._samples_ahead = samples_ahead
         self._class_count = None if class_names is None else len(class_names)
 
@@ -189,9 +199,11 @@ class SampleCheck:
                 findings.add(check, example, severity=Severity.NOTE)
 
         features: Mapping[str, Any] = {}
+        episode = None
         is_annotated = False
         try:
-            features = features_of(item.read(note))
+            content = decode_content(item.read(note))
+            features, episode = features_of(content), episode_of(content)
             is_annotated = True
         except (DataError, FileAccessError, SourceError) as error:
             root = getattr(self._reader, "root", None)
@@ -200,11 +212,13 @@ class SampleCheck:
                 findings.add(check, example, severity=Severity.ERROR)  # it cannot be packed
             if problems[0][0] is not ImageCheck.UNREADABLE_IMAGE or problems[0][1].place:
                 features = image_of(self._reader, sample)
-        data = image_in(features)
-        content, shape = 0, bytes(SHAPE_BYTES)
-        if data is not None:
-            content, shape = self._check_image(name, row, data, features, checked)
-        checked.contents.append(content)
+        data = image_in(features) if episode is None else None
+        pixel_hash, shape = 0, bytes(SHAPE_BYTES)
+        if episode is not None:
+            self._check_episode(name, row, episode, checked)
+        elif data is not None:
+            pixel_hash, shape = self._check_image(name, row, data, features, checked)
+        checked.contents.append(pixel_hash)
         checked.shapes += shape
         checked.annotations.append(_annotation_hash(features) if is_annotated else 0)
         labels = {*_labels(features)} if sample.label is None else {sample.label}
@@ -214,11 +228,34 @@ class SampleCheck:
         if isinstance(mask, bytes) and first_of(features.get(MASK_FORMAT)) not in RAW:
             self._check_mask(name, mask, checked)
 
+    def _check_episode(self, name: str, row: str, episode: Episode, checked: Checked) -> None:
+        def add(check: LintCheck, found: str, step: int | None) -> None:
+            place = ", ".join(filter(None, (row, "" if step is None else f"step {step}")))
+            checked.findings.add(check, LintExample(name, found, place))
+
+        def decode(key: str, step: int, data: bytes) -> npt.NDArray[np.uint8 | np.uint16] | None:
+            try:
+                head = read_image_header(data)
+                check_size(head.height, head.width, MAX_PIXELS)
+                with reserve_for_decoding(data, head, max_pixels=MAX_PIXELS):
+                    return decode_exact(
+                        data,
+                        head,
+                        lambda detail: add(ImageCheck.DAMAGED_IMAGE, f"{key}: {detail}", step),
+                    ).pixels
+            except DataError as error:
+                add(ImageCheck.UNREADABLE_IMAGE, f"{key}: {error.detail}", step)
+                return None
+
+        facts, frame_count = check_episode(episode, add, decode if self._decode_frames else None)
+        checked.episodes[len(checked.contents)] = facts
+        checked.image_count += frame_count
+
     def _check_image(
         self, name: str, row: str, data: bytes, features: Mapping[str, Any], checked: Checked
     ) -> tuple[int, bytes]:
         """Decode an image and check it; return a hash of its pixels and its shape."""
-        content, shape = _hash(data), bytes(SHAPE_BYTES)
+        content, shape = hash_of(data), bytes(SHAPE_BYTES)
 
         def add(check: LintCheck, found: str, severity: Severity | None = None) -> None:
             checked.findings.add(check, LintExample(name, found, row), severity=severity)
@@ -288,20 +325,15 @@ def _labels(features: Mapping[str, Any]) -> Iterator[int]:
                 yield int(value)
 
 
-def _hash(data: BytesLike) -> int:
-    span = np.array([0, len(data)], np.int64)
-    return int(hash_spans(data, span[:1], span[1:])[0]) or 1
-
-
 def _pixel_hash(pixels: npt.NDArray[np.uint8 | np.uint16]) -> int:
-    flat = _hash(np.ascontiguousarray(pixels).reshape(-1).view(np.uint8))
-    return _hash(repr((pixels.shape, flat)).encode())
+    flat = hash_of(np.ascontiguousarray(pixels).reshape(-1).view(np.uint8))
+    return hash_of(repr((pixels.shape, flat)).encode())
 
 
 def _annotation_hash(features: Mapping[str, Any]) -> int:
     """A hash of the class and those of the objects; boxes drawn twice always differ a little."""
     objects = sorted(map(repr, values_of(features.get(OBJECT_LABEL))))
-    return _hash(repr((first_of(features.get(CLASS_LABEL)), objects)).encode())
+    return hash_of(repr((first_of(features.get(CLASS_LABEL)), objects)).encode())
 
 
 def _problems(

@@ -20,13 +20,21 @@ RAW = (b"raw", "raw")
 """The format of pixels without a header."""
 
 
-def features_of(content: Content) -> Mapping[str, Any]:
-    """The features of a sample; of a sequence, those of its context."""
+def decode_content(content: Content) -> Content:
+    """Decode a payload; other content is returned as it is."""
     if isinstance(content, bytes):
         try:
-            content = decode_payload(content)
+            return decode_payload(content)
         except DataError:  # a record of another type, which is packed unchanged
             return {}
+    return content
+
+
+def features_of(content: Content) -> Mapping[str, Any]:
+    """The features of a sample; of a sequence, those of its context."""
+    content = decode_content(content)
+    if isinstance(content, bytes):
+        return {}
     found = content if isinstance(content, Mapping) else content.context
     return found if isinstance(found, Mapping) else {}
 

@@ -10,6 +10,7 @@ from recordsmith.loading.episodes.episodes import Episodes
 from recordsmith.loading.examples import Examples
 from recordsmith.loading.features import (
     Bytes,
+    Normalise,
     Padded,
     Position,
     Present,
@@ -52,6 +53,7 @@ __all__ = [
     "Mask",
     "Mix",
     "Mixup",
+    "Normalise",
     "Packed",
     "Padded",
     "Patches",

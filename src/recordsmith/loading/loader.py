@@ -134,6 +134,7 @@ class Loader:
             seed=self._seed,
             buckets=buckets,
             epochs=epochs,
+            normalisation=self._maker.normalisation,
             batch_size=batch_size,
             rank=rank,
             world_size=world_size,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,12 +26,14 @@ def plan_reading(
     seed: int,
     buckets: BucketBySize | None,
     epochs: int | None,
+    normalisation: Mapping[str, str],
     **share: Any,
 ) -> tuple[Schedule, Callable[[Iterable[Step]], AheadReader] | None]:
     """Return the steps in which a loader reads, and what reads their records in advance, if any.
 
     Args:
         records: those of the source, with the features that the loader needs.
+        normalisation: what normalises its features, by name, which a state must match.
     """
     rank_share = RankShare(len(source), **share)
     order = source.order(shuffle=shuffle, seed=seed)
@@ -47,7 +49,9 @@ def plan_reading(
             is_shuffled=shuffle is not False,
             seed=seed,
         )
-    schedule = Schedule(order, rank_share, epochs, source.describe())
+    chosen = {"selection": source.describe(), "normalisation": dict(normalisation) or None}
+    described = {name: value for name, value in chosen.items() if value is not None}
+    schedule = Schedule(order, rank_share, epochs, described)
     shards = (shard for dataset in source.datasets for shard in records_of(dataset).all_shards)
     if any(shard.is_remote for shard in shards):
         return schedule, partial(AheadReader, records, order.runs)

@@ -70,7 +70,7 @@ def read(
             tasks run.
 
     Example:
-        data = recordsmith.ray.read("s3://my-bucket/flowers", "train", filter="image/width > 640")
+        data = recordsmith.ray.read("out", "train", filter="image/class/label > 0")
         print(data.groupby("image/class/label").count().take_all())
     """
     source = RecordsmithDatasource(

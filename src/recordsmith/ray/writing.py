@@ -70,7 +70,7 @@ def write(
         FileAccessError: the folder cannot be written, or another job writes to it.
 
     Example:
-        recordsmith.ray.write(ray.data.read_parquet("s3://my-bucket/rows"), "s3://my-bucket/records")
+        recordsmith.ray.write(ray.data.range(100), "numbers")
     """
     sink = RecordsmithDatasink(
         out,

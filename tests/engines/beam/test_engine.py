@@ -100,3 +100,14 @@ def test_text_of_options() -> None:
 
 def test_the_page(run_page: Callable[[str], None]) -> None:
     run_page("beam.md")
+
+
+def test_examples_of_docstrings(run_examples: Callable[..., None]) -> None:
+    import apache_beam as beam
+
+    from recordsmith.beam import ReadBatches, ReadExamples, WriteDataset
+
+    transforms = (ReadBatches, ReadExamples, WriteDataset)
+    known = {transform.__name__: transform for transform in transforms}
+    run_examples(*transforms, rs.engines.Beam, beam=beam, **known)
+    assert rs.open("numbers").read_columns(["label"])["label"].tolist() == [*range(10)]

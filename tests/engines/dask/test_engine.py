@@ -53,3 +53,13 @@ def test_bad_engines() -> None:
 @pytest.mark.usefixtures("client")
 def test_the_page(run_page: Callable[[str], None]) -> None:
     run_page("dask.md")
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.filterwarnings("ignore")  # of a second cluster in a process
+def test_examples_of_docstrings(run_examples: Callable[..., None]) -> None:
+    from recordsmith.dask import read, write
+
+    run_examples(read, write, rs.engines.Dask, read=read, write=write)
+    labels = rs.open("sizes").read_columns(["image/class/label"])["image/class/label"]
+    assert sorted(set(labels.tolist())) == [1, 2]

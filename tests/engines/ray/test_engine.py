@@ -48,3 +48,11 @@ def test_options() -> None:
 
 def test_the_page(run_page: Callable[[str], None]) -> None:
     run_page("ray.md")
+
+
+def test_examples_of_docstrings(run_examples: Callable[..., None]) -> None:
+    import recordsmith.ray
+
+    functions = (recordsmith.ray.read, recordsmith.ray.write)
+    run_examples(*functions, rs.engines.Ray, ray=ray, recordsmith=recordsmith)
+    assert len(rs.open("numbers")) == 100

@@ -379,6 +379,18 @@ def test_frames_that_windows_share_are_decoded_once_in_a_batch(
         assert loader.stats().image_pixel_count == 64 * (15 + len(placed))
 
 
+def test_frames_that_differ_in_one_byte_are_not_shared(tmp_path: Path) -> None:
+    frames = []
+    for step in range(4):
+        file, pixels = io.BytesIO(), np.full((8, 8, 3), 7, np.uint8)
+        pixels[-1, 0] = step
+        Image.fromarray(pixels).save(file, "BMP")
+        frames.append(file.getvalue())
+    windows = rs.Episodes(written(tmp_path, [{"steps/image": frames}]), window=2)
+    batch = rs.Examples(windows, {"image": "steps/image"}).batch([0, 1, 2])
+    assert batch["image"][:, :, -1, 0, 1].tolist() == [[0, 1], [1, 2], [2, 3]]
+
+
 def test_padding_is_black(frames: rs.Dataset) -> None:
     windows = rs.Episodes(frames, window=1, pad="zero", ranges={
         "steps/image": range(-2, 2), "steps/mask": range(-2, 2)

@@ -15,6 +15,7 @@ from recordsmith.errors import DataError
 from recordsmith.examining.stats import feature_blocks
 from recordsmith.examining.stats.box_stats import BoxBuilder
 from recordsmith.examining.stats.class_counts import LabelCounter, is_label
+from recordsmith.examining.stats.episode_stats import EpisodeBuilder
 from recordsmith.examining.stats.feature_blocks import (
     LISTS_FIELD,
     FeatureBlock,
@@ -94,6 +95,7 @@ class RecordBuilder(Builder):
         self.classes: dict[str, dict[str, LabelCounter]] = {}  # by key and split
         self.masks: dict[str, MaskBuilder] = {}
         self.boxes = BoxBuilder()
+        self.episodes = EpisodeBuilder()
         self.left_out: set[str] = set()
         self._split = split
         self._mask_limits = mask_limits
@@ -182,6 +184,8 @@ class RecordBuilder(Builder):
                 self._add_raw_masks(block, blocks, places)
         if name != "feature_lists":
             self.boxes.add(blocks, places)
+        if name != "context":
+            self.episodes.add(blocks, places, is_lists=name == "feature_lists")
 
     def _add_images(self, feature: FeatureBuilder, block: FeatureBlock, places: Int64Array) -> None:
         values = block.values["bytes"]

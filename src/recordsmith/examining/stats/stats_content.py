@@ -76,6 +76,8 @@ def _tables(report: StatsReport) -> Iterator[ReportTable]:
         yield masks.table(key)
     if report.boxes is not None:
         yield report.boxes.table()
+    if report.episodes is not None:
+        yield report.episodes.table()
 
 
 def _notes(report: StatsReport) -> Iterator[str]:

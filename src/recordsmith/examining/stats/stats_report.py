@@ -18,6 +18,7 @@ from recordsmith.dataset.parts import blocks_of, part_for_task, part_from_task
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, ClassStats, class_stats
+from recordsmith.examining.stats.episode_stats import EpisodeStats
 from recordsmith.examining.stats.feature_stats import FeatureBuilder, FeatureStats
 from recordsmith.examining.stats.findings import Finding, make_findings
 from recordsmith.examining.stats.mask_stats import MaskStats
@@ -46,6 +47,8 @@ class StatsReport(ShardTotals, Report):
     classes: count of each class, for features that look like labels.
     masks: pixels per class, for features that hold masks.
     boxes: number and sizes of boxes; None without `image/object/bbox/`.
+    episodes: number and lengths of episodes, ranges of their actions; None if records are not
+        episodes.
     findings: likely problems.
     left_out: number of features without statistics, because there are too many; at most 65,536.
     """
@@ -60,6 +63,7 @@ class StatsReport(ShardTotals, Report):
     classes: Mapping[str, ClassStats]
     masks: Mapping[str, MaskStats]
     boxes: BoxStats | None
+    episodes: EpisodeStats | None
     findings: tuple[Finding, ...]
     left_out: int = 0
 
@@ -73,7 +77,7 @@ class StatsReport(ShardTotals, Report):
         return {
             **fields_to_json(self, ("record_count", "size_bytes", "payloads", "sizes")),
             **self.shards_to_json(),
-            **fields_to_json(self, ("class_names", "classes", "masks", "boxes")),
+            **fields_to_json(self, ("class_names", "classes", "masks", "boxes", "episodes")),
             **fields_to_json(self, ("findings", "left_out")),
             "features": {},
             **to_json(self.sections),
@@ -255,6 +259,7 @@ def _report(
         classes=classes,
         masks=masks,
         boxes=boxes,
+        episodes=whole.episodes.finish(),
         findings=tuple(findings),
         left_out=len(whole.left_out),
     )

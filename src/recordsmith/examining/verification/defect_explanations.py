@@ -89,6 +89,15 @@ _EXPLANATIONS: dict[Defect, Explanation] = {
         "A record has a feature that is not in the schema.",
         "The record may come from another dataset, or the schema may be outdated.",
     ),
+    Defect.EMPTY_EPISODE: Explanation(
+        "An episode has no steps. Loaders of windows fail on it or skip it.",
+        "Drop the record.",
+    ),
+    Defect.EPISODE_FLAGS: Explanation(
+        "A flag of an episode, such as is_first, is set at other steps than its name says. Readers "
+        "that find the ends of episodes by it cut them in the wrong places.",
+        "Fix the program that wrote the record, and write the flags again.",
+    ),
     Defect.UNREADABLE_IMAGE: Explanation(
         "An image cannot be decoded. The checksum of its record matches, so it was packed like "
         "this.",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -29,6 +30,7 @@ from recordsmith.errors import (
 )
 from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules
 from recordsmith.examining.verification import verify_report as report
+from recordsmith.examining.verification.episode_check import episode_errors
 from recordsmith.examining.verification.image_check import (
     USUAL_KEYS,
     check_example_images,
@@ -148,7 +150,24 @@ class PayloadCheck:
             error = _type_error(_payload(block, row), PAYLOAD_KINDS[kinds[row]], payload)
             yield _placed(error, row)
         for section in SECTION_FIELDS.get(payload, ()):
-            yield from self._section_errors(payload, section, block, np.flatnonzero(fits))
+            for error in self._section_errors(payload, section, block, np.flatnonzero(fits)):
+                fits[error.record] = False
+                yield error
+        yield from self._episode_errors(block, np.flatnonzero(fits))
+
+    def _episode_errors(self, block: RecordBlock, rows: Int64Array) -> Iterator[DataError]:
+        """Yield the defects of episodes, with their rows; rules of users are not about them."""
+        if self._pool is None:
+            return
+        is_sequence = self.summary.payload == "SequenceExample"
+        steps = "feature_lists" if is_sequence else "features"
+        kinds: Any = {
+            key: kind for (section, key), kind in self.summary.kinds.items() if section == steps
+        }
+        spans = block.starts[rows], block.lengths[rows]
+        with suppress(DataError):  # kinds that rules allow to differ
+            for error in episode_errors(kinds, block.buffer, *spans, is_sequence=is_sequence):
+                yield _placed(error, rows[error.record])
 
     def _section_errors(
         self, payload: RulePayload, section: str, block: RecordBlock, rows: Int64Array

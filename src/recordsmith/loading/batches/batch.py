@@ -36,6 +36,8 @@ from recordsmith.loading.features import (
     ImageBuffer,
     ImageFeature,
     RowFeature,
+    Scalar,
+    Tensor,
     Text,
     ValueFeature,
 )
@@ -87,6 +89,10 @@ class BatchMaker:
             if isinstance(feature, Text) and feature.shape == "ragged"
         }  # fmt: skip
         self.names = tuple(name for key in features for name in features[key].outputs(key))
+        self.normalisation = {
+            name: feature.scaling.digest() for name, feature in features.items()
+            if isinstance(feature, (Scalar, Tensor)) and feature.scaling is not None
+        }  # fmt: skip
         self.seed = seed
         self.functions = functions or UserFunctions()
         self.may_skip = may_skip

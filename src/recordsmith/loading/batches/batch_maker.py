@@ -12,7 +12,7 @@ from recordsmith.errors import DataError, OptionError
 from recordsmith.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
-from recordsmith.loading.features import images_in
+from recordsmith.loading.features import Scalar, Tensor, images_in
 from recordsmith.loading.features.declaration import Features, declare_features
 from recordsmith.loading.features.requests import merged_schema, resolve_for_all
 from recordsmith.loading.order.inputs import LoaderInput
@@ -34,6 +34,9 @@ def make_batch_maker(
     schema, is_complete = merged_schema(previews)
     declared = declare_features(features, schema, is_complete=is_complete)
     specs = resolve_for_all(declared, previews, may_skip=may_skip)
+    for name, feature in declared.items():
+        if isinstance(feature, (Scalar, Tensor)):
+            declared[name] = feature.of_datasets(source.datasets)
     images: set[str] = set()
     if images_in(declared):
         from recordsmith.loading.features.images.image import Image

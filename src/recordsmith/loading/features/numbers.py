@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from numbers import Real
-from typing import Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +18,14 @@ from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
 from recordsmith.example import Column, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
+from recordsmith.loading.features.normalising import Normalise, NormaliseLike, Scaling
 from recordsmith.loading.number_options import is_whole
 from recordsmith.words import count as counted
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from recordsmith.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,8 @@ class _Numbers(ValueFeature):
     _: KW_ONLY
     dtype: str | None = None
     default: Any = None
+    normalise: NormaliseLike = None
+    scaling: Scaling | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
@@ -40,8 +50,23 @@ class _Numbers(ValueFeature):
                     expected=f"a number that {self.dtype} can hold",
                 )
 
+    def of_datasets(self, datasets: Sequence[Dataset]) -> Self:
+        """Return this feature with the statistics to normalise it with."""
+        if self.normalise is None:
+            return self
+        how = self.normalise if isinstance(self.normalise, Normalise) else Normalise(self.normalise)
+        shape = getattr(self, "shape", ())
+        feature = copy(self)
+        object.__setattr__(feature, "scaling", how.scaling(self.key, shape, datasets))
+        return feature
+
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
-        return (as_dtype(self.key, rows.columns[self.key], self.dtype),)
+        column: Any = rows.columns[self.key]
+        if self.scaling is not None:
+            has_axis = len(self.scaling.low) > 1
+            column = self.scaling.apply(column if has_axis else column[..., np.newaxis])
+            column = column if has_axis else column[..., 0]
+        return (as_dtype(self.key, column, self.dtype),)
 
 
 @dataclass(frozen=True)
@@ -55,6 +80,9 @@ class Tensor(_Numbers):
             dtype cannot hold is an error, but floats may lose precision in a narrower float type,
             such as "float16" or "bfloat16" (which needs the package ml_dtypes).
         default: the value for records without the feature.
+        normalise: by the statistics of `normalisation`, to float32: `q99` maps the 1st and 99th
+            percentile of each dimension to -1 and 1 and clips, `mean` subtracts the mean and
+            divides by the deviation; or a `Normalise`. The last axis are the dimensions.
 
     Example:
         features = {"embedding": rs.Tensor("embedding", shape=(512,), dtype="float16")}

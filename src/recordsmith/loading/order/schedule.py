@@ -76,18 +76,22 @@ class Schedule:
     """Computes the steps of one rank, starting anywhere."""
 
     def __init__(
-        self, order: PositionOrder, share: RankShare, epochs: int | None, selection: Any = None
+        self,
+        order: PositionOrder,
+        share: RankShare,
+        epochs: int | None,
+        described: Mapping[str, Any] | None = None,
     ) -> None:
-        """`selection`: what must match when a state is loaded."""
+        """`described`: what else must match when a state is loaded."""
         self._order = order
-        self._selection = selection
+        self._described = described or {}
         self.share = share
         self._epochs = None if epochs is None else whole_number("epochs", epochs, 1)
 
     def for_worker(self, worker: int, worker_count: int) -> Schedule:
         """Return the schedule of one of several workers that feed this rank in turn."""
         share = dataclasses.replace(self.share, worker=worker, worker_count=worker_count)
-        return Schedule(self._order, share, self._epochs, self._selection)
+        return Schedule(self._order, share, self._epochs, self._described)
 
     def steps(self, progress: EpochProgress, skipped_count: int = 0) -> Iterator[Step]:
         """Yield the steps of an iteration, starting at a place in it."""
@@ -175,8 +179,7 @@ class Schedule:
 
     def _describe(self, order: PositionOrder) -> dict[str, Any]:
         """Return what must be equal for a state to fit."""
-        selection = {} if self._selection is None else {"selection": self._selection}
-        return {**order.describe(), **selection}
+        return {**order.describe(), **self._described}
 
     def progress(self, state: Mapping[str, Any]) -> EpochProgress:
         """Return the progress of a state, and adopt the order of that state."""
