@@ -231,13 +231,14 @@ def test_the_page_about_hugging_face_runs(
         "class-imbalance",
         "resume-training",
         "card",
+        "view",
     ],
 )
 def test_the_answer_to_a_common_question_runs(
     name: str, flowers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if name == "parquet":
-        pytest.importorskip("pandas")
+    for needed in {"parquet": ["pandas"], "view": ["uvicorn", "starlette"]}.get(name, []):
+        pytest.importorskip(needed)
     rs.pack("flowers", "out", shards=2, splits={"train": 0.7, "validation": 0.3})
     text = page(f"docs/how-to/{name}.md")
     run_commands(text)
@@ -498,7 +499,7 @@ def test_every_defect_and_command_is_documented() -> None:
     index = page("docs/README.md")
     for name in COMMANDS:
         assert f"`recordsmith {name}" in index
-        assert name == "demo" or f"recordsmith {name}" in documented
+        assert name in ("demo", "view") or f"recordsmith {name}" in documented
 
 
 def test_the_page_about_lint_lists_every_check_with_its_severity() -> None:

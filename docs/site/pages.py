@@ -49,7 +49,7 @@ PYTHON = {
         "Ragged Padded Bytes Text Raw Examples Position Present FeatureSpec bench"
     ),
     "Check and preview": (
-        "inspect stats normalisation verify schema diff sheet draw_batch save_html reader_code"
+        "inspect stats normalisation verify schema diff sheet view draw_batch save_html reader_code"
     ),
     "Change and export": "salvage reshard edit Edits append export card",
     "Errors": (

@@ -18,7 +18,9 @@ __version__ = "0.1.0"
 # `__init__.pyi` has the same names for type checkers
 _HOMES = {
     "dataset": "Dataset ShardWriter index open",
-    "drawing": "draw_batch save_html sheet",
+    "drawing.batch": "draw_batch",
+    "drawing.report_page": "save_html",
+    "drawing.sheet": "sheet",
     "errors": (
         "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
         "NotAnExampleError OptionError RecordsmithError SourceError"
@@ -49,6 +51,7 @@ _HOMES = {
         "LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
     "stores.location": "remote",
+    "viewing": "view",
     "wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

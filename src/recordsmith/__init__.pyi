@@ -5,9 +5,9 @@ from recordsmith.dataset import Dataset as Dataset
 from recordsmith.dataset import ShardWriter as ShardWriter
 from recordsmith.dataset import index as index
 from recordsmith.dataset import open as open
-from recordsmith.drawing import draw_batch as draw_batch
-from recordsmith.drawing import save_html as save_html
-from recordsmith.drawing import sheet as sheet
+from recordsmith.drawing.batch import draw_batch as draw_batch
+from recordsmith.drawing.report_page import save_html as save_html
+from recordsmith.drawing.sheet import sheet as sheet
 from recordsmith.errors import CorruptDataError as CorruptDataError
 from recordsmith.errors import DataError as DataError
 from recordsmith.errors import Defect as Defect
@@ -100,6 +100,7 @@ from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo
 from recordsmith.sources import detect as detect
 from recordsmith.stores.location import remote as remote
+from recordsmith.viewing import view as view
 from recordsmith.wire import read_records as read_records
 
 __version__: str

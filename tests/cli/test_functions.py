@@ -16,7 +16,9 @@ from recordsmith.engines import Processes
 VALUES: dict[str, tuple[str, Any]] = {
     "add": ("--add year=2024 --add 'camera=\"7D\"'", {"year": 2024, "camera": "7D"}),
     "again": ("--again", True),
+    "allow_host": ("--allow-host a:1 --allow-host b:2", ["a:1", "b:2"]),
     "allow_missing": ("--allow-missing", True),
+    "at": ("--at 7", 7),
     "batch_size": ("--batch-size 4", 4),
     "by": ("--by id", "id"),
     "check_images": ("--check-images", True),
@@ -27,6 +29,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "deep": ("--deep", True),
     "drop": ("--drop a --drop 'b/*'", ["a", "b/*"]),
     "fit": ("--fit pad", "pad"),
+    "host": ("--host ::1", "::1"),
     "fps": ("--fps 10", 10.0),
     "ignore": ("--ignore alpha --ignore cmyk", ["alpha", "cmyk"]),
     "image_options": (
@@ -48,6 +51,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "numbers_of": ("--numbers-of a --numbers-of b", ["a", "b"]),
     "only": ("--only alpha", ["alpha"]),
     "overwrite": ("--overwrite", True),
+    "port": ("--port 8000", 8000),
     "recode": ("--recode label=t.csv", {"label": "t.csv"}),
     "rename": ("--rename c=d", {"c": "d"}),
     "resplit": ("--resplit x,y", ["x", "y"]),
@@ -68,6 +72,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "take": ("--take 25", 25),
     "threads": ("--threads 2", 2),
     "to": ("--to out", "out"),
+    "token": ("--token 0123456789abcdef", "0123456789abcdef"),
     "where": ("--where 'id == 1'", "id == 1"),
 }
 """What is typed for a parameter, and its value in Python."""
@@ -97,6 +102,7 @@ CASES = {
     "sheet": "OUT",
     "stats": "",
     "verify": "",
+    "view": "",
 }
 UNTYPED = {"edits", "engine", "on_update", "progress"}
 """Parameters of functions that no option sets alone; that of engines is compared by its type."""

@@ -63,8 +63,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "query": (("query", 'select max("image/width") from data', "DATA", "--json"),),
 }
 NAMES = sorted({command[0] for commands in COMMANDS.values() for command in commands})
-DIFFERENT = {"bench", "cache", "demo"}
-"""Commands that measure, or take no path of data."""
+DIFFERENT = {"bench", "cache", "demo", "view"}
+"""Commands that measure, serve, or take no path of data."""
 
 
 _WITH_NAMES = r"\.html$|plan\.jsonl$|dataset\.json$|sheet\.png$|\.recordsmith/"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,12 +39,47 @@ def is_colour(pixels: np.ndarray, label: int) -> np.ndarray:
 
 
 def test_a_class_keeps_its_colour_and_neighbours_differ() -> None:
-    colours = [label_colour(label) for label in range(15)]
-    assert len(set(colours)) == 15
-    assert [label_colour(label) for label in range(15, 30)] == colours
-    steps = np.abs(np.diff(np.array(colours, int), axis=0)).max(axis=1)
+    colours = [label_colour(label) for label in range(100)]
+    assert len(set(colours)) == 100
+    assert [label_colour(label) for label in range(100, 200)] == colours
+    steps = np.abs(np.diff(np.array(colours[:15], int), axis=0)).max(axis=1)
     assert steps.min() > 60
     assert label_colour(-1) in colours
+
+
+# linear RGB as seen without the cones for long or for medium waves: Machado and others, 2009
+VISIONS = {
+    "usual": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+}
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_the_colours_of_100_classes_are_distinct(vision: str) -> None:
+    linear = (np.array([label_colour(label) for label in range(100)]) / 255) ** 2.2
+    seen = np.clip(linear @ np.array(VISIONS[vision]).T, 0, 1)
+    cones = [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+    to_lab = [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+    lab = np.cbrt(seen @ np.array(cones).T) @ np.array(to_lab).T  # Oklab: 0.02 is a visible step
+    distances = np.linalg.norm(lab[:, None] - lab, axis=2) + np.eye(100)
+    assert distances.min() > 0.02
 
 
 # -- masks ---------------------------------------------------------------------------------------

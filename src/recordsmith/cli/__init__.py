@@ -41,6 +41,7 @@ _PANELS = {
         "inspect": "Print what a dataset contains: records, splits, features, classes, sizes.",
         "stats": "Print statistics of each feature, and likely problems.",
         "head": "Print the first records, or those that you choose.",
+        "view": "View records in a browser: a gallery, each record, statistics.",
         "sheet": "Draw a preview of records: images with their classes, boxes and masks.",
         "verify": "Check every record, and the shards against their manifest (dataset.json).",
         "normalisation": "Write means and percentiles of features, by which training normalises.",

@@ -61,6 +61,7 @@ FORMS: Mapping[str, Form] = {
         'quotes, "3", is text. May be repeated.',
         is_list=True,
     ),
+    "allow_host": Form("HOST", is_list=True),
     "background": Form("COLOUR", parsing.parse_colour, "white, black or #rrggbb"),
     "drop": Form("KEY", is_list=True),
     "engine": Form(

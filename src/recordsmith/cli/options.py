@@ -49,6 +49,22 @@ Split: TypeAlias = Annotated[
         rich_help_panel=WHICH,
     ),
 ]
+At: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Only the records at these positions, such as 9 or 143,10-20.",
+        metavar="POSITIONS",
+        rich_help_panel=WHICH,
+    ),
+]
+Where: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Only records that match, such as 'image/class/label in (1, 2)'.",
+        metavar="CONDITION",
+        rich_help_panel=WHICH,
+    ),
+]
 Html: TypeAlias = Annotated[
     str | None, typer.Option(help="Also write the report as an HTML page.", metavar="FILE")
 ]

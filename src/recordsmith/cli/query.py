@@ -84,7 +84,7 @@ def _text(value: Any) -> str:
 
 
 def _document(value: Any) -> Any:
-    from recordsmith.cli.record_text import json_value
+    from recordsmith.dataset.record_document import json_value
 
     if isinstance(value, list):
         return list(map(_document, value))

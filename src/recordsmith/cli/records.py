@@ -12,7 +12,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.cli.options import WHICH, Json, Paths, Split, one_or_all
+from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, one_or_all
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import show_command
 from recordsmith.errors import MAX_PROBLEMS, OptionError, SourceError, option
@@ -33,22 +33,6 @@ _OnePath: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-_At: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="Only the records at these positions, such as 9 or 143,10-20.",
-        metavar="POSITIONS",
-        rich_help_panel=WHICH,
-    ),
-]
-_Where: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="Only records that match, such as 'image/class/label in (1, 2)'.",
-        metavar="CONDITION",
-        rich_help_panel=WHICH,
-    ),
-]
 
 
 def head(
@@ -65,8 +49,8 @@ def head(
             rich_help_panel=WHICH,
         ),
     ] = None,
-    at: _At = None,
-    where: _Where = None,
+    at: At = None,
+    where: Where = None,
     split: Split = None,
     json: Json = False,
 ) -> None:
@@ -80,6 +64,7 @@ def head(
     """
     from recordsmith.cli import record_text
     from recordsmith.dataset import records_of
+    from recordsmith.dataset.record_document import to_document
 
     chosen = _chosen_records(one_or_all(paths), split, at, where)
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
@@ -94,7 +79,7 @@ def head(
     for position, (_, _, record) in islice(records, count):
         is_empty = False
         if json:
-            documents.append({"position": position, **record_text.to_document(record)})
+            documents.append({"position": position, **to_document(record)})
         else:
             print(console.bold(f"record {position}") + f"  {console.size(len(record))}")
             for line in record_text.describe(record):
@@ -127,8 +112,8 @@ def sheet(
     ] = None,
     seed: int | None = None,
     split: Split = None,
-    at: _At = None,
-    where: _Where = None,
+    at: At = None,
+    where: Where = None,
     json: Json = False,
 ) -> None:
     """Example: `recordsmith sheet out sheet.png --split train -n 24`
@@ -178,8 +163,8 @@ def export(
     ],
     *,
     split: Split = None,
-    at: _At = None,
-    where: _Where = None,
+    at: At = None,
+    where: Where = None,
     restore_types: Annotated[
         bool | None,
         typer.Option(

@@ -27,8 +27,9 @@ from recordsmith.dataset.locate import (
 )
 from recordsmith.dataset.names import is_split_slice
 from recordsmith.dataset.selected_records import joined_shards
+from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import DatasetSource, View
-from recordsmith.errors import OptionError
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import Schema
 from recordsmith.stores import is_url
 from recordsmith.stores.location import remote
@@ -82,6 +83,19 @@ def open(  # noqa: A001 - named as users say it
     located.keep_splits(names)
     located.check_whole()
     return _parts_of(_dataset(located, names, paths), parts)
+
+
+def open_around_defects(paths: Paths) -> tuple[Dataset, list[DataError]]:
+    """Open what is there of a dataset; return also what is missing or differs from its manifest."""
+    located = locate(paths, around_defects=True)
+    defects = [*located.ignored, *(missing.error for missing in located.missing)]
+    for number, shard in enumerate(located.shards):
+        try:
+            shard.check_size()
+        except DataError as error:
+            defects.append(error)
+            located.shards[number] = Shard(shard.location, shard.split)
+    return _dataset(located, None, paths), defects
 
 
 def _with_options(

@@ -374,6 +374,30 @@ class Shard:
                 self.close()
                 self._may_be_mapped = True
 
+    def keep_readable(self) -> DataError | None:
+        """Keep only the records before the first break of the framing; return its defect.
+
+        Of an intact shard, keeps all and returns None.
+        """
+        try:
+            _ = self.index
+        except DataError as error:
+            lengths = self._readable_lengths()
+            with self._lock:
+                self._index = ShardIndex.from_lengths(lengths, self.known_compression or "none")
+                self.known_record_count = self._index.record_count
+            return error
+        return None
+
+    def _readable_lengths(self) -> Int64Array:
+        with self.open_read() as file, accessing(self.location):
+            if self._detect_compression(file) == "none":
+                return walk(file, is_remote=self.is_remote)[0]
+            pieces = [np.empty(0, np.int64)]
+            with suppress(DataError):
+                pieces += (block.lengths for block in read_blocks(file, check_payloads=False))
+            return np.concatenate(pieces)
+
     def close(self) -> None:
         """Close the file; it is opened again on demand."""
         with self._lock:

@@ -21,7 +21,7 @@ from recordsmith.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.linting import LintExample, LintReport
 from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of
-from recordsmith.reports import Bar, Cell, Example, ReportContent, Strip
+from recordsmith.reports import Bar, Cell, Example, Place, ReportContent, Strip
 from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
 from recordsmith.words import printable
 
@@ -146,7 +146,7 @@ img-src data:">
 {% if lines or finding.places %}
 <ul>
 {% for example in lines %}<li>{{ example.text | prose }}</li>{% endfor %}
-{% for place in finding.places %}<li>{{ place | string | text }}</li>{% endfor %}
+{% for place in finding.places %}<li>{{ place | place }}</li>{% endfor %}
 {% if finding.examples and finding.count > finding.examples | length %}
 <li>and {{ "{:,}".format(finding.count - finding.examples | length) }} more</li>
 {% endif %}
@@ -245,8 +245,10 @@ def check_html_path(path: Location, *, overwrite: bool) -> None:
     path.check_target(overwrite=overwrite)
 
 
-def content_page(content: ReportContent, title: str) -> str:
-    """Return the page of a report."""
+def content_page(
+    content: ReportContent, title: str, link: Callable[[Place], str | None] | None = None
+) -> str:
+    """Return the page of a report; `link` returns the address that shows a record, if any."""
     from recordsmith.libraries import jinja2, markupsafe
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -254,6 +256,7 @@ def content_page(content: ReportContent, title: str) -> str:
         "text": lambda value: text(value, 400),
         "prose": lambda value: paragraphs(value, 2000),
         "cell": _cell,
+        "place": lambda place: _linked(text(str(place), 400), link and link(place)),
     }
     for name, function in filters.items():  # all of them escape text
         environment.filters[name] = lambda value, f=function: markupsafe.Markup(f(value))
@@ -276,6 +279,10 @@ def _drawn(examples: Sequence[Example]) -> tuple[list[tuple[Example, list[str]]]
         else:
             lines.append(example)
     return figures, lines
+
+
+def _linked(shown: str, address: str | None) -> str:
+    return f'<a href="{escape(address, quote=True)}">{shown}</a>' if address else shown
 
 
 def _cell(cell: Cell) -> str:

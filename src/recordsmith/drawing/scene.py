@@ -38,6 +38,8 @@ _LABELS = (keys.CLASS_LABEL, "label", "class", "image/label", "class_label", "la
 _TEXTS = (keys.CLASS_TEXT, "class_text", "label/text", "label_text", "class_name", "text")
 _NAMES = (keys.FILENAME, "filename", keys.SOURCE_ID, "image/path", "path", "name")
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes per value
+_MAX_BOXES = 5000  # of an image; more hide it
+_DEEP = 1 << 12  # values that use the whole range of 16 bits reach further
 _IN_PIXELS = 2.0  # boxes with larger edges are in pixels
 
 
@@ -46,11 +48,12 @@ class Scene:
     """The visible content of an example.
 
     Attributes:
-        pixels: uint8, (height, width, 3), RGB.
+        pixels: uint8, (height, width, 3), RGB; perhaps smaller than the image.
         mask: class numbers, (height, width), or None.
         boxes: (ymin, xmin, ymax, xmax) of each box, from 0 to 1.
         box_labels, box_texts: the class of each box.
         label, text: the class of the whole image.
+        height, width: of the image as stored.
     """
 
     pixels: Pixels
@@ -60,6 +63,12 @@ class Scene:
     box_texts: list[str] = field(default_factory=list)
     label: int | None = None
     text: str = ""
+    height: int = 0
+    width: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.height:
+            self.height, self.width = self.pixels.shape[:2]
 
 
 def draw_scene(scene: Scene, side: int) -> Pixels:
@@ -89,19 +98,26 @@ class SceneReader:
             *(key for key in features if _is_mask_key(key) and key != keys.OBJECT_MASK),
         ]
         self.mask_key = self._first(masks, ("image", "raw"), but=self.image_key)
-        self._label_key = self._first(_LABELS, ())
+        self.label_key = self._first(_LABELS, ())
         self._text_key = self._first(_TEXTS, ("text",))
         self._name_key = self._first(_NAMES, ("text",))
 
-    def read(self, example: Features) -> Scene:
-        """Decode the scene of an example."""
-        scene = Scene(self._pixels(example))
+    def read(self, example: Features, side: int | None = None) -> Scene:
+        """Decode the scene of an example; a JPEG with a longer side of `side` pixels or a bit more.
+
+        `side` is for small copies of large images, which take less time.
+        """
+        scene = self._image(example, side)
         self._add_boxes(scene, example)
         scene.mask = self._mask(example, scene)
-        label = _number(example, (self._label_key,))
-        scene.label = label
-        scene.text = _text(example, self._text_key) or ("" if label is None else self._name(label))
+        scene.label, scene.text = self.read_class(example)
         return scene
+
+    def read_class(self, example: Features) -> tuple[int | None, str]:
+        """Return the class of an example and its name."""
+        label = _number(example, (self.label_key,))
+        text = _text(example, self._text_key) or ("" if label is None else self._name(label))
+        return label, text
 
     def name(self, example: Features) -> str:
         """The name of the example, such as its file name."""
@@ -134,13 +150,13 @@ class SceneReader:
                 return key
         return None
 
-    def _pixels(self, example: Features) -> Pixels:
+    def _image(self, example: Features, side: int | None) -> Scene:
         data = _bytes(example, self.image_key)
         if data is None:
             raise _unreadable(f"the example has no {self.image_key}", feature=self.image_key)
         if not _is_raw(data, example, keys.FORMAT):
-            return _decoded(data)
-        return _as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS)))
+            return _decoded(data, side)
+        return Scene(_as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS))))
 
     def _mask(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
         data = _bytes(example, self.mask_key)
@@ -152,7 +168,7 @@ class SceneReader:
         try:
             return decode_mask(data)
         except DataError:  # a mask in colours: number them
-            colours = _decoded(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
+            colours = _decoded(data).pixels.astype(np.int64) @ (1 << 16, 1 << 8, 1)
             areas: npt.NDArray[Any] = np.unique(colours, return_inverse=True)[1]
             return areas.reshape(colours.shape)
 
@@ -161,7 +177,7 @@ class SceneReader:
         masks = example.get(keys.OBJECT_MASK)
         if not isinstance(masks, list) or not masks or len(masks) != len(scene.boxes):
             return None
-        together = np.zeros(scene.pixels.shape[:2], np.int64)
+        together = np.zeros((scene.height, scene.width), np.int64)
         for data, label in zip(masks, scene.box_labels, strict=True):
             instance = decode_mask(data)
             if instance.shape == together.shape:
@@ -170,10 +186,10 @@ class SceneReader:
 
     def _add_boxes(self, scene: Scene, example: Features) -> None:
         sides = [_numbers(example, key) for key in keys.BOX]
-        count = min(map(len, sides))
+        count = min(*map(len, sides), _MAX_BOXES)
         if not count:
             return
-        height, width = scene.pixels.shape[:2]
+        height, width = scene.height, scene.width
         in_pixels = max(side.max() for side in sides) > _IN_PIXELS
         scale = (height, width, height, width) if in_pixels else (1, 1, 1, 1)
         columns = [side[:count] / by for side, by in zip(sides, scale, strict=True)]
@@ -270,15 +286,20 @@ def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
     if array.shape[2] not in (1, 3, 4):
         array = array[:, :, :1]
     if array.dtype == np.uint16:
-        array = array >> 8
+        most = int(array.max(initial=0))  # depths and 12-bit images would be black
+        array = array >> 8 if most >= _DEEP else array * (255 / max(1, most))
     elif array.dtype == np.float32:
-        array = np.nan_to_num(array)
-        array = np.clip(array * (255 if array.max(initial=0) <= 1 else 1), 0, 255)
+        array = np.nan_to_num(array, posinf=0, neginf=0)
+        low, high = float(array.min(initial=0)), float(array.max(initial=0))
+        if low < 0 or high > 255:  # normalised, or other quantities
+            array = (array - low) * (255 / (high - low))
+        elif high <= 1:
+            array = array * 255
     colours = array[:, :, :3].astype(np.uint8)
     return np.ascontiguousarray(np.broadcast_to(colours, (*colours.shape[:2], 3)))
 
 
-def _decoded(data: bytes) -> Pixels:
+def _decoded(data: bytes, side: int | None = None) -> Scene:
     info = probe_image(data)  # its errors describe the damage best
     if info.height * info.width > MAX_PIXELS:
         raise _unreadable(
@@ -286,7 +307,11 @@ def _decoded(data: bytes) -> Pixels:
             found=f"{info.width:,} x {info.height:,} pixels",
             expected=f"at most {MAX_PIXELS:,}",
         )
-    return decode_image(data)
+    divisor = 1
+    if side is not None and info.format == "jpeg":
+        longest = max(info.height, info.width)
+        divisor = next((by for by in (8, 4, 2) if longest >= by * side), 1)
+    return Scene(decode_image(data, divisor), height=info.height, width=info.width)
 
 
 def _unreadable(

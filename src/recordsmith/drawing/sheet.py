@@ -189,7 +189,7 @@ def _draw(
             pixels = message_tile(TILE, "cannot be shown", error.detail)
         else:
             pixels = draw_scene(scene, TILE)
-            caption, colour = _caption(scene)
+            caption, colour = caption_of(scene)
             legend.update(_classes(scene, dataset.class_names))
         lines = [line for line in (caption, name, f"#{position:,}") if line]
         tiles.append(Tile(pixels, lines[0], "  ".join(reversed(lines[1:])), colour))
@@ -207,8 +207,8 @@ def _draw(
     )
 
 
-def _caption(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
-    """(caption, colour of the class)."""
+def caption_of(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
+    """Return what is written below a tile, and the colour of the class."""
     if scene.text:
         return scene.text, None if scene.label is None else label_colour(scene.label)
     if scene.boxes:

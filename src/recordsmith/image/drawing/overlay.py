@@ -1,8 +1,7 @@
 """Draw boxes and masks over an image.
 
 Everything is drawn at its final size, so that lines stay sharp. A class always has the same colour.
-The colours are distinguishable with any kind of colour vision, and repeat if there are more
-classes.
+The colours of 100 classes are distinct, also without red-green colour vision; then they repeat.
 """
 
 from __future__ import annotations
@@ -41,6 +40,17 @@ _PALETTE: tuple[Colour, ...] = (
     (150, 150, 50),
     (170, 85, 165),
 )
+# each the farthest from those before, as seen with usual and with red-green colour vision
+_MORE = bytes.fromhex(
+    "66f5f5361ef5667ef51eddc57e95dd4ec57e1e66dd367e66c5f5c57e1e7e1eddf51e4ec536c5c5ad361e"
+    "f5956636667ef5c51ec5f5953695957e361ec5ddadf53666c51e4e367ec5664e95ad66dd1e1edd6666f5"
+    "ad1e7eddad95dddddd364ef54eadf5c5c566f56666c5661e1eadc5f57eadad36addd36c54e4e66dd4e95"
+    "66c51e4e95f5ddc595667e7e1e4eddadf566ddc5ddc5c5adc53666954e4e4e954e1e36c566adddc57e7e"
+    "addd4e954e9566c5ddf56695c566adad4e1e7e364ead1e36664e367e36ad66ddddddddc57ec595667edd"
+    "dd4e4ead95c5c595ddadf5adc5ad7ead7ef57e667ead667e9566c54ead4e4e664eddad4ec5adad4ec566"
+    "7ec5f5"
+)
+_COLOURS = (*_PALETTE, *zip(_MORE[::3], _MORE[1::3], _MORE[2::3], strict=True))
 _LIGHT, _DARK = (255, 255, 255), (24, 24, 22)
 _BACKGROUND, _VOID = 0, 255
 _HATCH_EVERY = 7
@@ -50,7 +60,7 @@ _TINY = 3  # from this scale on, an image is enlarged by whole pixels
 
 def label_colour(label: int) -> Colour:
     """The colour of a class."""
-    return _PALETTE[label % len(_PALETTE)]
+    return _COLOURS[label % len(_COLOURS)]
 
 
 def fit_to_tile(pixels: Pixels, tile: int) -> Pixels:
@@ -83,7 +93,7 @@ def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float 
     has_classes = bool(((mask != _BACKGROUND) & (mask != _VOID)).any())
     is_void = (labels == _VOID) & has_classes
     is_class = (labels != _BACKGROUND) & ~is_void
-    colours = np.array(_PALETTE, np.float32)[labels % len(_PALETTE)]
+    colours = np.array(_COLOURS, np.float32)[labels % len(_COLOURS)]
     shown = pixels.astype(np.float32)
     shown[is_class] += (colours[is_class] - shown[is_class]) * opacity
     outline = _outline(labels) & is_class

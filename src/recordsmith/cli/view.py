@@ -1,0 +1,48 @@
+"""`recordsmith view`."""
+
+from __future__ import annotations
+
+import webbrowser
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.function_options import OptionsOf
+from recordsmith.cli.options import At, Paths, Split, Where, one_or_all
+from recordsmith.cli.parsing import parse_numbers
+
+
+def view(
+    paths: Paths,
+    options: Annotated[dict[str, Any], OptionsOf("view")],
+    *,
+    split: Split = None,
+    at: At = None,
+    where: Where = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+) -> None:
+    """Serves a page for this machine until Ctrl-C; its address has a secret token. Reads only what
+    is on the screen, and changes nothing.
+
+    Example: `recordsmith view out`
+
+    Filter: `recordsmith view out --where 'image/class/label == 3'`
+    """
+    if at is not None:
+        positions = parse_numbers(at, "at")
+        options["at"] = positions[0] if len(positions) == 1 else positions
+    if where is not None:
+        options["where"] = where
+    viewer = rs.view(one_or_all(paths), split, **options)
+    with viewer:
+        print(viewer.url, flush=True)
+        console.print_hint("Ctrl-C ends the viewer")
+        if browser:
+            webbrowser.open(viewer.url)
+        with suppress(KeyboardInterrupt):
+            viewer.wait()

@@ -1,0 +1,405 @@
+"""What the viewer serves: the page, its JSON, images and reports."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pkgutil import get_data
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from recordsmith.dataset.record_document import key_text
+from recordsmith.errors import DataError, OptionError, RecordsmithError
+from recordsmith.image.drawing.overlay import label_colour
+from recordsmith.viewing.completion import complete
+from recordsmith.viewing.facets import FacetCounts
+from recordsmith.viewing.record_details import RecordDetails
+from recordsmith.viewing.records import ViewedRecords
+from recordsmith.viewing.selections import ViewKey, Views
+from recordsmith.viewing.tiles import SIZES, TileMaker
+from recordsmith.work import processor_count
+
+if TYPE_CHECKING:
+    from recordsmith.viewing.reports import ReportJobs
+
+_Result = TypeVar("_Result")
+
+_MAX_TILES = 400
+_MAX_LISTED = 2000  # features, splits, classes of the document of the dataset
+_READ_TOGETHER = (8, 16, 32)
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_PAGE_NAME = re.compile(rf"[a-z-]+\.({'|'.join(_TYPES)})")
+_WAIT_SECONDS = 0.5  # for the first records of a view
+_LARGEST = 2**62
+
+
+class InitialView(NamedTuple):
+    """What the page shows first: a split, a condition, and the position of a record."""
+
+    split: str = ""
+    where: str = ""
+    at: int | None = None
+
+
+class ViewerApp:
+    """The application: routes, and the state behind them."""
+
+    def __init__(
+        self, records: ViewedRecords, start: InitialView, make_reports: Callable[[], ReportJobs]
+    ) -> None:
+        """`make_reports` is called at the first report: reports load much."""
+        self.records = records
+        self._make_reports = make_reports
+        self._made_reports: ReportJobs | None = None
+        self._start = start
+        self._views = Views(records)
+        self._tiles = TileMaker(records)
+        self._details = RecordDetails(records, self._tiles)
+        self._facets = FacetCounts(records, self._tiles.reader.label_key)
+        self._decoding = CapacityLimiter(max(2, processor_count()))
+        self.app = Starlette(
+            routes=[
+                Route("/", self._page),
+                Route("/page/{name}", self._page),
+                Route("/api/dataset", self._dataset),
+                Route("/api/view", self._view),
+                Route("/api/tiles", self._tile_lines),
+                Route("/api/record/{position:int}", self._record),
+                Route("/api/values/{position:int}", self._values),
+                Route("/api/hex/{position:int}", self._hex),
+                Route("/api/image/{position:int}", self._image),
+                Route("/api/mask/{position:int}", self._mask),
+                Route("/api/groups", self._groups),
+                Route("/api/facets", self._facet_counts),
+                Route("/api/complete", self._complete),
+                Route("/api/report/{kind}", self._report_state, methods=["GET", "DELETE"]),
+                Route("/report/{kind}", self._report),
+                Route("/api/preview", self._preview),
+            ],
+            exception_handlers={RecordsmithError: _failed, IndexError: _failed},
+        )
+
+    def close(self) -> None:
+        """Stop what runs in threads."""
+        self._views.close()
+        self._facets.close()
+        if self._made_reports is not None:
+            self._made_reports.close()
+        self.records.close()
+
+    async def _run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Call a function that decodes, in one of few threads."""
+        return await to_thread.run_sync(
+            partial(function, *arguments), limiter=self._decoding, abandon_on_cancel=True
+        )
+
+    # -- the page ------------------------------------------------------------------------------
+
+    async def _page(self, request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        match = _PAGE_NAME.fullmatch(name)
+        data = None
+        if match is not None:
+            with suppress(FileNotFoundError):
+                data = get_data("recordsmith.viewing", f"page/{name}")
+        if match is None or data is None:
+            return Response("There is no such page.", 404, media_type="text/plain")
+        return Response(data, headers={"content-type": _TYPES[match[1]]})
+
+    # -- the dataset and its views -------------------------------------------------------------
+
+    async def _dataset(self, _: Request) -> Response:
+        return _json(await to_thread.run_sync(self._describe))
+
+    def _describe(self) -> dict[str, Any]:
+        records = self.records
+        view, schema, reader = records.view, records.schema, self._tiles.reader
+        places = [str(place) for place in view.origin.places[:10]]
+        splits = [
+            {"name": name, "record_count": len(records.positions(name))}
+            for name in view.split_names[:_MAX_LISTED]
+        ]
+        sections = {"features": schema.features, **schema.sections}
+        features = [
+            {
+                "key": key_text(key),
+                "section": section,
+                "kind": feature.kind,
+                "content": feature.content,
+                "shape": None if feature.shape is None else list(feature.shape),
+                "share": min(1.0, feature.present / max(1, schema.record_count)),
+            }
+            for section, known in sections.items()
+            for key, feature in sorted(known.items())
+        ]
+        names = view.class_names
+        return {
+            "title": places[0].rstrip("/").rpartition("/")[2] if places else "dataset",
+            "paths": places,
+            "record_count": len(records),
+            "is_counting": records.is_counting,
+            "splits": splits if len(splits) > 1 or (splits and splits[0]["name"]) else [],
+            "shard_count": len(records.shards),
+            "size_bytes": _size(records),
+            "payload": schema.payload,
+            "features": features[:_MAX_LISTED],
+            "class_names": None if names is None else list(names[:_MAX_LISTED]),
+            "palette": [label_colour(label) for label in range(255)],
+            "scene": {
+                "image_key": reader.image_key,
+                "mask_key": reader.mask_key,
+                "label_key": reader.label_key,
+                "has_boxes": "image/object/bbox/ymin" in schema.features,
+            },
+            "series": [
+                feature["key"]
+                for feature in features
+                if feature["kind"] in ("float", "int64") and feature["shape"] != []
+            ][:100],
+            "start": self._start._asdict(),
+            "notices": [str(defect) for defect in records.defects],
+        }
+
+    def _key(self, request: Request) -> ViewKey:
+        return ViewKey(*(request.query_params.get(name, "")[:4000] for name in ViewKey._fields))
+
+    async def _view(self, request: Request) -> Response:
+        key = self._key(request)
+
+        def describe() -> dict[str, Any]:
+            try:
+                view = self._views.get(key)
+            except OptionError as error:
+                return _failed_view(error)
+            view.wait(1, _WAIT_SECONDS)
+            return view.describe()
+
+        return _json(await to_thread.run_sync(describe))
+
+    async def _groups(self, request: Request) -> Response:
+        view = self._views.get(self._key(request))
+        key = self._key(request).sort.removeprefix("-")
+        groups = await to_thread.run_sync(view.groups)
+        return _json(
+            {
+                "groups": [
+                    {"start": start, "count": count, "text": self._facets.text(key, value)}
+                    for start, count, value in groups
+                ]
+            }
+        )
+
+    async def _facet_counts(self, request: Request) -> Response:
+        key = self._key(request)
+        return _json(await to_thread.run_sync(self._facets.describe, key))
+
+    async def _complete(self, request: Request) -> Response:
+        text = request.query_params.get("text", "")[:4000]
+        cursor = _number(request, "cursor", len(text), 0, len(text))
+        schema = self.records.schema
+        features = schema.features or schema.sections.get("context", {})
+        kinds = {key_text(key): feature.kind for key, feature in [*features.items()][:_MAX_LISTED]}
+        key = ViewKey(request.query_params.get("split", ""))
+
+        def describe() -> dict[str, Any]:
+            facets = self._facets.describe(key)["facets"]
+            values = {each["key"]: each["values"] for each in facets if "values" in each}
+            return complete(text, cursor, kinds, values)
+
+        return _json(await to_thread.run_sync(describe))
+
+    # -- reports and batches -------------------------------------------------------------------
+
+    @property
+    def _reports(self) -> ReportJobs:
+        if self._made_reports is None:
+            self._made_reports = self._make_reports()
+        return self._made_reports
+
+    async def _report_state(self, request: Request) -> Response:
+        kind = request.path_params["kind"]
+        if request.method == "DELETE":
+            self._reports.cancel(kind)
+            return _json({"state": "cancelled"})
+        return _json(self._reports.get(kind).describe())
+
+    async def _report(self, request: Request) -> Response:
+        job = self._reports.get(request.path_params["kind"])
+        if job.state != "done":
+            return Response("The report is not complete yet.", 409, media_type="text/plain")
+        return Response(
+            job.page.encode("utf-8", "backslashreplace"),
+            headers={"content-type": "text/html; charset=utf-8"},
+        )
+
+    async def _preview(self, request: Request) -> Response:
+        from recordsmith.viewing.batch_preview import draw_preview  # the loader only when needed
+
+        data = await self._run(
+            partial(draw_preview, flip=request.query_params.get("flip", "") in ("1", "on")),
+            self.records,
+            self._tiles.reader.image_key,
+            request.query_params.get("split", ""),
+            _number(request, "seed", 0, 0, 2**31),
+            _number(request, "size", 224, 16, 512),
+            request.query_params.get("crop", ""),
+        )
+        return Response(data, headers={"content-type": "image/jpeg"})
+
+    # -- tiles ---------------------------------------------------------------------------------
+
+    async def _tile_lines(self, request: Request) -> Response:
+        key = self._key(request)
+        start = _number(request, "start", 0, 0, _LARGEST)
+        count = _number(request, "count", 50, 0, _MAX_TILES)
+        size = _number(request, "size", 160, *SIZES)
+
+        def chosen() -> list[int]:
+            view = self._views.get(key)
+            view.wait(start + count, _WAIT_SECONDS)
+            return list(map(int, view.positions[start : start + count]))
+
+        positions = await to_thread.run_sync(chosen)
+        lines = self._make_lines(positions, start, size)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    async def _make_lines(
+        self, positions: Sequence[int], start: int, size: int
+    ) -> AsyncIterator[bytes]:
+        chunks = list(_chunks(positions))
+        reading = [self._begin_reading(chunk, size) for chunk in chunks[:1]]
+        making: list[asyncio.Task[bytes]] = []
+        place = start
+        try:
+            for number, chunk in enumerate(chunks):
+                payloads = await reading.pop()
+                if number + 1 < len(chunks):
+                    reading.append(self._begin_reading(chunks[number + 1], size))
+                making = [
+                    asyncio.create_task(self._run(self._tiles.make, position, payload, size))
+                    for position, payload in payloads.items()
+                ]
+                made = dict(zip(payloads, making, strict=True))
+                for position in chunk:
+                    line = self._tiles.cached(position, size)
+                    if position in made:
+                        line = await made[position]
+                    elif line is None:  # dropped from the cache meanwhile
+                        line = await self._run(self._make_again, position, size)
+                    yield b'{"place":%d,' % place + line[1:] + b"\n"
+                    place += 1
+        finally:
+            for task in (*reading, *making):
+                task.cancel()
+
+    def _begin_reading(self, chunk: Sequence[int], size: int) -> asyncio.Task[dict[int, Any]]:
+        needed = [each for each in dict.fromkeys(chunk) if not self._tiles.cached(each, size)]
+        return asyncio.create_task(self._read(needed))
+
+    async def _read(self, positions: list[int]) -> dict[int, Any]:
+        if not positions:
+            return {}
+        payloads = await to_thread.run_sync(self.records.read, positions)
+        return dict(zip(positions, payloads, strict=True))
+
+    def _make_again(self, position: int, size: int) -> bytes:
+        return self._tiles.make(position, self.records.read([position])[0], size)
+
+    # -- one record ----------------------------------------------------------------------------
+
+    def _position(self, request: Request) -> int:
+        position: int = request.path_params["position"]
+        if position >= len(self.records):
+            raise IndexError(f"there is no record {position}")
+        return position
+
+    async def _record(self, request: Request) -> Response:
+        position = self._position(request)
+        return _json(await self._run(self._details.describe, position))
+
+    async def _values(self, request: Request) -> Response:
+        start = _number(request, "start", 0, 0, _LARGEST)
+        count = _number(request, "count", 1000, 0, 10_000)
+        key = request.query_params.get("key", "")
+        return _json(
+            await self._run(self._details.values, self._position(request), key, start, count)
+        )
+
+    async def _hex(self, request: Request) -> Response:
+        start = _number(request, "start", 0, 0, _LARGEST)
+        text = await self._run(self._details.hex, self._position(request), start)
+        return Response(text, media_type="text/plain")
+
+    async def _image(self, request: Request) -> Response:
+        key, index = request.query_params.get("key", ""), _number(request, "index", 0, 0, _LARGEST)
+        kind, data = await self._run(self._details.image, self._position(request), key, index)
+        return Response(data, headers={"content-type": kind})
+
+    async def _mask(self, request: Request) -> Response:
+        data = await self._run(self._details.mask, self._position(request))
+        return Response(data, headers={"content-type": "image/png"})
+
+
+def _json(document: Any, status: int = 200) -> Response:
+    try:
+        data = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # names of files that are not text
+        data = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return Response(data, status, headers={"content-type": "application/json"})
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    if isinstance(error, RecordsmithError):
+        return _json(error.to_json(), 422 if isinstance(error, DataError) else 400)
+    return _json({"error": "IndexError", "message": str(error)}, 404)
+
+
+def _failed_view(error: RecordsmithError) -> dict[str, Any]:
+    nothing = {"count": 0, "scanned": 0, "total": 0, "is_complete": True}
+    return {**nothing, "error": error.to_json()}
+
+
+def _number(request: Request, name: str, default: int, low: int, high: int) -> int:
+    """A number of the query, within bounds."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise OptionError(option=name, value=text, expected="a number")
+    return max(low, min(high, int(text)))
+
+
+def _chunks(positions: Sequence[int]) -> list[Sequence[int]]:
+    """Cut positions into what is read together: little at first, for an early first tile."""
+    chunks: list[Sequence[int]] = []
+    start = 0
+    while start < len(positions):
+        size = _READ_TOGETHER[min(len(chunks), len(_READ_TOGETHER) - 1)]
+        chunks.append(positions[start : start + size])
+        start += size
+    return chunks
+
+
+def _size(records: ViewedRecords) -> int | None:
+    size = 0
+    if len(records.shards) > 1000:  # each may be a request of the file system
+        return sum(shard.entry.size_bytes for shard in records.shards if shard.entry) or None
+    for shard in records.shards:
+        with suppress(RecordsmithError):
+            size += shard.entry.size_bytes if shard.entry else shard.size_bytes
+    return size

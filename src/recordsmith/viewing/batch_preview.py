@@ -1,0 +1,84 @@
+"""A batch as a loader gives it, drawn on one page: images after cropping, resizing and flipping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recordsmith.dataset import Dataset
+from recordsmith.drawing.batch import draw_batch
+from recordsmith.errors import OptionError
+from recordsmith.example import keys
+from recordsmith.loading import Boxes, Image, Loader, Mask
+from recordsmith.stores import Location
+from recordsmith.stores.memory import MemoryStore
+from recordsmith.viewing.records import ViewedRecords
+
+_BATCH_SIZE = 12
+_COLUMNS = 4
+_FITS: dict[str, Any] = {
+    "": "resize",
+    "none": "resize",
+    "center": "center-crop",
+    "random": "random-crop",
+}
+
+
+def draw_preview(
+    records: ViewedRecords,
+    image_key: str | None,
+    split: str,
+    seed: int,
+    size: int,
+    crop: str,
+    *,
+    flip: bool,
+) -> bytes:
+    """Return the page of a batch as JPEG.
+
+    Raises:
+        OptionError: the records have no images that a loader reads, or an option is invalid.
+    """
+    if crop not in _FITS:
+        raise OptionError(option="crop", value=crop, expected="none, center or random")
+    if image_key is None:
+        raise OptionError("the records have no images", option="dataset")
+    known = records.schema.features
+    positions = records.positions(split)
+    chosen = records.records
+    if len(positions) != len(chosen):
+        chosen = chosen.pick(np.asarray(positions, np.int64))
+    features: dict[str, Any] = {
+        "image": Image(
+            image_key,
+            size,
+            _FITS[crop],
+            flip="horizontal" if flip else None,
+        )
+    }
+    if all(key in known for key in keys.BOX) and keys.OBJECT_LABEL in known:
+        features["boxes"] = Boxes()
+    if keys.MASK in known and known[keys.MASK].content == "image":
+        features["mask"] = Mask()
+    loader = Loader(
+        Dataset(records.view.of(chosen)),
+        features,
+        batch_size=_BATCH_SIZE,
+        shuffle=chosen.compressed_shard() is None,
+        seed=seed,
+        threads=0,
+        skip_errors=_BATCH_SIZE,
+    )
+    batch: Any = next(iter(loader))
+    location = Location(MemoryStore(), "batch.jpg")
+    draw_batch(
+        batch["image"],
+        location,
+        masks=batch.get("mask"),
+        boxes=batch.get("boxes"),
+        box_labels=batch.get("boxes_labels"),
+        title=f"Batch 1 of seed {seed}",
+        columns=_COLUMNS,
+    )
+    return location.read()

@@ -1,0 +1,302 @@
+// One record: its image with zoom, boxes and mask, every feature, the file around it, and its bytes.
+
+import { button, bytes, copyButton, count, el, explain, getJson, getText, link, place as setPlace, quiet, short, svg, url } from './dom.js';
+import { contain, curve, drawBoxes, overlays, paintMask, readMask } from './overlay.js';
+
+const [FOLDED, LETTERS] = [12, 400];  // values and characters of a feature that are shown at first
+const CHUNK = 1000;
+const [MAX_POINTS, MAX_CURVES] = [10000, 8];  // of long features, which are read at once
+const [MAX_ROWS, MAX_COLUMNS] = [200, 40];
+const [MAX_ZOOM, BINS] = [64, 64];
+
+export class RecordView {
+  /** actions: close(), step(by), mark(record), isMarked(position). */
+  constructor(root, actions) {
+    Object.assign(this, { root, actions });
+    new ResizeObserver(() => this.stage && this.fit()).observe(root);
+  }
+
+  async open(position, selection) {
+    this.controller?.abort();
+    const { signal } = (this.controller = new AbortController());
+    Object.assign(this, { position, signal });
+    this.root.hidden = false;
+    try {
+      const record = await getJson(`record/${position}`, selection, this);
+      if (!signal.aborted) this.show(record);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.record = this.stage = null;
+      this.root.replaceChildren(this.bar({ position }), alertOf(explain(error)));
+    }
+    this.root.focus();
+  }
+
+  close() {
+    this.controller?.abort();
+    Object.assign(this, { record: null, stage: null }).root.replaceChildren();
+    this.root.hidden = true;
+  }
+
+  show(record) {
+    Object.assign(this, { record, stage: null, view: null, labels: null, curves: MAX_CURVES });
+    const { images, sections, defect, fields } = record;
+    const facts = el('div', { class: 'facts', tabindex: 0, role: 'region', 'aria-label': 'Features' });
+    this.root.setAttribute('aria-label', `Record ${record.position}`);
+    this.root.replaceChildren(this.bar(record), el('div', { class: images.length ? 'body' : 'body alone' }, images.length && this.makeStage(images), facts));
+    if (defect) facts.append(record.payload === 'other' ? quiet(defect.message) : alertOf(defect.message));
+    for (const key of new Set(images.map((image) => image.key))) {
+      const frames = images.filter((image) => image.key === key);
+      if (frames.length > 1) facts.append(this.filmStrip(key, frames));
+    }
+    for (const [name, section] of Object.entries(sections)) {
+      if (name === 'feature_lists') facts.append(this.steps(section));
+      else if (name === 'examples') facts.append(fold(`${count(section.length)} Examples of the ranking list`, true, () => this.table(section, 'Example')));
+      else facts.append(fold(name === 'context' ? 'Context' : 'Features', true, () => this.features(section)));
+    }
+    if (fields?.length) facts.append(fold('Fields of the message', true, () => this.fields(fields)));
+    if (images.length) facts.append(fold('Histogram of the pixels', false, () => this.histogram()));
+    facts.append(fold('File', !images.length, () => this.file(record)));
+    if (record.size_bytes !== null) facts.append(fold('Bytes', Boolean(defect), () => this.hex()));
+  }
+
+  bar(record) {
+    const { step, close, mark } = this.actions;
+    const about = [`record ${count(record.position)}`, record.shard && `${record.shard.split('/').pop()} #${count(record.record)}`, record.split,
+      record.size_bytes != null && bytes(record.size_bytes)];
+    this.marker = el('button', { type: 'button', class: 'marker', title: 'Mark (x)', onclick: () => mark(record) });
+    this.showMark(record.position);
+    return el('div', { class: 'bar' },
+      button('✕', 'Close (Escape)', close), button('←', 'Previous record (←)', () => step(-1)), button('→', 'Next record (→)', () => step(1)),
+      el('h2', {}, record.name || `Record ${count(record.position)}`), quiet(about.filter(Boolean).join(' · ')),
+      el('span', { class: 'end' }, copyButton('Link', 'Copy a link to this record', () => location.href), this.marker));
+  }
+
+  showMark(position = this.record?.position) {
+    const isMarked = this.actions.isMarked(position);
+    this.marker?.setAttribute('aria-pressed', String(isMarked));
+    if (this.marker) this.marker.textContent = isMarked ? '✓ Marked' : 'Mark';
+  }
+
+  // the image
+
+  makeStage(images) {
+    this.image = el('img', { alt: `Image of record ${this.position}`, draggable: 'false', onload: () => this.fit(),
+      onerror: () => this.stage.append(alertOf(`${this.shown.key} cannot be shown`)) });
+    this.canvas = el('canvas', { class: 'mask' });
+    this.boxes = svg('svg', { class: 'boxes', 'aria-hidden': 'true' });
+    this.stage = el('div', { class: 'viewport', tabindex: 0, role: 'group', 'aria-label': 'Image: + and - zoom, 0 fits it, 1 shows its pixels, Shift and arrows move it' },
+      this.image, this.canvas, this.boxes);
+    this.zoomText = el('output', { class: 'quiet' });
+    this.load(images[0]);
+    if (this.record.has_mask) readMask(url(`mask/${this.position}`)).then((labels) => Object.assign(this, { labels }).paint(), () => {});
+    for (const [, , , , label, text] of this.record.boxes ?? []) overlays.see(label, text);
+    this.attachPointers();
+    const choose = images.length > 1 && el('select', { 'aria-label': 'Image', onchange: ({ target }) => this.load(images[target.value]) },
+      images.map(({ key, index }, at) => el('option', { value: at }, `${key}${index ? ` ${index}` : ''}`)));
+    return el('div', { class: 'left' }, this.stage, el('div', { class: 'zoom' },
+      button('−', 'Zoom out (-)', () => this.zoom(0.8)), this.zoomText, button('+', 'Zoom in (+)', () => this.zoom(1.25)),
+      button('Fit', 'Fit the image (0)', () => this.fit()), button('1:1', 'Show its pixels (1)', () => this.zoom(1 / this.view.scale)), choose));
+  }
+
+  /** Zoom by wheel, pinch and double click; pan by dragging. */
+  attachPointers() {
+    const pointers = new Map();
+    const gap = ([a, b] = [...pointers.values()]) => Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
+    this.stage.addEventListener('wheel', (event) => {
+      event.preventDefault();
+      this.zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.002)), event);
+    }, { passive: false });
+    this.stage.addEventListener('pointerdown', (event) => {
+      this.stage.setPointerCapture(event.pointerId);
+      pointers.set(event.pointerId, event);
+    });
+    this.stage.addEventListener('pointermove', (event) => {
+      const last = pointers.get(event.pointerId);
+      if (!last) return;
+      const before = pointers.size === 2 && gap();
+      pointers.set(event.pointerId, event);
+      if (before) this.zoom(gap() / before, event);
+      else this.pan(event.clientX - last.clientX, event.clientY - last.clientY);
+    });
+    this.stage.addEventListener('lostpointercapture', ({ pointerId }) => pointers.delete(pointerId));
+    this.stage.addEventListener('dblclick', (event) => (this.view.scale > this.fitted * 1.01 ? this.fit() : this.zoom(1 / this.view.scale, event)));
+  }
+
+  load(image) {
+    this.shown = image;
+    this.image.src = url(`image/${this.position}`, { key: image.key, index: image.index });
+  }
+
+  fit() {
+    this.size = { width: this.image.naturalWidth, height: this.image.naturalHeight };
+    if (!this.size.width) return;
+    const { left, top, width } = contain(this.size.width, this.size.height, { width: this.stage.clientWidth, height: this.stage.clientHeight });
+    this.fitted = width / this.size.width;
+    this.view = { scale: this.fitted, left, top };
+    this.paint();
+  }
+
+  /** Zoom about the pointer, or the middle. */
+  zoom(by, event) {
+    if (!this.view) return;
+    const box = this.stage.getBoundingClientRect();
+    const [x, y] = event ? [event.clientX - box.left, event.clientY - box.top] : [box.width / 2, box.height / 2];
+    const scale = Math.max(Math.min(1, this.fitted / 2), Math.min(Math.max(MAX_ZOOM, this.fitted), this.view.scale * by));
+    const ratio = scale / this.view.scale;
+    this.view = { scale, left: x - (x - this.view.left) * ratio, top: y - (y - this.view.top) * ratio };
+    this.paint();
+  }
+
+  pan(x, y) {
+    if (this.view) Object.assign(this.view, { left: this.view.left + x, top: this.view.top + y });
+    this.paint();
+  }
+
+  paint() {
+    if (!this.view || !this.stage) return;
+    const { scale, left, top } = this.view;
+    const area = { left, top, width: this.size.width * scale, height: this.size.height * scale };
+    const isScene = this.shown === this.record.images[0];
+    this.image.classList.toggle('pixels', scale >= 3);
+    this.zoomText.textContent = `${Math.round(100 * scale)} %`;
+    for (const node of [this.image, this.canvas]) setPlace(node, area);
+    drawBoxes(this.boxes, isScene ? this.record.boxes : [], area, 12);
+    this.canvas.hidden = !(this.labels && isScene);
+    if (!this.canvas.hidden) paintMask(this.canvas, this.labels);
+  }
+
+  // the features
+
+  features(section) {
+    return definitions(Object.entries(section).map(([key, feature]) => {
+      const length = lengthOf(feature);
+      return [[el('span', { class: 'key' }, key), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature)];
+    }));
+  }
+
+  values(key, feature) {
+    const { values = [], kind } = feature;
+    const total = lengthOf(feature);
+    const join = (some) => some.map(textOf).join(kind === 'bytes' ? '\n' : ', ');
+    const shown = join(values.slice(0, FOLDED));
+    const text = el('pre', {}, shown.slice(0, LETTERS));
+    const graph = kind !== 'bytes' && total >= 16 && curve(values, 320, 64, `curve of ${key}`);
+    if (graph && total > values.length && this.curves-- > 0) {
+      getJson(`values/${this.position}`, { key, count: MAX_POINTS }, this).then((answer) => graph.replaceWith(curve(answer.values, 320, 64, `curve of ${key}`)), () => {});
+    }
+    if (total <= FOLDED && shown.length <= LETTERS && !values.some((value) => value?.text)) return [graph, text];
+    let next = 0;
+    text.append(' …');
+    const more = link(total > 1 ? `Show all ${count(total)} values` : 'Show all', `Show more of ${key}`, async () => {
+      const answer = await getJson(`values/${this.position}`, { key, start: next, count: CHUNK }, this).catch((error) => ({ values: [explain(error)] }));
+      if (next === 0) text.textContent = '';
+      text.append(`${next ? '\n' : ''}${join(answer.values)}`);
+      next += answer.count ? answer.values.length : total;
+      more.textContent = `Show more (${count(total - next)} left)`;
+      more.hidden = next >= total;
+    });
+    return [graph, text, more];
+  }
+
+  steps(lists) {
+    const names = Object.keys(lists);
+    const length = Math.max(0, ...names.map((name) => lists[name].length));
+    const curves = names.filter((name) => lists[name].length > 2 && lists[name].every(({ kind, values }) => kind !== 'bytes' && values.length === 1));
+    const rows = Array.from({ length }, (_, step) => Object.fromEntries(names.map((name) => [name, lists[name][step]])));
+    return fold(`Steps (${count(length)} shown)`, true, () => el('div', {}, curves.map((name) => el('figure', {}, el('figcaption', { class: 'key' }, name),
+      curve(lists[name].map(({ values }) => values[0]), 320, 64, `curve of ${name}`))), this.table(rows, 'Step')));
+  }
+
+  table(rows, title) {
+    const uses = Map.groupBy(rows.flatMap((row) => Object.keys(row)), (name) => name);
+    const names = [...uses].sort(([, a], [, b]) => b.length - a.length).map(([name]) => name).slice(0, MAX_COLUMNS);
+    const cell = (feature) => {
+      const text = (feature?.values ?? []).slice(0, FOLDED).map(textOf).join(', ').slice(0, 120);
+      return el('td', {}, feature && lengthOf(feature) > FOLDED ? `${text} … ${count(lengthOf(feature))} values` : text);
+    };
+    const body = rows.slice(0, MAX_ROWS).map((row, at) => el('tr', {}, el('th', { scope: 'row' }, String(at)), names.map((name) => cell(row[name]))));
+    return el('div', {}, el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `${title}s` }, el('table', {},
+      el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, title), names.map((name) => el('th', { scope: 'col' }, name)))), el('tbody', {}, body))),
+    uses.size > names.length && quiet(`and ${count(uses.size - names.length)} more features`));
+  }
+
+  filmStrip(key, frames) {
+    return fold(`${key}: ${count(frames.length)} images`, true, () => el('div', { class: 'strip', tabindex: 0, role: 'group', 'aria-label': `Images of ${key}` },
+      frames.map((frame) => el('button', { type: 'button', 'aria-label': `Show image ${frame.index}`, onclick: () => this.load(frame) },
+        el('img', { loading: 'lazy', alt: '', src: url(`image/${this.position}`, { key, index: frame.index }) }), el('small', {}, String(frame.index))))));
+  }
+
+  fields(fields) {
+    return el('ul', { class: 'fields' }, fields.map(({ number, type, value, text, begins, size, fields: inner }) => el('li', {},
+      el('b', {}, String(number)), el('small', {}, ` ${type} `), String(text ?? value ?? begins ?? ''), begins && el('small', {}, ` ${bytes(size)}`), inner && this.fields(inner))));
+  }
+
+  histogram() {
+    const canvas = el('canvas', { width: Math.min(512, this.size.width), height: Math.min(512, this.size.height) });
+    const context = canvas.getContext('2d', { willReadFrequently: true });
+    context.drawImage(this.image, 0, 0, canvas.width, canvas.height);
+    const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+    const bins = [0, 1, 2].map(() => new Array(BINS).fill(0));
+    const sums = [0, 0, 0];
+    for (let i = 0; i < data.length; i += i % 4 < 2 ? 1 : 2) {
+      bins[i % 4][data[i] >> 2]++;
+      sums[i % 4] += data[i];
+    }
+    const most = Math.max(1, ...bins.flat());
+    const paths = bins.map((part, c) => svg('path', { class: 'rgb'[c], d: `M0 80${part.map((number, x) => `L${(x * 320) / (BINS - 1)} ${80 - 78 * Math.sqrt(number / most)}`).join('')}L320 80Z` }));
+    return el('div', {}, svg('svg', { class: 'histogram pixels', viewBox: '0 0 320 80', preserveAspectRatio: 'none', role: 'img', 'aria-label': 'Histogram of red, green and blue' }, paths),
+      quiet(`Mean of red, green and blue: ${sums.map((sum) => Math.round((4 * sum) / data.length)).join(', ')}. Heights are square roots of counts.`));
+  }
+
+  file({ shard, record, offset, size_bytes: size, payload, checksums }) {
+    const facts = { shard, 'record in the shard': count(record), 'byte offset': count(offset), size: size != null && `${count(size)} bytes`, payload,
+      'checksum of the length': checksums?.length, 'checksum of the payload': checksums?.payload };
+    return definitions(Object.entries(facts).filter(([, value]) => value).map(([name, value]) => [[name], [el('pre', {}, String(value))]]));
+  }
+
+  hex() {
+    const text = el('pre', { class: 'hex', tabindex: 0, role: 'region', 'aria-label': 'Bytes of the record' });
+    let next = 0;
+    const more = link('Show more', 'Show more bytes', async () => {
+      const lines = (await getText(`hex/${this.position}`, { start: next }, this).catch(explain)).split('\n').filter(Boolean);
+      text.append(`${lines.join('\n')}\n`);
+      next += 16 * lines.length;
+      more.hidden = !lines.length || next >= this.record.size_bytes;
+    });
+    more.click();
+    return el('div', {}, text, more);
+  }
+
+  /** Act on a key, and return whether it is one of this view. */
+  onKey(event) {
+    if (event.target.closest('select, input')) return false;
+    const pans = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+    const { step, close, mark } = this.actions;
+    const acts = { ArrowLeft: () => step(-1), ArrowRight: () => step(1), Escape: close, x: () => this.record && mark(this.record),
+      '+': () => this.zoom(1.25), '=': () => this.zoom(1.25), '-': () => this.zoom(0.8), 0: () => this.fit(), 1: () => this.zoom(1 / (this.view?.scale ?? 1)) };
+    if (event.shiftKey && pans[event.key]) this.pan(...pans[event.key]);
+    else if (acts[event.key]) acts[event.key]();
+    else return false;
+    return true;
+  }
+}
+
+const alertOf = (text) => el('p', { class: 'error', role: 'alert' }, text);
+const lengthOf = (feature) => feature.count ?? feature.values.length;
+
+function textOf(value) {
+  if (typeof value === 'number') return short(value);
+  if (value === null || typeof value !== 'object') return String(value);
+  if (value.image) return `${value.image.format}, ${value.image.width} × ${value.image.height}, ${bytes(value.size_bytes)}`;
+  return value.text ? `${value.text} …` : `${bytes(value.size_bytes)}: ${value.begins}`;
+}
+
+/** A part that is made when it is opened. */
+function fold(title, isOpen, make) {
+  const node = el('details', { ontoggle: () => node.open && node.children.length === 1 && node.append(make()) }, el('summary', {}, title));
+  node.open = isOpen;
+  return node;
+}
+
+const definitions = (pairs) => el('dl', { class: 'features' }, pairs.map(([term, value]) => [el('dt', {}, term), el('dd', {}, value)]));

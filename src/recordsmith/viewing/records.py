@@ -1,0 +1,444 @@
+"""The records of what is viewed: read at any position, at once, while they are still counted.
+
+A viewer opens any files: shards whose records are not counted, compressed ones, damaged ones. The
+records of the shards that are counted so far have positions, counted from 0 in the order of the
+files, as in `recordsmith head --at`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from typing import TypeAlias
+
+import numpy as np
+from msgspec.structs import replace
+
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset import (
+    Dataset,
+    Faults,
+    SelectedRecords,
+    Shard,
+    View,
+    joined_shards,
+    records_of,
+)
+from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.opening import dataset_of, open_around_defects
+from recordsmith.dataset.shard_sequence import reading_threads
+from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
+from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.wire import RecordBlock
+from recordsmith.work import WorkerPool
+
+Payload: TypeAlias = bytes | RecordsmithError
+"""The payload of a record, or why it cannot be read."""
+
+_FIRST_COUNT = 256  # records that are read before a file is counted
+_FIRST_BYTES = 16 << 20
+_WAIT_SECONDS = 0.15  # for the count of the first file, before its first records are read
+_SURVEYED = 64
+_KEPT_BYTES = 64 << 20  # of records of compressed shards
+_OPEN_STREAMS = 4
+_MAX_DEFECTS = 100
+_MAX_RESUMED = 100  # after damaged records in a shard; more are not verified
+
+
+class ViewedRecords:
+    """The records of files or of a Dataset. Thread-safe."""
+
+    def __init__(
+        self,
+        paths_or_dataset: Paths | Dataset,
+        split: str | None = None,
+        only: Sequence[int] | None = None,
+    ) -> None:
+        """
+        `only` are the positions of the records that views have; None for all.
+
+        Raises:
+            FileAccessError, OptionError: as in `recordsmith.open`.
+            CorruptDataError: no record can be read.
+        """
+        self.defects: list[RecordsmithError] = []
+        if isinstance(paths_or_dataset, Dataset) or split is not None:
+            dataset = dataset_of(paths_or_dataset, split)
+        else:
+            dataset, defects = open_around_defects(paths_or_dataset)
+            self.defects += defects[:_MAX_DEFECTS]
+        self.view: View = dataset.view
+        self.shards = records_of(dataset).all_shards
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._first: list[bytes] = []
+        self._streams = _Streams()
+        self._broken: dict[Shard, RecordsmithError] = {}
+        self._only = None if only is None else np.unique(np.array(only, np.int64))
+        self._numbers: dict[str, int] | None = None  # of the shards, by their paths
+        self._starts = [0]
+        self._prefix: tuple[int, SelectedRecords] | None = None
+        self._is_selection = not records_of(dataset).has_all
+        counts = [shard.known_record_count for shard in self.shards]
+        if self._is_selection:
+            _ = len(records_of(dataset))
+            self._starts = []
+        elif None not in counts:
+            self._starts = [0, *itertools.accumulate(map(int, counts))]  # type: ignore[arg-type]
+        else:
+            threading.Thread(target=self._count, name="counting", daemon=True).start()
+            self._read_first()
+        self.schema = self._survey()
+
+    def close(self) -> None:
+        """Stop counting."""
+        self._is_closed = True
+
+    # -- counting ------------------------------------------------------------------------------
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether the records of some shards are not counted yet."""
+        return not self._is_selection and len(self._starts) <= len(self.shards)
+
+    def __len__(self) -> int:
+        """The number of records that are counted so far."""
+        if self._is_selection:
+            return len(self.view.records)
+        return max(self._starts[-1], len(self._first) if len(self._starts) == 1 else 0)
+
+    @property
+    def records(self) -> SelectedRecords:
+        """The records of the shards that are counted so far."""
+        if self._is_selection or not self.is_counting:
+            return self.view.records
+        count = len(self._starts) - 1
+        prefix = self._prefix
+        if prefix is None or prefix[0] != count:
+            self._prefix = prefix = count, joined_shards(self.shards[:count])
+        return prefix[1]
+
+    def positions(self, split: str | None = None) -> range | Int64Array:
+        """Return the positions of a split, or of all records, that are counted so far.
+
+        Raises:
+            OptionError: the split does not exist.
+        """
+        if self._only is None:
+            return self._positions(split)
+        positions = self._positions(split)
+        return self._only[np.isin(self._only, np.asarray(positions, np.int64))]
+
+    def _positions(self, split: str | None) -> range | Int64Array:
+        if not split:
+            return range(len(self))
+        if split not in self.view.split_names:
+            raise OptionError(
+                option="split",
+                value=split,
+                expected=f"one of {', '.join(self.view.split_names) or 'no splits'}",
+            )
+        if self._is_selection:
+            return np.flatnonzero(self.view.records.are_in_split(split))
+        starts = self._starts
+        if len(starts) == 1:
+            return range(len(self) if self.shards[0].split == split else 0)
+        runs = [
+            range(starts[number], starts[number + 1])
+            for number, shard in enumerate(self.shards[: len(starts) - 1])
+            if shard.split == split
+        ]
+        if not runs:
+            return range(0)
+        if all(run.stop == after.start for run, after in itertools.pairwise(runs)):
+            return range(runs[0].start, runs[-1].stop)
+        return np.concatenate([np.arange(run.start, run.stop, dtype=np.int64) for run in runs])
+
+    def _count(self) -> None:
+        workers = WorkerPool(reading_threads(None, self.shards), None)
+        counts = workers.in_order(self._count_shard, self.shards, ahead=2 * workers.threads)
+        with closing(counts):
+            for count in counts:
+                with self._changed:
+                    self._starts.append(self._starts[-1] + count)
+                    self._changed.notify_all()
+                if self._is_closed:
+                    return
+
+    def _count_shard(self, shard: Shard) -> int:
+        if self._is_closed:
+            return 0
+        try:
+            return shard.record_count
+        except FileAccessError as error:
+            self._note(shard, error)
+            shard.known_record_count = 0
+            return 0
+        except DataError as error:
+            with suppress(RecordsmithError):
+                shard.keep_readable()
+            shard.known_record_count = shard.known_record_count or 0
+            self._note(shard, error)
+            return shard.known_record_count
+
+    def _note(self, shard: Shard, error: RecordsmithError) -> None:
+        with self._changed:
+            if shard not in self._broken:
+                self._broken[shard] = error
+                if len(self.defects) < _MAX_DEFECTS:
+                    self.defects.append(error)
+
+    def wait_counted(self, shard_count: int, seconds: float | None = None) -> bool:
+        """Wait until so many shards are counted, and return whether they are."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: self._is_closed or len(self._starts) > shard_count, seconds
+            )
+
+    def _read_first(self) -> None:
+        """Read the first records, unless the first shard is counted very soon."""
+        if self.wait_counted(1, _WAIT_SECONDS):
+            return
+        first: list[bytes] = []
+        size = 0
+        with suppress(DataError, FileAccessError):
+            for block in self.shards[0].blocks():
+                for record in block.records():
+                    first.append(record)
+                    size += len(record)
+                    if len(first) >= _FIRST_COUNT or size > _FIRST_BYTES:
+                        break
+                if len(first) >= _FIRST_COUNT or size > _FIRST_BYTES:
+                    break
+        self._first = first
+        if not first:  # damaged, or empty: the count is all that is known
+            self.wait_counted(1)
+
+    def _survey(self) -> Schema:
+        known = self.view.schema or self.view.outer_schema
+        if known is not None and known.features and known.is_complete:
+            return known
+        while not len(self) and self.is_counting:
+            self.wait_counted(len(self._starts))
+        if not len(self) and self.defects and not self._is_selection:
+            raise self.defects[0]
+        count = min(_SURVEYED, len(self))
+        return survey([record for record in self.read(range(count)) if isinstance(record, bytes)])
+
+    # -- at any position -----------------------------------------------------------------------
+
+    def read(self, positions: Sequence[int] | Int64Array) -> list[Payload]:
+        """Read the records at some positions; each that cannot be read is the error."""
+        first = self._first
+        if len(self._starts) == 1 and len(positions) and max(positions) < len(first):
+            return [first[position] for position in positions]
+        places = np.asarray(positions, np.int64)
+        records = self.records
+        result: list[Payload] = [b""] * len(places)
+        plain: list[int] = []
+        for shard, members, numbers, _ in records.by_shard(places):
+            rows = np.arange(len(places))[members].tolist()
+            try:
+                is_plain = shard.compression == "none"
+            except RecordsmithError as error:
+                for row in rows:
+                    result[row] = error
+                continue
+            if is_plain:
+                plain += rows
+                continue
+            for row, payload in zip(rows, self._streams.read(shard, numbers.tolist()), strict=True):
+                result[row] = payload
+        if plain:
+            for row, payload in zip(plain, self._read_plain(records, places[plain]), strict=True):
+                result[row] = payload
+        return result
+
+    def _read_plain(self, records: SelectedRecords, positions: Int64Array) -> list[Payload]:
+        faults: Faults = {}
+        try:
+            read = records.read_records(positions, faults=faults)
+            return [faults.get(row) or read[row] for row in range(len(positions))]
+        except (DataError, FileAccessError) as error:
+            if len(positions) == 1:
+                return [self._read_broken(records, int(positions[0]), error)]
+        # an index cannot be built, or a file cannot be read: the others can
+        return [
+            payload
+            for row in range(len(positions))
+            for payload in self._read_plain(records, positions[row : row + 1])
+        ]
+
+    def _read_broken(
+        self, records: SelectedRecords, position: int, error: RecordsmithError
+    ) -> Payload:
+        """Read a record of a shard whose framing is broken, if it is before the break."""
+        shard, _, numbers, _ = records.by_shard([position])[0]
+        if isinstance(error, DataError) and shard not in self._broken:
+            count = shard.known_record_count
+            with suppress(RecordsmithError):
+                broken = shard.keep_readable()
+                if broken is not None:
+                    self._note(shard, broken)
+            shard.known_record_count = count  # the positions of the others stay
+        defect = self._broken.get(shard)
+        if defect is None:
+            return error
+        try:
+            if numbers[0] < shard.index.record_count:
+                return bytes(shard.read(int(numbers[0])))
+        except RecordsmithError as unreadable:
+            return unreadable
+        return defect
+
+    def locate(self, position: int) -> tuple[Shard, int, int | None]:
+        """Return the shard of a record, its number there, and its offset if that is known."""
+        if len(self._starts) == 1:
+            return self.shards[0], position, None
+        group = self.records.by_shard([position])[0]
+        number = int(group.numbers[0])
+        with suppress(RecordsmithError, IndexError):
+            return group.shard, number, int(group.shard.index.offsets[number])
+        return group.shard, number, None
+
+    def position_of(self, path: str, number: int) -> int | None:
+        """Return the position of a record by its file; None if it is not among these."""
+        if self._numbers is None:
+            self._numbers = {str(shard.location): k for k, shard in enumerate(self.shards)}
+        shard = self._numbers.get(path)
+        starts = self._starts
+        if shard is None or shard + 1 >= len(starts) or number >= starts[shard + 1] - starts[shard]:
+            return None
+        return starts[shard] + number
+
+    # -- in order ------------------------------------------------------------------------------
+
+    def blocks(self, split: str | None = None) -> Iterator[tuple[Int64Array, RecordBlock]]:
+        """Yield the records of views in blocks, each with their positions.
+
+        Waits for shards that are not counted yet. Damaged records are skipped.
+
+        Raises:
+            OptionError: a selection of records in a compressed shard is not in order.
+        """
+        blocks = self._selected_blocks(split) if self._is_selection else self._file_blocks(split)
+        if self._only is None:
+            yield from blocks
+            return
+        for positions, block in blocks:
+            rows = np.flatnonzero(np.isin(positions, self._only))
+            starts, lengths = block.starts[rows], block.lengths[rows]
+            yield positions[rows], replace(block, starts=starts, lengths=lengths)
+
+    def _file_blocks(self, split: str | None) -> Iterator[tuple[Int64Array, RecordBlock]]:
+        for number, shard in enumerate(self.shards):
+            if split and shard.split != split:
+                continue
+            self.wait_counted(number + 1)
+            if self._is_closed:
+                return
+            start = self._starts[number]
+            for block in self._shard_blocks(shard):
+                first = start + block.position
+                yield np.arange(first, first + len(block)), block
+
+    def _selected_blocks(self, split: str | None) -> Iterator[tuple[Int64Array, RecordBlock]]:
+        records = self.view.records
+        chosen = np.arange(len(records))
+        if split:
+            chosen = np.flatnonzero(records.are_in_split(split))
+            records = records.pick(chosen)
+        start = 0
+        for located in records.blocks():
+            yield chosen[start : start + len(located.block)], located.block
+            start += len(located.block)
+
+    def _shard_blocks(self, shard: Shard) -> Iterator[RecordBlock]:
+        start, resumed, count = 0, 0, shard.known_record_count or 0
+        while start < count:
+            try:
+                for block in shard.blocks(start, count, check_payloads=resumed < _MAX_RESUMED):
+                    yield block
+                    start = block.position + len(block)
+                start = count
+            except FileAccessError:
+                return
+            except DataError:
+                if shard.compression != "none":
+                    return
+                start += 1
+                resumed += 1
+
+
+def survey(records: Sequence[bytes]) -> Schema:
+    """Return the schema of some records, without those that cannot be parsed."""
+    builder = SchemaSurvey()
+    for record in records:
+        with suppress(DataError):
+            start, length = np.zeros(1, np.int64), np.array([len(record)])
+            SchemaSurvey().update(record, start, length)  # raises before damage is counted
+            builder.update(record, start, length)
+    return builder.finish()
+
+
+class _Streams:
+    """Reads records of compressed shards in order, and keeps those that were read last."""
+
+    def __init__(self) -> None:
+        self._streams: OrderedDict[Shard, _Stream] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, shard: Shard, numbers: Sequence[int]) -> list[Payload]:
+        """Return the payloads of some records of a shard."""
+        with self._lock:
+            stream = self._streams.pop(shard, None) or _Stream(shard)
+            self._streams[shard] = stream
+            if len(self._streams) > _OPEN_STREAMS:
+                self._streams.popitem(last=False)
+        return stream.read(numbers)
+
+
+class _Stream:
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._blocks: Iterator[RecordBlock] | None = None
+        self._next = 0  # the first record that is not read
+        self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._kept_bytes = 0
+        self._error: RecordsmithError | None = None
+        self._lock = threading.Lock()
+
+    def read(self, numbers: Sequence[int]) -> list[Payload]:
+        with self._lock:
+            by_number = {number: self._find(number) for number in sorted(numbers)}
+        return [by_number[number] for number in numbers]
+
+    def _find(self, number: int) -> Payload:
+        for start, records in self._kept.items():
+            if start <= number < start + len(records):
+                self._kept.move_to_end(start)
+                return records[number - start]
+        if self._error is not None and number >= self._next:
+            return self._error
+        if self._blocks is None or number < self._next:
+            self._blocks, self._next = self._shard.blocks(check_payloads=False), 0
+        try:
+            for block in self._blocks:
+                self._next = block.position + len(block)
+                if number < self._next:
+                    self._keep(block)
+                    return self._kept[block.position][number - block.position]
+        except (DataError, FileAccessError) as error:
+            self._error = error
+            return error
+        return OptionError(f"{self._shard.location} has no record {number}")
+
+    def _keep(self, block: RecordBlock) -> None:
+        records = list(block.records())
+        self._kept[block.position] = records
+        self._kept_bytes += sum(map(len, records))
+        while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
+            self._kept_bytes -= sum(map(len, self._kept.popitem(last=False)[1]))

@@ -1,0 +1,149 @@
+"""Runs the viewer: an HTTP server of this process, in a thread."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from recordsmith.dataset import Dataset
+from recordsmith.dataset.locate import Paths
+from recordsmith.errors import OptionError, needs_extra, option
+
+if TYPE_CHECKING:
+    from recordsmith.viewing.reports import ReportJobs
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_ALL = ("0.0.0.0", "::")  # noqa: S104 - compared with
+_LEAST_TOKEN = 16  # characters
+
+
+class Viewer:
+    """A running viewer. Returned by `recordsmith.view`; notebooks show it in a frame.
+
+    Attributes:
+        url: the address for a browser, with the token.
+    """
+
+    def __init__(
+        self,
+        paths_or_dataset: Paths | Dataset,
+        split: str | None,
+        where: str,
+        at: int | Sequence[int] | None,
+        host: str,
+        port: int,
+        token: str | None,
+        allow_host: Sequence[str],
+        *,
+        in_notebook: bool,
+    ) -> None:
+        with needs_extra("view", "uvicorn"):
+            import uvicorn
+        with needs_extra("view", "starlette"):
+            from recordsmith.viewing.app import InitialView, ViewerApp
+        from recordsmith.viewing.guard import Guard
+        from recordsmith.viewing.records import ViewedRecords
+
+        if host not in _LOCAL and token is None:
+            raise OptionError(
+                f"{option('host')} {host} opens the viewer to other machines, which needs a token",
+                option="token",
+                remedy=f"Pass {option('token')} with at least {_LEAST_TOKEN} letters and digits.",
+            )
+        if token is not None and not re.fullmatch(f"[A-Za-z0-9]{{{_LEAST_TOKEN},}}", token):
+            raise OptionError(
+                f"{option('token')} is too short, or has other characters than letters and digits",
+                option="token",
+                expected=f"at least {_LEAST_TOKEN} letters and digits",
+            )
+        self._token = token or secrets.token_hex(16)
+        several = None if at is None or isinstance(at, int) else list(at)
+        records = ViewedRecords(paths_or_dataset, split, several)
+        self._socket = _listen(host, port)
+        number = self._socket.getsockname()[1]
+        shown = _LOCAL[0] if host in _ALL else f"[{host}]" if ":" in host else host
+        self._address = f"http://{shown}:{number}"
+
+        def make_reports() -> ReportJobs:
+            from recordsmith.viewing.reports import ReportJobs
+
+            title = ", ".join(map(str, records.view.origin.places[:3]))
+            return ReportJobs(records, paths_or_dataset, split, title)
+
+        self._app = ViewerApp(
+            records, InitialView("", where, at if isinstance(at, int) else None), make_reports
+        )
+        hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
+        guard: Any = Guard(
+            self._app.app, self._token, {*hosts, *allow_host}, in_notebook=in_notebook
+        )
+        config = uvicorn.Config(
+            guard,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="viewer", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The address for a browser, with the token."""
+        return f"{self._address}/?token={self._token}"
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._server.should_exit = True
+        self._app.close()
+        self._thread.join(5)
+        self._socket.close()
+
+    def wait(self) -> None:
+        """Wait until the server ends."""
+        while self._thread.is_alive():
+            self._thread.join(1)
+
+    def __enter__(self) -> Viewer:  # noqa: PYI034 - typing has Self from Python 3.11 on
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Viewer({self.url!r})"
+
+    def _repr_html_(self) -> str:
+        # with the token in its path: browsers send no cookies from a frame of another site
+        address = escape(f"{self._address}/t/{self._token}/", quote=True)
+        return f'<iframe src="{address}" width="100%" height="720" style="border: 0"></iframe>'
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # named as TCP, so that asyncio sends small responses at once
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(128)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise OptionError(
+            f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', '') or error}",
+            option="port",
+            remedy=f"Choose another {option('port')}, or none for a free one.",
+        ) from None
+    return listening

@@ -1,0 +1,313 @@
+"""Tiles of the gallery: what is seen of a record of any kind, as a line of JSON."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.dataset.examples import begin_of, bytes_text
+from recordsmith.dataset.record_document import contents_of, key_text
+from recordsmith.drawing.scene import Scene, SceneReader
+from recordsmith.drawing.sheet import caption_of
+from recordsmith.errors import DataError, RecordsmithError
+from recordsmith.example import Features, classify, encode_example, keys
+from recordsmith.example.payload import as_text
+from recordsmith.image import Pixels, encode_png, resize_nearest
+from recordsmith.image.drawing.overlay import fit_to_tile
+from recordsmith.image.storing.encode import encode_jpeg
+from recordsmith.viewing.records import Payload, ViewedRecords, survey
+from recordsmith.viewing.wire_fields import describe_fields
+from recordsmith.words import count as format_count
+
+SIZES = (64, 512)
+"""The least and the most pixels of the longer side of a tile."""
+
+_CACHED_BYTES = 48 << 20
+_QUALITY = 80
+_DARK = 48  # an image without a brighter pixel is stretched
+_MAX_TEXT = 400
+_MAX_LINES = 10
+_MAX_FRAMES = 6
+_MAX_BOXES = 300
+_SERIES_FROM = 8  # values
+_SERIES_POINTS = 240
+_LARGEST_NUMBER = 2**53  # that a browser reads without loss
+
+_NOT_SERIES = frozenset({*keys.BOX, keys.OBJECT_LABEL, keys.OBJECT_AREA, keys.OBJECT_IS_CROWD})
+
+
+class TileMaker:
+    """Makes tiles of records, and keeps those that were made last. Thread-safe."""
+
+    def __init__(self, records: ViewedRecords) -> None:
+        self._records = records
+        self.reader = SceneReader(records.schema.features, records.view.class_names)
+        self._cached: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._cached_bytes = 0
+        self._lock = threading.Lock()
+
+    def cached(self, position: int, size: int) -> bytes | None:
+        """Return a tile that was made before, without its place."""
+        with self._lock:
+            tile = self._cached.get((position, size))
+            if tile is not None:
+                self._cached.move_to_end((position, size))
+            return tile
+
+    def make(self, position: int, payload: Payload, size: int) -> bytes:
+        """Return the tile of a record: the members of a JSON object, without its place."""
+        line = msgspec.json.encode(self._tile(position, payload, size))
+        with self._lock:
+            if (position, size) not in self._cached:
+                self._cached[position, size] = line
+                self._cached_bytes += len(line)
+            while self._cached_bytes > _CACHED_BYTES:
+                self._cached_bytes -= len(self._cached.popitem(last=False)[1])
+        return line
+
+    def reader_for(self, example: Features) -> SceneReader:
+        """Return what reads the image of an example, which may differ from the first ones."""
+        is_usual = self.reader.image_key in example
+        if is_usual or all(not isinstance(value, list) for value in example.values()):
+            return self.reader
+        small = {
+            key: [item[:4096] for item in value[:1]] if isinstance(value, list) else value[:1]
+            for key, value in example.items()
+            if len(value)
+        }
+        schema = survey([encode_example(small)])
+        return SceneReader(schema.features, self._records.view.class_names)
+
+    def _tile(self, position: int, payload: Payload, size: int) -> dict[str, Any]:
+        tile: dict[str, Any] = {
+            "position": position,
+            "name": "",
+            "caption": "",
+            "label": None,
+            "kind": "fields",
+            "image": None,
+            "width": 0,
+            "height": 0,
+            "boxes": [],
+            "mask": None,
+            "text": "",
+            "series": None,
+            "frames": None,
+            "problem": None,
+        }
+        if isinstance(payload, RecordsmithError):
+            return tile | {"kind": "damage", "problem": problem_of(payload)}
+        try:
+            self._fill(tile, payload, size)
+        except RecordsmithError as error:
+            tile |= {"kind": "damage", "problem": problem_of(error)}
+        except Exception as error:  # noqa: BLE001 - no record may end the gallery
+            tile |= {
+                "kind": "damage",
+                "problem": {"defect": "", "message": f"cannot be shown: {type(error).__name__}"},
+            }
+        return tile
+
+    def _fill(self, tile: dict[str, Any], payload: bytes, size: int) -> None:
+        kind = classify(payload)
+        try:
+            sections = contents_of(payload)
+        except DataError as error:
+            text = begin_text(payload)
+            lines = [text] if text else describe_fields(payload, _MAX_LINES)
+            tile["text"] = "\n".join(lines)[:_MAX_TEXT] or begin_of(payload)
+            tile["kind"] = "text" if text else "fields"
+            tile["caption"] = "TensorBoard event" if kind == "Event" else ""
+            if kind == "Example":
+                tile |= {"kind": "damage", "problem": problem_of(error)}
+            return
+        if "feature_lists" in sections:
+            self._fill_steps(tile, sections["context"], sections["feature_lists"], size)
+        elif "examples" in sections:
+            examples = sections["examples"]
+            tile["kind"] = "numbers"
+            tile["caption"] = format_count(len(examples), "example")
+            tile["text"] = "\n".join(_lines(sections["context"], _MAX_LINES // 2))
+            for number, example in enumerate(examples[: _MAX_LINES // 2]):
+                tile["text"] += f"\n{number}: " + ", ".join(_lines(example, 3))
+            tile["text"] = tile["text"].lstrip()
+        else:
+            self._fill_example(tile, sections["features"], size)
+
+    def _fill_example(self, tile: dict[str, Any], example: Features, size: int) -> None:
+        reader = self.reader_for(example)
+        name = PurePosixPath(reader.name(example).replace("\\", "/")).name
+        tile["name"] = name[:200]
+        if reader.image_key in example:
+            scene = reader.read(example, size)
+            self._fill_image(tile, scene, size)
+            return
+        label, caption = reader.read_class(example)
+        tile["label"], tile["caption"] = exact(label), caption[:_MAX_TEXT]
+        self._fill_values(tile, example)
+
+    def _fill_image(self, tile: dict[str, Any], scene: Scene, size: int) -> None:
+        caption, _ = caption_of(scene)
+        tile |= {
+            "kind": "image",
+            "width": scene.width,
+            "height": scene.height,
+            "caption": caption[:_MAX_TEXT],
+            "label": exact(scene.label),
+        }
+        pixels, note = visible(fit_to_tile(scene.pixels, size))
+        tile["text"] = note
+        if pixels is None:
+            tile["kind"] = "text"
+        else:
+            tile["image"] = _url("image/jpeg", encode_jpeg(pixels, quality=_QUALITY))
+            if scene.mask is not None:
+                mask = resize_nearest(scene.mask, *pixels.shape[:2])
+                tile["mask"] = _url("image/png", encode_label_map(mask))
+        tile["boxes"] = boxes_of(scene, _MAX_BOXES)
+
+    def _fill_values(self, tile: dict[str, Any], example: Features) -> None:
+        """Show a text, a curve, or the first values."""
+        texts = [
+            text
+            for key, value in example.items()
+            if isinstance(value, list) and value and len(value[0]) > 16
+            if (text := begin_text(value[0])) is not None
+        ]
+        series = _longest_series(example)
+        longest = max(texts, key=len, default="")
+        if series is not None:
+            key, values = series
+            tile |= {"kind": "series", "series": shortened_series(values)}
+            tile["text"] = f"{key_text(key)}: {format_count(len(values), 'value')}"
+        elif longest:
+            tile |= {"kind": "text", "text": longest[:_MAX_TEXT]}
+        else:
+            tile |= {"kind": "numbers", "text": "\n".join(_lines(example, _MAX_LINES))}
+            tile["text"] = tile["text"] or "no features"
+
+    def _fill_steps(
+        self, tile: dict[str, Any], context: Features, lists: Mapping[str, Sequence[Any]], size: int
+    ) -> None:
+        most = max(map(len, lists.values()), default=0)
+        tile |= {"kind": "steps", "caption": format_count(most, "step")}
+        lines = [f"{key_text(name)}: {len(steps):,}" for name, steps in [*lists.items()][:4]]
+        tile["text"] = "\n".join([*_lines(context, 4), *lines])
+        for steps in lists.values():
+            chosen = [steps[len(steps) * k // _MAX_FRAMES] for k in range(_MAX_FRAMES)]
+            if tile["frames"] is None and steps and isinstance(chosen[0], list):
+                frames = [_frame(step[0], size // 2) for step in chosen if step]
+                tile["frames"] = [frame for frame in dict.fromkeys(frames) if frame] or None
+            elif tile["series"] is None and len(steps) > 1 and isinstance(steps[0], np.ndarray):
+                values = [float(step[0]) if len(step) else math.nan for step in steps[:100_000]]
+                tile["series"] = shortened_series(np.array(values))
+
+
+def problem_of(error: RecordsmithError) -> dict[str, str]:
+    """Describe an error."""
+    return {"defect": str(getattr(error, "defect", "")), "message": str(error)[:1000]}
+
+
+def boxes_of(scene: Scene, most: int) -> list[list[Any]]:
+    """Return the first boxes: ymin, xmin, ymax, xmax, the class and its name."""
+    boxes = zip(scene.boxes, scene.box_labels, scene.box_texts, strict=True)
+    return [
+        [*box, exact(label), text[:_MAX_TEXT]] for box, label, text in itertools.islice(boxes, most)
+    ]
+
+
+def begin_text(data: bytes) -> str | None:
+    """Return the beginning of a text; None for other bytes."""
+    begin = data[: 4 * _MAX_TEXT]
+    for cut in range(4 if len(begin) < len(data) else 1):  # a letter may be cut
+        text = as_text(begin[: len(begin) - cut])
+        if text is not None:
+            return text[:_MAX_TEXT]
+    return None
+
+
+def visible(pixels: Pixels) -> tuple[Pixels | None, str]:
+    """Stretch the contrast of an image that would look black; None if all its pixels are equal."""
+    high = int(pixels.max(initial=0))
+    if high >= _DARK:
+        return pixels, ""
+    low = int(pixels.min(initial=high))
+    if low == high:
+        return None, f"every pixel is {low}"
+    stretched = ((pixels.astype(np.uint16) - low) * 255 // (high - low)).astype(np.uint8)
+    return stretched, f"values {low} to {high}, brightened"
+
+
+def encode_label_map(mask: npt.NDArray[Any]) -> bytes:
+    """Encode class numbers as a grey PNG of 8 bits."""
+    return encode_png((mask.astype(np.int64) & 255).astype(np.uint8)[:, :, np.newaxis])
+
+
+def shortened_series(values: npt.NDArray[Any]) -> list[float | None]:
+    """Return the values of a curve; of many, the least and the most of each part."""
+    numbers = values.astype(np.float64)
+    if len(numbers) > _SERIES_POINTS:
+        cuts = np.linspace(0, len(numbers), _SERIES_POINTS // 2 + 1).astype(np.int64)[:-1]
+        low, high = np.fmin.reduceat(numbers, cuts), np.fmax.reduceat(numbers, cuts)
+        numbers = np.stack([low, high], 1).ravel()
+    return [number if math.isfinite(number) else None for number in numbers.tolist()]
+
+
+def _longest_series(example: Features) -> tuple[str, npt.NDArray[Any]] | None:
+    series = [
+        (key, value)
+        for key, value in example.items()
+        if isinstance(value, np.ndarray) and len(value) >= _SERIES_FROM and key not in _NOT_SERIES
+    ]
+    return max(series, key=lambda item: len(item[1]), default=None)
+
+
+def _lines(features: Features, most: int) -> list[str]:
+    """The first features in a line each."""
+    lines = []
+    for key in sorted(features)[:most]:
+        value = features[key]
+        shown = ", ".join(
+            bytes_text(v)
+            if isinstance(v, bytes)
+            else f"{v:.6g}"
+            if isinstance(v, float)
+            else str(v)
+            for v in value[:4]
+        )
+        lines.append(f"{key_text(key)[:80]}: {shown}" + (" …" if len(value) > 4 else ""))
+    return lines
+
+
+def _frame(data: bytes, side: int) -> str | None:
+    """Return a step's image, small; None for other bytes."""
+    reader = SceneReader({})
+    reader.image_key = keys.IMAGE
+    try:
+        pixels, _ = visible(fit_to_tile(reader.read({keys.IMAGE: [data]}, side).pixels, side))
+    except DataError:
+        return None
+    return None if pixels is None else _url("image/jpeg", encode_jpeg(pixels, quality=_QUALITY))
+
+
+def _url(content_type: str, data: bytes) -> str:
+    return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
+
+
+def exact(document: Any) -> Any:
+    """Return a document with integers that a browser would round as text."""
+    if isinstance(document, int):
+        return document if abs(document) <= _LARGEST_NUMBER else str(document)
+    if isinstance(document, dict):
+        return {key: exact(value) for key, value in document.items()}
+    return [exact(value) for value in document] if isinstance(document, list) else document

@@ -1,0 +1,106 @@
+"""Who may ask the viewer, and what the headers of its responses allow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+
+from .conftest import Client, httpx, write
+
+
+@pytest.fixture
+def client(open_viewer: Any, tmp_path: Path) -> Client:
+    opened: Client = open_viewer(
+        write(tmp_path / "a.tfrecord", [{"id": 1}]), allow_host="hub.example.org:8000"
+    )
+    return opened
+
+
+def test_nothing_is_answered_without_the_token(client: Client) -> None:
+    for path in ("/", "/page/app.js", "/api/dataset", "/api/image/0", "/report/stats", "/t/x/"):
+        assert httpx.get(f"http://{client.host}{path}").status_code == 401
+    for token in ("", "0" * 32, "é"):
+        assert httpx.get(f"http://{client.host}/", params={"token": token}).status_code == 401
+    cookies = {f"recordsmith-viewer-{client.host.rpartition(':')[2]}": "0" * 32}
+    assert httpx.get(f"http://{client.host}/", cookies=cookies).status_code == 401
+
+
+def test_the_token_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(client: Client) -> None:
+    answer = httpx.get(client.viewer.url)
+    assert (answer.status_code, answer.headers["location"]) == (303, "./")
+    attributes = answer.headers["set-cookie"].split("; ")[1:]
+    assert {"HttpOnly", "SameSite=Strict"} <= {*attributes}
+
+
+def test_a_frame_has_the_token_in_its_path(client: Client) -> None:
+    token = client.viewer.url.partition("token=")[2]
+    assert f'src="http://{client.host}/t/{token}/"' in client.viewer._repr_html_()
+    framed = httpx.get(f"http://{client.host}/t/{token}/api/dataset")
+    assert framed.json()["record_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "hub.example.org:8000"}, 200),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1"}, 421),
+        ({"Origin": "http://HOST"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_hosts_and_origins(client: Client, headers: dict[str, str], status: int) -> None:
+    token = client.viewer.url.partition("token=")[2]
+    sent = {name: value.replace("HOST", client.host) for name, value in headers.items()}
+    answer = httpx.get(f"http://{client.host}/t/{token}/api/dataset", headers=sent)
+    assert answer.status_code == status
+
+
+def test_only_reading_methods(client: Client) -> None:
+    for method in ("POST", "PUT", "PATCH", "OPTIONS"):
+        assert client.http.request(method, "/api/dataset").status_code == 405
+    assert client.http.delete("/api/dataset").status_code == 405
+
+
+def test_headers_forbid_everything_but_the_page(client: Client) -> None:
+    for path in ("/", "/api/dataset", "/api/record/9", "/nothing"):
+        headers = client.get(path).headers
+        policy = dict(
+            part.strip().partition(" ")[::2]
+            for part in headers["content-security-policy"].split(";")
+        )
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == "'self'"
+        assert policy["connect-src"] == "'self'"
+        assert "evil" not in policy["frame-ancestors"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "server" not in headers
+
+
+def test_only_files_of_the_page_are_served(client: Client) -> None:
+    for path in ("/page/..%2fguard.py", "/page/%2e%2e", "/page/", "/page/x.js", "/page/a/b.js"):
+        assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"host": "0.0.0.0"},
+        {"token": "short"},
+        {"token": "with a space and more than 16"},
+        {"port": 70_000},
+        {"host": "999.1.1.1", "token": "a" * 16},
+    ],
+)
+def test_invalid_addresses(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        rs.view(write(tmp_path / "a.tfrecord", [{"id": 1}]), **options)
+    assert caught.value.option in ("token", "port")
