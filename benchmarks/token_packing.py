@@ -23,6 +23,8 @@ import recordsmith as rs
 
 LENGTH, BATCH, BINS = 2048, 8, 64
 TOKENS = 4_000_000  # of each distribution
+LONG = "a million each"
+BASE = "recordsmith, best fit"
 VOCABULARY = 50_257
 
 Job = Callable[[], tuple[int, int]]
@@ -39,7 +41,8 @@ def drawn_lengths() -> dict[str, Any]:
         "mostly short, mean 60": rng.geometric(1 / 60, many),
     }
     whole = {name: np.clip(drawn, 1, LENGTH).astype(np.int64) for name, drawn in lengths.items()}
-    return {name: drawn[: np.searchsorted(drawn.cumsum(), TOKENS)] for name, drawn in whole.items()}
+    cut = {name: drawn[: np.searchsorted(drawn.cumsum(), TOKENS)] for name, drawn in whole.items()}
+    return cut | {LONG: np.full(8, 1_000_000)}
 
 
 def write(folder: Path, lengths: Any, shards: int = 4) -> rs.Dataset:
@@ -54,10 +57,10 @@ def write(folder: Path, lengths: Any, shards: int = 4) -> rs.Dataset:
     return rs.open(folder)
 
 
-def ours(dataset: rs.Dataset, **options: Any) -> Job:
+def ours(dataset: rs.Dataset, shuffle: bool | rs.BlockShuffle = True, **options: Any) -> Job:
     def read() -> tuple[int, int]:
         packed = rs.Packed(dataset, "tokens", length=LENGTH, **options)
-        loader = rs.Loader(packed, batch_size=BATCH, shuffle=True, threads=0)
+        loader = rs.Loader(packed, batch_size=BATCH, shuffle=shuffle, threads=0)
         return _counted(loader, "document_ids")
 
     return read
@@ -111,14 +114,17 @@ def main() -> None:
             dataset = write(Path(folder) / str(number), lengths)
             window = max(1, round(BINS * LENGTH / lengths.mean()))
             jobs = {
-                "recordsmith, best fit": ours(dataset, split_documents=False),
+                BASE: ours(dataset, split_documents=False),
                 f"recordsmith, best fit, {window} documents": ours(
                     dataset, split_documents=False, window=window
                 ),
                 "recordsmith, end to end": ours(dataset),
             }
+            if name == LONG:
+                blocks = rs.BlockShuffle(1024, 4)
+                jobs["recordsmith, end to end, in blocks"] = ours(dataset, blocks)
             try:
-                jobs |= grain_jobs(dataset, lengths)
+                jobs |= {} if name == LONG else grain_jobs(dataset, lengths)
             except ImportError:
                 print(f"| {name} | grain is not installed | | | |")
             seconds: dict[str, list[float]] = {who: [] for who in jobs}
@@ -132,10 +138,9 @@ def main() -> None:
                     fills[who] = token_count / (row_count * LENGTH)
                     assert token_count == lengths.sum() or "end to end" in who
             medians = {who: statistics.median(own) for who, own in seconds.items()}
-            base = medians["recordsmith, best fit"]
             for who, median in medians.items():
                 million = median / lengths.sum() * 1e6
-                shown = f"{million:.3f} | {median / base:.2f} | {fills[who]:.4f}"
+                shown = f"{million:.3f} | {median / medians[BASE]:.2f} | {fills[who]:.4f}"
                 print(f"| {name} | {who} | {shown} |", flush=True)
 
 

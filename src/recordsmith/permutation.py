@@ -21,6 +21,7 @@ _Numbers: TypeAlias = npt.NDArray[np.uint64]
 _Base: TypeAlias = np.uint64 | _Numbers  # the same for all numbers, or one for each
 
 _FEW = 32
+_FEW_WIDTHS = ((0, 1), (1, 4), (4, 12), (12, _FEW))
 _NOT_MANY = 1 << 16
 _ROUNDS, _FEW_ROUNDS = 8, 6  # few for many numbers
 _HALF = np.uint64(32)
@@ -100,8 +101,9 @@ class GroupPermutations:
         )
         numbers = np.empty_like(places)
         is_few, is_many = counts <= _FEW, counts >= _NOT_MANY
-        if (few := np.flatnonzero(is_few)).size:
-            numbers[few] = _ranks(own_keys[few], counts[few], places[few])
+        for least, most in _FEW_WIDTHS:  # sorting rows that are no wider than needed
+            if (few := np.flatnonzero(is_few & (counts > least) & (counts <= most))).size:
+                numbers[few] = _ranks(own_keys[few], counts[few], places[few], most)
         for rounds, chosen in ((_ROUNDS, ~is_few & ~is_many), (_FEW_ROUNDS, is_many)):
             rows = np.flatnonzero(chosen)
             keys = mix_bits(own_keys[rows], self._keys[:rounds])
@@ -115,10 +117,10 @@ class GroupPermutations:
         return numbers
 
 
-def _ranks(own_keys: _Numbers, counts: Int64Array, places: Int64Array) -> Int64Array:
-    """Return the rank of a hash among those of its group, of up to `_FEW` numbers."""
-    hashes = mix_bits(np.arange(_FEW, dtype=np.uint64), own_keys[:, np.newaxis])
-    hashes[np.arange(_FEW) >= counts[:, np.newaxis]] = np.iinfo(np.uint64).max
+def _ranks(own_keys: _Numbers, counts: Int64Array, places: Int64Array, most: int) -> Int64Array:
+    """Return the rank of a hash among those of its group, of up to `most` numbers."""
+    hashes = mix_bits(np.arange(most, dtype=np.uint64), own_keys[:, np.newaxis])
+    hashes[np.arange(most) >= counts[:, np.newaxis]] = np.iinfo(np.uint64).max
     order = hashes.argsort(axis=1, kind="stable")
     return order[np.arange(len(places)), places].astype(np.int64)
 

@@ -170,6 +170,43 @@ def test_the_length_is_the_number_of_batches_of_each_rank(
             assert len(list(stream)) == count
 
 
+def test_batches_are_copied_to_a_device_ahead_of_the_loop(train: rs.Dataset) -> None:
+    """On the CPU, and on torch's device without memory; streams of CUDA are not tested."""
+    stream = rt.batches(loader(train), device="cpu")
+    expected = seen(loader(train, epochs=2))
+    state, count = stream.state_dict(), 0
+    for _ in range(2):
+        for batch in stream:
+            resumed = rt.batches(loader(train), device="cpu")
+            resumed.load_state_dict(state)
+            assert resumed.state_dict() == state
+            assert [batch["at"].tolist(), next(iter(resumed))["at"].tolist()] == [
+                expected[count]
+            ] * 2
+            count += 1
+            state = stream.state_dict()
+            assert state == loader(train).state_after(count)
+    assert count == len(expected)
+    for batch in rt.batches(rs.Loader(train, FEATURES, batch_size=5), device="meta"):
+        tensors = [batch[key] for key in ("image", "label", "at", "has_name")] + [*batch["size"]]
+        assert {tensor.device.type for tensor in tensors} == {"meta"}
+        assert isinstance(batch["name"][0], str)
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "cpus", 1.5])
+def test_devices_that_torch_cannot_use(train: rs.Dataset, device: Any) -> None:
+    with raises(rs.OptionError, option="device", value=str(device)):
+        rt.batches(loader(train), device=device)
+
+
+def test_workers_do_not_copy_to_a_device(train: rs.Dataset) -> None:
+    stream = rt.batches(loader(train), device="cpu")
+    with pytest.raises(
+        rs.OptionError, match="cannot copy to a device"
+    ):  # fields stay in the worker
+        next(iter(DataLoader(stream, batch_size=None, num_workers=1)))
+
+
 def test_memory_is_used_again_only_without_tensors(train: rs.Dataset) -> None:
     options: dict[str, Any] = {"batch_size": 5, "threads": 0, "prefetch": 0, "epochs": 3}
     source = rs.Loader(train, {"image": rs.Image(size=8)}, **options)

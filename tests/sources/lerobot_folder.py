@@ -163,11 +163,14 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     return file.getvalue()
 
 
-def video(path: Path, frames: Sequence[npt.NDArray[np.uint8]], gop: int = 12) -> None:
-    """An MP4 of H.264, with frames that depend on others before and after them."""
+def video(
+    path: Path, frames: Sequence[npt.NDArray[np.uint8]], gop: int = 12, form: str = "mp4"
+) -> None:
+    """A file of H.264, with frames that depend on others before and after them."""
     import av
 
-    with av.open(str(path), "w", format="mp4", options={"movflags": "faststart"}) as container:
+    faststart = {"movflags": "faststart"} if form == "mp4" else {}
+    with av.open(str(path), "w", format=form, options=faststart) as container:
         options = {"crf": "10", "g": str(gop), "bf": "2"}
         stream: Any = container.add_stream("libx264", rate=Fraction(FPS), options=options)
         stream.height, stream.width = frames[0].shape[:2]

@@ -17,7 +17,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, OptionError, SourceError
-from recordsmith.sources import Source
+from recordsmith.sources import Source, archives
 
 from ..raising import raises
 from . import lerobot_folder as drawn
@@ -269,6 +269,10 @@ READING: dict[str, tuple[Callable[[Path], Any], str, Defect, str]] = {
         lambda r: (r / VIDEO).write_bytes(b"x" * 999), VIDEO, Defect.UNREADABLE_IMAGE, "decoded"
     ),
     "playlist": (_playlist, VIDEO, Defect.UNREADABLE_IMAGE, "cannot be decoded"),
+    "Matroska": (
+        lambda r: drawn.video(r / VIDEO, [drawn.frame(0, s) for s in range(12)], form="matroska"),
+        VIDEO, Defect.UNREADABLE_IMAGE, "cannot be decoded|no video",
+    ),
     "late": (
         _episodes(**{FROM: [0.0, 9.0, 0.0, 0.4]}), VIDEO, Defect.UNREADABLE_IMAGE,
         "episode 1: the video lacks step 0: found the end of the video, expected a frame at 9 s",
@@ -334,6 +338,18 @@ def test_episodes_that_cannot_be_read(tmp_path: Path, name: str) -> None:
         raise failed[0][1]
     report = rs.pack(source, tmp_path / "out", skip_errors=True)
     assert sum(report.splits.values()) == 4 - len(failed) >= 2
+
+
+def test_frames_with_too_many_pixels_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = drawn.write(tmp_path / "robot")
+    listing = rs.LeRobot(root).list_samples()
+    monkeypatch.setattr(archives.video, "MAX_PIXELS", drawn.HEIGHT * drawn.WIDTH)
+    assert listing.reader.read(listing.samples[0])
+    monkeypatch.setattr(archives.video, "MAX_PIXELS", drawn.HEIGHT * drawn.WIDTH - 1)
+    with raises(CorruptDataError, path=root / VIDEO, match="found 64 x 48, expected at most 3,071"):
+        listing.reader.read(listing.samples[0])
 
 
 def test_detection_prefers_the_whole_dataset(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import torch.distributed
@@ -18,7 +19,7 @@ from torch.utils.data import default_collate, get_worker_info
 
 from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
-from recordsmith.loading.adapters import Rank, check_loader
+from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
 from recordsmith.loading.number_options import is_same, whole_number
 from recordsmith.torch.tensors import convert
 from recordsmith.torch.workers import (
@@ -42,10 +43,18 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     without worker processes. All streams of a loader share its iterations. Created by `batches`.
     """
 
-    def __init__(self, loader: Loader, *, any_rank: bool = False) -> None:
+    def __init__(
+        self,
+        loader: Loader,
+        *,
+        any_rank: bool = False,
+        device: str | torch.device | None = None,
+    ) -> None:
         """Arguments as in `batches`."""
         self._loader = loader
         self._any_rank = any_rank
+        self._device = None if device is None else _usable_device(device)
+        self._returned: State | None = None  # after the last batch returned, of those on a device
         self._loaded: Mapping[str, Any] | None = None  # of a worker, for its next iteration
         self._worker_state: dict[str, Any] = {}
         self._check_rank()
@@ -71,10 +80,22 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
             _check_not_divided()
         info = get_worker_info()
         if info is not None:
+            if self._device is not None:
+                return _failing(
+                    OptionError(
+                        "worker processes cannot copy to a device",
+                        option="device",
+                        value=str(self._device),
+                        remedy=f"Pass {option('num_workers', 0)}, or copy in the training loop.",
+                    )
+                )
             return self._in_worker(info)
         self._check_rank()
         self._iterations.check_read_here(self._loader)
-        return map(convert, self._loader)
+        self._returned = None
+        if self._device is None:
+            return map(convert, self._loader)
+        return self._on_device(self._device)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the loader, as `Loader.state_dict`.
@@ -87,7 +108,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         """
         if get_worker_info() is not None:
             return dict(self._worker_state)
-        return self._loader.state_dict()
+        return dict(self._returned or self._loader.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from the state of a loader, or of a worker of StatefulDataLoader.
@@ -101,6 +122,7 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
             self._loaded = state
             return
         self._loader.load_state_dict(state)
+        self._returned = None
 
     # -- in the main process -----------------------------------------------------------------------
 
@@ -110,6 +132,38 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     def _watch(self) -> None:
         """Let the loader raise for its state after workers have read it."""
         self._loader._other_processes = self._iterations  # noqa: SLF001 - in the same package
+
+    def _on_device(self, device: torch.device) -> Iterator[dict[str, Any]]:
+        """Yield batches on a device. The next one is copied while the loop uses the one before."""
+        copies = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+        def copy(tensor: torch.Tensor) -> torch.Tensor:
+            source = tensor if copies is None else tensor.pin_memory()
+            return source.to(device, non_blocking=True)
+
+        def share(tensor: torch.Tensor) -> torch.Tensor:
+            tensor.record_stream(torch.cuda.current_stream(device))
+            return tensor
+
+        def returned(batch: dict[str, Any], state: State) -> dict[str, Any]:
+            self._returned = state
+            if copies is None:
+                return batch
+            torch.cuda.current_stream(device).wait_stream(copies)
+            return _each_tensor(batch, share)
+
+        ahead: tuple[dict[str, Any], State] | None = None
+        self._returned = self._loader.state_dict()
+        for batch in self._loader:
+            with nullcontext() if copies is None else torch.cuda.stream(copies):
+                copied = _each_tensor(convert(batch), copy)
+            state = self._loader.state_dict()
+            if ahead is not None:
+                yield returned(*ahead)
+            ahead = copied, state
+        if ahead is not None:
+            yield returned(*ahead)
+        self._returned = None
 
     # -- in a worker -------------------------------------------------------------------------------
 
@@ -165,23 +219,29 @@ class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
         return self._at(state).for_worker(0, 1, iteration=1).state_dict()
 
 
-def batches(loader: Loader, *, any_rank: bool = False) -> TorchBatches:
+def batches(
+    loader: Loader, *, any_rank: bool = False, device: str | torch.device | None = None
+) -> TorchBatches:
     """Return a torch dataset whose items are the whole batches of a loader, as tensors.
 
     Args:
         loader: tensors share its memory; worker processes have copies of it.
         any_rank: allow a loader with another rank than this process, such as when several ranks
             read the same records.
+        device: copy numbers to this device, such as "cuda". The next batch is copied while the loop
+            uses the current one: on CUDA from pinned memory, in a stream of its own. Resume with
+            `state_dict` of the result then, since the loader is one batch ahead. None: no copies.
 
     Raises:
-        OptionError: the loader does not have the rank and world_size of this process.
+        OptionError: the loader does not have the rank and world_size of this process, or torch
+            cannot use the device.
 
     Example:
         batches = recordsmith.torch.batches(loader)
         for batch in torch.utils.data.DataLoader(batches, batch_size=None):
             print(batch["image"].shape)  # torch.Size([8, 32, 32, 3])
     """
-    return TorchBatches(loader, any_rank=any_rank)
+    return TorchBatches(loader, any_rank=any_rank, device=device)
 
 
 def this_rank() -> Rank:
@@ -215,6 +275,30 @@ def this_rank() -> Rank:
             expected="a rank of at least 0 and below the world size",
         )
     return Rank(rank=rank, world_size=world_size)
+
+
+def _usable_device(device: str | torch.device) -> torch.device:
+    try:
+        return torch.empty(0, device=device).device
+    except (AssertionError, RuntimeError, TypeError) as error:  # each torch has its own
+        raise OptionError(
+            f"torch cannot use this device ({str(error).splitlines()[0]})",
+            option="device",
+            value=str(device),
+        ) from None
+
+
+def _each_tensor(
+    batch: Mapping[str, Any], function: Callable[[torch.Tensor], torch.Tensor]
+) -> dict[str, Any]:
+    """Apply a function to each tensor of a converted batch."""
+
+    def applied(entry: Any) -> Any:
+        if isinstance(entry, RaggedParts):
+            return RaggedParts(*map(function, entry))
+        return function(entry) if isinstance(entry, torch.Tensor) else entry
+
+    return {name: applied(entry) for name, entry in batch.items()}
 
 
 def _batches_of_worker(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]:

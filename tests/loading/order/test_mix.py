@@ -113,3 +113,54 @@ def test_weights_of_an_epoch_must_not_all_be_0(datasets: list[rs.Dataset]) -> No
     for parts in ([(datasets[0], [1, 0])], [(datasets[0], [])], [(datasets[0], [1, -1])]):
         with raises(rs.OptionError, option="parts"):
             rs.Mix(parts)
+
+
+def test_renamed_features(tmp_path: Any) -> None:
+    """Also where two features swap their names, or one gets the name of another."""
+    alike = [{"id": at, "number": [at / 2] * (at % 3), "data": b"x" * at} for at in range(12)]
+    alike[9]["data"] = b"y" * 3_000_000  # more than is renamed at once
+    swapped = [
+        {"number": row["id"], "id": np.array(row["number"], np.float32), "data": row["data"]}
+        for row in alike[7:]
+    ]
+    own, other = written(tmp_path, alike[:7]), written(tmp_path, swapped)
+    mix = rs.Mix([(own, 1), (other, 1)], length=36, rename=[None, {"number": "id", "id": "number"}])
+    features = {"id": "id", "number": rs.Ragged("number"), "data": "data", "at": rs.Position()}
+    read = 0
+    for batch in rs.Loader(mix, features, batch_size=5, shuffle=True, threads=0):
+        for row in range(len(batch["at"])):
+            found = {key: batch[key][row] for key in ("id", "number", "data")}
+            np.testing.assert_equal(found, alike[batch["at"][row]])
+            read += 1
+    assert read == 36
+    replaced = rs.Loader(rs.Mix([(other, 1)], rename=[{"number": "id"}]), batch_size=5)
+    assert [batch["id"].tolist() for batch in replaced] == [[7, 8, 9, 10, 11]]
+    assert sorted(replaced.spec()) == ["data", "id"]
+
+
+def test_damaged_records_with_renamed_features(tmp_path: Any) -> None:
+    rows: list[Any] = [{"x": at} for at in range(6)]
+    rows[3] = b"no Example"
+    mix = rs.Mix([(written(tmp_path, rows), 1)], rename=[{"x": "y"}])
+    loader = rs.Loader(mix, {"y": rs.Scalar("y")}, batch_size=6, skip_errors=1, threads=0)
+    assert [batch["y"].tolist() for batch in loader] == [[0, 1, 2, 4, 5]]
+    assert [error.record for error in loader.skipped] == [3]
+
+
+@pytest.mark.parametrize(("rename", "features", "fields"), [
+    ({"x": "y"}, ["id"], {"option": "rename"}),  # a dict for all
+    ([{"other": "y"}], ["id"], {"option": "rename"}),
+    ([None, {"other": 3}], ["id"], {"option": "rename"}),
+    ([None, {"other": "id", "corner": "id"}], ["id"], {"option": "rename"}),
+    ([None, {"ather": "id"}], ["id"], {"option": "rename", "match": "dataset 1 .*'other'"}),
+    ([None, {"score": "id"}], {"id": rs.Scalar("id")},
+     {"option": "features", "match": "int64 in dataset 0 of the mix, but float in dataset 1"}),
+    ([None, {"corner": "id"}], {"id": rs.Scalar("id")},
+     {"option": "shape", "match": "dataset 1 of the mix"}),
+])  # fmt: skip
+def test_bad_names(
+    tmp_path: Any, datasets: list[rs.Dataset], rename: Any, features: Any, fields: Any
+) -> None:
+    other = written(tmp_path, [{"other": at, "score": 0.5, "corner": [1, 2]} for at in range(3)])
+    with raises(rs.OptionError, **fields):
+        rs.Loader(rs.Mix([(datasets[0], 1), (other, 1)], rename=rename), features, batch_size=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.stores.rounds import RoundStore
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
+from recordsmith.dataset.selected_records import SelectedRecords
 from recordsmith.loading.order.best_fit import best_fit
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents
 from recordsmith.stores import Location
@@ -118,8 +120,11 @@ def test_each_token_is_in_one_row(
     )
     expected = [tokens + [EOS] * (eos is not None) for tokens in stored if tokens]
     token_count = sum(map(len, expected))
-    rows = [parts_of(row) for row in rows_of(packed)]
+    payloads = packed.read_records(np.arange(len(packed))).tolist()
+    rows = [parts_of(dict(rs.decode_example(payload))) for payload in payloads]
     used = [sum(map(len, row)) for row in rows]
+    for at in range(len(rows)):  # long documents are kept now
+        assert packed.read_records(np.array([at])).tolist() == payloads[at : at + 1]
     assert packed.token_count == sum(used) == token_count
     assert packed.fill == token_count / (len(rows) * length)
     if split:  # end to end, in the order of the seed
@@ -246,6 +251,27 @@ def test_fill() -> None:
         for window, least in ((65_536, max(0.99, lowest)), (small_window, lowest)):
             layout = BestFitLayout(Documents(lengths.astype(np.int64), 0, None), 2048, window)
             assert layout.token_count / (2048 * layout.row_count) > least
+
+
+def test_a_long_document_is_read_once_for_rows_that_come_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = rs.Packed(documents(tmp_path, [900, 3, 5, 700, 40]), "text", length=16)
+    read: Counter[int] = Counter()
+    whole = SelectedRecords.read_records
+
+    def counting(self: Any, positions: Any, *arguments: Any) -> Any:
+        read.update(positions.tolist())
+        return whole(self, positions, *arguments)
+
+    monkeypatch.setattr(SelectedRecords, "read_records", counting)
+    loader = rs.Loader(packed, ["tokens"], batch_size=2, shuffle=True, threads=0)
+    assert sum(len(batch["tokens"]) for batch in loader) == len(packed)
+    assert (read[0], read[3]) == (1, 1)
+    copied = pickle.loads(pickle.dumps(packed))
+    assert (
+        copied.read_records(np.array([0])).tolist() == packed.read_records(np.array([0])).tolist()
+    )
 
 
 # -- bad input -------------------------------------------------------------------------------------

@@ -29,10 +29,10 @@ from recordsmith.example import (
     valid_rows,
 )
 from recordsmith.image import decode_image
-from recordsmith.loading.episodes.episode_cache import EpisodeCache
 from recordsmith.loading.episodes.window_shape import WindowShape
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.inputs import in_order
+from recordsmith.loading.record_cache import RecordCache
 from recordsmith.words import count as counted
 
 EPISODE, START, IS_STEP = "window/episode", "window/start", "window/is_step"
@@ -107,7 +107,7 @@ class WindowReader:
             if lengths is not None:
                 read[lengths] = FeatureSpec("int64", "ragged")
         self._read_specs = read
-        self._cache = EpisodeCache(cache_bytes)
+        self._cache = RecordCache(cache_bytes)
         self._reset()
 
     def _reset(self) -> None:
@@ -115,13 +115,11 @@ class WindowReader:
         self._memory = RecycledMemory(2)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is kept of episodes."""
-        left_out = {"_decoders": None, "_memory": None, "_cache": self._cache.max_bytes}
-        return {**vars(self), **left_out}
+        """Leave out decoders and memory."""
+        return {**vars(self), "_decoders": None, "_memory": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._cache = EpisodeCache(state["_cache"])
         self._reset()
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:

@@ -124,12 +124,25 @@ def resolve_for_all(
     Args:
         schemas: (schema, is_complete) of each dataset.
     """
-    if len(schemas) > 1:
-        for number, (schema, is_complete) in enumerate(schemas):
-            try:
-                resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
-            except OptionError as error:
-                raise _with_prefix(error, f"dataset {number} of the mix") from None
+    kinds: dict[str, tuple[int, Kind]] = {}
+    for number, (schema, is_complete) in enumerate(schemas if len(schemas) > 1 else ()):
+        try:
+            specs = resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
+        except OptionError as error:
+            raise _with_prefix(error, f"dataset {number} of the mix") from None
+        for key in specs.keys() & schema.features.keys():
+            kind = schema.features[key].kind
+            if kind in ("mixed", "none"):
+                continue
+            first, first_kind = kinds.setdefault(key, (number, kind))  # type: ignore[arg-type]
+            if kind != first_kind and not may_skip:
+                raise OptionError(
+                    f"{key!r} is {first_kind} in dataset {first} of the mix, but {kind} in dataset "
+                    f"{number}",
+                    option="features",
+                    value=key,
+                    expected="one kind in all datasets",
+                )
     schema, is_complete = merged_schema(schemas)
     return resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
 

@@ -8,7 +8,8 @@ draws are computed, so the epoch is all that a state needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,9 @@ from recordsmith.dataset import (
     gather,
     payload_sizes,
 )
-from recordsmith.errors import OptionError, option, shown_value
-from recordsmith.example import BytesArray, Schema
+from recordsmith.errors import DataError, OptionError, option, shown_value, suggest_names
+from recordsmith.example import BytesArray, KeyAction, Rewriter, Schema
+from recordsmith.example.payload import encode_key
 from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input, in_order
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
@@ -61,6 +63,7 @@ class Mix(LoaderInput):
         parts: Sequence[tuple[Dataset | LoaderInput, float | Sequence[float]]],
         *,
         length: int | None = None,
+        rename: Sequence[Mapping[str, str] | None] | None = None,
     ) -> None:
         """Mix datasets.
 
@@ -69,10 +72,14 @@ class Mix(LoaderInput):
                 matter. A list has a weight for each epoch, of which the last holds for all later
                 ones: with `[(easy, [3, 1, 0]), (hard, 1)]`, easy examples end with the third epoch.
             length: how many examples an epoch has; by default, the records of all datasets.
+            rename: for each part, new names of its features by old ones, or None: where datasets
+                have other keys for the same thing, the loader has the new ones. A feature whose
+                name another one gets is left out.
 
         Raises:
             OptionError: a dataset is empty; a weight is not positive, or so small that an epoch
-                would read nothing from its dataset; in lists, weights may be 0, but not all.
+                would read nothing from its dataset; in lists, weights may be 0, but not all; a
+                dataset does not have a feature that is renamed.
         """
         if not isinstance(parts, Sequence):
             raise OptionError(option="parts", value=parts, expected=_PARTS)
@@ -90,7 +97,12 @@ class Mix(LoaderInput):
                 )
         if not parts:
             raise OptionError(option="parts", value=parts, expected=_PARTS)
-        self._inputs = [as_input(part) for part, _ in parts]
+        self._inputs = [
+            _Renamed(as_input(part), number, names) if names else as_input(part)
+            for number, ((part, _), names) in enumerate(
+                zip(parts, _checked_names(rename, len(parts)), strict=True)
+            )
+        ]
         self.datasets = tuple(own for part in self._inputs for own in part.datasets)
         self.record_counts = tuple(part.record_count for part in self._inputs)
         for number, count in enumerate(self.record_counts):
@@ -141,6 +153,101 @@ class Mix(LoaderInput):
         for number, part in enumerate(self._inputs):
             for _, position, payload in part.first_payloads():
                 yield number, position, payload
+
+
+class _Renamed(LoaderInput):
+    """A part of a mix whose features have other names."""
+
+    def __init__(self, part: LoaderInput, number: int, names: Mapping[str, str]) -> None:
+        """`names`: new ones by old ones."""
+        self._part = part
+        self._names = names
+        self.datasets = part.datasets
+        self.record_count = part.record_count
+        for schema, _ in part.previews():
+            unknown = next((key for key in names if key not in schema.features), None)
+            if unknown is not None and schema.record_count and schema.is_complete:
+                hint = suggest_names(str(unknown), schema.features, "they have no features")
+                raise OptionError(
+                    f"the records of dataset {number} of the mix have no feature {unknown!r}; "
+                    f"{hint}",
+                    option="rename",
+                    value=unknown,
+                )
+        self.records = _RenamedRecords(part.records, names)
+
+    def __len__(self) -> int:
+        return len(self._part)
+
+    def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
+        return self._part.order(shuffle=shuffle, seed=seed)
+
+    def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:
+        old_names = {new: old for old, new in self._names.items()}
+        own, of_images = ({old_names.get(key, key) for key in some} for some in (keys, images))
+        return _RenamedRecords(self._part.reading(own, of_images), self._names)
+
+    def describe(self) -> Any:
+        return self._part.describe()
+
+    def previews(self) -> list[tuple[Schema, bool]]:
+        return [(self._renamed(schema), known) for schema, known in self._part.previews()]
+
+    def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
+        for number, position, payload in self._part.first_payloads():
+            yield number, position, _renamed(BytesArray.from_values([payload]), self._names)[0]
+
+    def _renamed(self, schema: Schema) -> Schema:
+        names, replaced = self._names, {*self._names.values()}
+        features = {
+            names.get(key, key): feature
+            for key, feature in schema.features.items()
+            if key in names or key not in replaced
+        }
+        return replace(schema, sections={**schema.sections, "features": features})
+
+
+class _RenamedRecords:
+    """Records whose features have other names: a RecordSource."""
+
+    def __init__(self, source: RecordSource, names: Mapping[str, str]) -> None:
+        self._source = source
+        self._names = names
+        self.record_sizes = source.record_sizes
+        self.locate_record = source.locate_record
+
+    def read_records(
+        self,
+        positions: Int64Array,
+        allocate: AllocateBytes = empty_bytes,  # noqa: ARG002
+        faults: Faults | None = None,
+    ) -> BytesArray:
+        """Return the payloads at many positions, in that order; as in `SelectedRecords`."""
+        return _renamed(self._source.read_records(positions, empty_bytes, faults), self._names)
+
+
+def _renamed(payloads: BytesArray, names: Mapping[str, str]) -> BytesArray:
+    """Return payloads with other names of features; those that are no Examples do not change."""
+    news = {encode_key(old): encode_key(new) for old, new in names.items()}
+    numbers = {key: number for number, key in enumerate(dict.fromkeys((*news, *news.values())), 1)}
+    actions = [KeyAction(drops=key not in news, name=news.get(key), key=key) for key in numbers]
+    rewriter = Rewriter(
+        [KeyAction(), *actions], lambda key: numbers.get(key, 0), {}, lambda _: None
+    )
+    pieces, count = [], 0
+    try:
+        for data, offsets in rewriter.rewrite(
+            payloads.buffer, payloads.offsets[:-1], payloads.lengths
+        ):
+            rows = np.arange(count, count + len(offsets) - 1)
+            pieces.append((rows, BytesArray(np.frombuffer(data, np.uint8), offsets)))
+            count += len(rows)
+    except (DataError, OptionError):  # what decodes it raises the error, with its place
+        if len(payloads) == 1:
+            return payloads
+        each = (BytesArray.from_values([one]) for one in payloads.tolist())
+        return BytesArray.from_values([_renamed(one, names)[0] for one in each])
+    return in_order(pieces, len(payloads), empty_bytes)
 
 
 class MixedRecords:
@@ -259,6 +366,29 @@ class MixOrder(PositionOrder):
             first_draw += draw_count
             first_position += count
         return positions
+
+
+def _checked_names(rename: object, part_count: int) -> Sequence[Mapping[str, str] | None]:
+    """Return the new names of features of each part."""
+    if rename is None:
+        return [None] * part_count
+    is_list = isinstance(rename, (list, tuple)) and len(rename) == part_count
+    for names in rename if is_list else [0]:  # type: ignore[attr-defined]
+        texts = [*names, *names.values()] if isinstance(names, Mapping) else [names]
+        if names is not None and not all(isinstance(text, str) for text in texts):
+            raise OptionError(
+                option="rename",
+                value=rename,
+                expected=f"a list of {part_count}: for each part None or a dict of new names of "
+                "features by old ones",
+            )
+        if names and len({*names.values()}) < len(names):
+            raise OptionError(
+                f"{option('rename')} gives several features of a dataset one name",
+                option="rename",
+                value=names,
+            )
+    return rename  # type: ignore[return-value]
 
 
 def _weights_by_epoch(parts: Sequence[tuple[Any, Any]]) -> list[list[Fraction]]:

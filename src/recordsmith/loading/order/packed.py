@@ -29,17 +29,19 @@ from recordsmith.example import (
     ColumnEncoder,
     FeatureSchema,
     FeatureSpec,
-    RaggedArray,
     Schema,
 )
 from recordsmith.loading.number_options import record_count_number, seed_number, whole_number
 from recordsmith.loading.order.inputs import PREVIEW_COUNT, LoaderInput, check_random_access
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents, RowLayout, StreamLayout
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
+from recordsmith.loading.record_cache import RecordCache
 from recordsmith.permutation import Permutations
 
 _FEATURES = ("tokens", "document_ids", "positions", "loss_mask")
 _LONGEST_ROW = 1 << 24
+_LONG_ROWS = 4  # of which a document is kept for its next ones
+_KEPT_BYTES = 64 << 20
 
 
 class Packed(LoaderInput):
@@ -131,6 +133,7 @@ class Packed(LoaderInput):
         if not layout.row_count:
             raise OptionError(f"no record has {tokens!r}", option="tokens", value=tokens)
         self._layout = layout
+        self._cache = RecordCache(_KEPT_BYTES)
         self._described = {
             "tokens": tokens,
             "length": self.length,
@@ -176,7 +179,7 @@ class Packed(LoaderInput):
         """Return the payloads of some rows; the first damaged document is raised."""
         rows, documents, starts, stops = self._layout.pieces(positions)
         documents, members = np.unique(documents, return_inverse=True)
-        column = self._read_documents(documents)
+        values, begins = self._read_documents(documents, members, starts, stops)
         # padding is one more piece of each row, of document 0
         counts = np.bincount(rows, minlength=len(positions))
         row_ends = np.cumsum(counts)
@@ -184,12 +187,12 @@ class Packed(LoaderInput):
         paddings = self.length - np.diff(offsets_from_lengths(lengths)[row_ends], prepend=0)
         ids = np.arange(1, len(rows) + 1) - np.repeat(row_ends - counts, counts)
         lengths, ids = np.insert(lengths, row_ends, paddings), np.insert(ids, row_ends, 0)
-        sources = np.insert(column.row_splits[members] + starts, row_ends, 0)
+        sources = np.insert(begins[members] + starts, row_ends, 0)
 
         document_ids = np.repeat(ids, lengths)
         within = np.arange(len(document_ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         within[document_ids == 0] = 0
-        tokens = np.asarray(column.values)[within + np.repeat(sources, lengths)]
+        tokens = values[within + np.repeat(sources, lengths)]
         tokens[document_ids == 0] = 0
         loss_mask = (within > 0).astype(np.int64)
         shape = (len(positions), self.length)
@@ -227,15 +230,47 @@ class Packed(LoaderInput):
                 remedy=f"Cut long documents with {option('long_documents', 'cut')}.",
             )
 
-    def _read_documents(self, documents: Int64Array) -> RaggedArray:
-        """Return the tokens of some documents, each with its eos."""
-        records, key = records_of(self.datasets[0]), self._key
-        payloads = records.read_records(documents)
+    def _read_documents(
+        self, documents: Int64Array, members: Int64Array, starts: Int64Array, stops: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """Return the tokens of documents end to end, and where token 0 of each would be.
+
+        Args:
+            documents: int64, (documents,).
+            members, starts, stops: int64, (pieces,): the index of the document of each piece and
+                which of its tokens are used. Of long documents, only these are returned.
+        """
+        counts = self._documents.lengths(documents)
+        is_long = counts > _LONG_ROWS * self.length
+        long_rows = np.flatnonzero(is_long).tolist()
+        kept = {
+            row: self._cache.get(int(documents[row]), 8 * int(counts[row])) for row in long_rows
+        }
+        is_read = np.array([kept.get(row) is None for row in range(len(documents))], np.bool_)
+        read = documents[is_read]
+        payloads = records_of(self.datasets[0]).read_records(read)
+        values = [self._decode(read, payloads, np.flatnonzero(~is_long[is_read]))]
+        begins = offsets_from_lengths(np.where(is_long, 0, counts))[:-1]
+        end = len(values[0])
+        for row in long_rows:
+            tokens = kept[row]
+            if tokens is None:
+                tokens = self._decode(read, payloads, np.array([is_read[:row].sum()]))
+                self._cache.keep(int(documents[row]), tokens)
+            low, high = starts[members == row].min(), stops[members == row].max()
+            values.append(tokens[low:high])
+            begins[row] = end - low
+            end += len(values[-1])
+        return np.concatenate(values) if long_rows else values[0], begins
+
+    def _decode(self, documents: Int64Array, payloads: BytesArray, rows: Int64Array) -> Int64Array:
+        """Return the tokens of some rows of documents end to end, each with its eos."""
+        key = self._key
         decoder = ColumnDecoder({key: FeatureSpec("int64", "ragged")})
         try:
-            decoder.append(payloads.buffer, payloads.offsets[:-1], payloads.lengths)
+            decoder.append(payloads.buffer, payloads.offsets[rows], payloads.lengths[rows])
             column: Any = decoder.finish()[key]
-            expected = self._documents.token_counts[documents]
+            expected = self._documents.token_counts[documents[rows]]
             changed = np.flatnonzero(column.lengths != expected)
             if changed.size:
                 raise CorruptDataError(
@@ -247,13 +282,11 @@ class Packed(LoaderInput):
                     feature=key,
                 )
         except DataError as error:
-            where = records.locate_record(int(documents[error.record or 0]))
-            error.path, error.record, error.offset = str(where.path), where.number, where.offset
-            raise
+            document = int(documents[rows[error.record or 0]])
+            raise records_of(self.datasets[0]).locate_record(document).located(error) from None
         if self._eos is None:
-            return RaggedArray(column.values, column.row_splits)
-        values = np.insert(column.values, column.row_splits[1:], self._eos)
-        return RaggedArray(values, column.row_splits + np.arange(len(documents) + 1))
+            return np.asarray(column.values)
+        return np.insert(column.values, column.row_splits[1:], self._eos)
 
 
 class _PackedOrder(DatasetOrder):

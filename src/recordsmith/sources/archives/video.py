@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
-from recordsmith.image import MAX_PIXELS
 from recordsmith.image.storing.encode import encode_jpeg
 from recordsmith.stores import Location
+
+MAX_PIXELS = 1 << 24
+"""The maximum number of pixels of a frame. Decoders keep up to 16 frames."""
 
 _MAX_FRAMES = 1 << 40
 
