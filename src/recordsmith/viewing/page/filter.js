@@ -42,9 +42,12 @@ export function attachCompletion(onsubmit) {
     input.setAttribute('aria-expanded', String(!(list.hidden = !isShown)));
     choose(-1);
   };
-  /** Wait for no answer: what is shown is for another text. */
-  const forget = () => (answer = controller?.abort() ?? clearTimeout(timer) ?? null);
-  const close = () => forget() ?? show(false);
+  const forget = () => {
+    controller?.abort();
+    clearTimeout(timer);
+    answer = null;  // what is shown is for another text
+  };
+  const close = () => { forget(); show(false); };
   const choose = (index) => {
     chosen = index;
     [...list.children].forEach((node, at) => node.setAttribute('aria-selected', String(at === index)));
