@@ -274,7 +274,10 @@ def test_the_filter_completes_applies_and_reports_errors(meadows: Path, open_pag
     page.keyboard.type("image/class/l")
     page.wait_for_selector("#completions li")
     page.keyboard.press("ArrowDown")
-    assert page.get_attribute("#where", "aria-activedescendant") == "completion-0"
+    until(
+        page,
+        "document.getElementById('where').getAttribute('aria-activedescendant') === 'completion-0'",
+    )
     page.keyboard.press("Enter")
     assert condition(page).strip() == "image/class/label"
     page.keyboard.type(" == 2" if not condition(page).endswith(" ") else "== 2")
@@ -420,7 +423,8 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
             mask["width"] / image["width"],
         ]
 
-    first = page.locator("#record .left img").bounding_box()["width"]
+    fitted = page.locator("#record .left img").bounding_box()
+    first = fitted["width"]
     assert np.allclose(shares(), [0.125, 0.25, 0, 1], atol=0.01)
     stage = page.locator("#record .viewport").bounding_box()
     page.mouse.move(stage["x"] + 300, stage["y"] + 200)
@@ -428,6 +432,13 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
     page.wait_for_timeout(100)
     zoomed = page.locator("#record .left img").bounding_box()
     assert zoomed["width"] > 2 * first
+    for side, extent, place in (
+        ("x", "width", 300),
+        ("y", "height", 200),
+    ):  # what is under the pointer
+        before = (stage[side] + place - fitted[side]) / fitted[extent]
+        after = (stage[side] + place - zoomed[side]) / zoomed[extent]
+        assert math.isclose(before, after, abs_tol=0.01)
     assert np.allclose(shares(), [0.125, 0.25, 0, 1], atol=0.01)
     page.mouse.down()
     page.mouse.move(stage["x"] + 340, stage["y"] + 210, steps=3)
