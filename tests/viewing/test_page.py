@@ -274,7 +274,10 @@ def test_the_filter_completes_applies_and_reports_errors(meadows: Path, open_pag
     page.keyboard.type("image/class/l")
     page.wait_for_selector("#completions li")
     page.keyboard.press("ArrowDown")
-    assert page.get_attribute("#where", "aria-activedescendant") == "completion-0"
+    until(
+        page,
+        "document.getElementById('where').getAttribute('aria-activedescendant') === 'completion-0'",
+    )
     page.keyboard.press("Enter")
     assert condition(page).strip() == "image/class/label"
     page.keyboard.type(" == 2" if not condition(page).endswith(" ") else "== 2")

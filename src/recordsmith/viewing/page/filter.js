@@ -42,11 +42,12 @@ export function attachCompletion(onsubmit) {
     input.setAttribute('aria-expanded', String(!(list.hidden = !isShown)));
     choose(-1);
   };
-  const close = () => {
+  const forget = () => {
     controller?.abort();
     clearTimeout(timer);
-    show(false);
+    answer = null;  // what is shown is for another text
   };
+  const close = () => { forget(); show(false); };
   const choose = (index) => {
     chosen = index;
     [...list.children].forEach((node, at) => node.setAttribute('aria-selected', String(at === index)));
@@ -54,15 +55,15 @@ export function attachCompletion(onsubmit) {
     input.setAttribute('aria-activedescendant', list.children[index]?.id ?? '');
   };
   const take = (index) => {
-    const { start, end, completions } = answer;
-    input.setRangeText(completions[index].text, start, end, 'end');
+    if (answer) input.setRangeText(answer.completions[index].text, answer.start, answer.end, 'end');
     close();
   };
   const ask = async () => {
     controller?.abort();
     const { signal } = (controller = new AbortController());
-    answer = await getJson('complete', { text: input.value, cursor: input.selectionStart, split: $('split').value }, { signal }).catch(() => null);
-    if (!answer || signal.aborted || document.activeElement !== input) return;
+    const known = await getJson('complete', { text: input.value, cursor: input.selectionStart, split: $('split').value }, { signal }).catch(() => null);
+    if (!known || signal.aborted || document.activeElement !== input) return;
+    answer = known;
     list.replaceChildren(...answer.completions.map(({ text, detail }, index) => el('li', { role: 'option', id: `completion-${index}`, onpointerdown: (event) => {
       event.preventDefault();
       take(index);
@@ -73,15 +74,16 @@ export function attachCompletion(onsubmit) {
   };
 
   input.addEventListener('input', () => {
-    clearTimeout(timer);
+    forget();
+    choose(-1);
     timer = setTimeout(ask, 80);
   });
   input.addEventListener('blur', close);
   input.addEventListener('keydown', (event) => {
-    const items = list.hidden ? 0 : list.children.length;
-    if (event.key === 'ArrowDown') items ? choose((chosen + 1) % items) : ask();
+    const items = list.hidden || !answer ? 0 : list.children.length;
+    if (event.key === 'ArrowDown') items ? choose((chosen + 1) % items) : ask((chosen = 0));
     else if (event.key === 'ArrowUp' && items) choose((chosen + items - 1) % items);
-    else if ((event.key === 'Tab' && items && !event.shiftKey) || (event.key === 'Enter' && chosen >= 0)) take(Math.max(0, chosen));
+    else if ((event.key === 'Tab' && items && !event.shiftKey) || (event.key === 'Enter' && items && chosen >= 0)) take(Math.max(0, chosen));
     else if (event.key === 'Escape') items ? close() : $('gallery').focus();
     else if (event.key === 'Enter') {
       close();
