@@ -423,7 +423,8 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
             mask["width"] / image["width"],
         ]
 
-    first = page.locator("#record .left img").bounding_box()["width"]
+    fitted = page.locator("#record .left img").bounding_box()
+    first = fitted["width"]
     assert np.allclose(shares(), [0.125, 0.25, 0, 1], atol=0.01)
     stage = page.locator("#record .viewport").bounding_box()
     page.mouse.move(stage["x"] + 300, stage["y"] + 200)
@@ -431,6 +432,13 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
     page.wait_for_timeout(100)
     zoomed = page.locator("#record .left img").bounding_box()
     assert zoomed["width"] > 2 * first
+    for side, extent, place in (
+        ("x", "width", 300),
+        ("y", "height", 200),
+    ):  # what is under the pointer
+        before = (stage[side] + place - fitted[side]) / fitted[extent]
+        after = (stage[side] + place - zoomed[side]) / zoomed[extent]
+        assert math.isclose(before, after, abs_tol=0.01)
     assert np.allclose(shares(), [0.125, 0.25, 0, 1], atol=0.01)
     page.mouse.down()
     page.mouse.move(stage["x"] + 340, stage["y"] + 210, steps=3)
