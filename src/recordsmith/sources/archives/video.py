@@ -60,7 +60,7 @@ def read_frames(
     number = last = -1
     try:
         # only this demuxer: others open the files and URLs that a playlist names
-        with location.open_read() as file, av.open(file, format="mp4") as container:
+        with location.open_read() as file, av.open(file, "r", format="mp4") as container:
             stream = container.streams.video[0]
             check_size(stream.codec_context)
             container.seek(int(times[0] / stream.time_base), stream=stream)
