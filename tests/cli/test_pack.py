@@ -17,6 +17,7 @@ _ONLY_IN_PYTHON = {
     *("--element-spec", "--epochs", "--errors", "--exact", "--features", "--frames"),
     *("--interpolation", "--kinds", "--last-batch", "--length", "--long-documents"),
     *("--map-batches", "--map-examples", "--max-decompressed-bytes", "--max-fields"),
+    *("--num-workers", "--statistics"),
     *("--of", "--offsets", "--pad", "--parts", "--positions", "--ranges", "--raw-dtype"),
     *("--raw-shape", "--sample-weight", "--sequential-slice", "--shape", "--sharding"),
     *("--small", "--too-long", "--unit", "--values", "--weights", "--window", "--worker"),

@@ -250,7 +250,7 @@ def normalisation(
 ) -> None:
     """`Tensor(KEY, shape=…, normalise="q99")` uses the file to load numbers from -1 to 1.
 
-    Example: `recordsmith normalisation out -f steps/action -f steps/observation/state`
+    Example: `recordsmith normalisation out -f steps/action -f steps/state`
     """
     from recordsmith.stores import as_location
 

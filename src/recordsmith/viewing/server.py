@@ -84,6 +84,7 @@ class Viewer:
         )
         config = uvicorn.Config(
             guard,
+            log_config=None,  # another would close the handlers of this process
             log_level="error",
             access_log=False,
             lifespan="off",

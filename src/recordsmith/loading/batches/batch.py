@@ -279,10 +279,7 @@ class BatchJob:
         if not maker.may_skip:
             fault = faults[min(faults)]
             raise _with_skip_remedy(copy(fault)) from fault.__cause__
-        for row in sorted(faults):
-            fault, position = faults[row], int(rows.positions[row])
-            record = fault.path, fault.record
-            self._faults.append((position if fault.record is None else record, fault))
+        self._faults += [(self._record_of(row), faults[row]) for row in sorted(faults)]
         kept = np.delete(np.arange(rows.count), list(faults))
         self._select(kept)
         return payloads, kept
@@ -333,6 +330,13 @@ class BatchJob:
         """Return an error of a row with the location of its record."""
         assert isinstance(error, DataError)
         return self._locate(row).located(error)
+
+    def _record_of(self, row: int) -> object:
+        """Return which record a row is made of: its file and number, or else its position."""
+        try:
+            return self._locate(row)[:2]
+        except DataError:  # the index of its shard cannot be built
+            return int(self._rows.positions[row])
 
     def _locate(self, row: int) -> RecordLocation:
         return self._maker.records.locate_record(int(self._rows.positions[row]))
