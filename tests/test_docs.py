@@ -222,6 +222,13 @@ def test_the_page_about_hugging_face_runs(
     run_python(page("docs/huggingface.md"), "huggingface.md", lambda: capsys.readouterr().out)
 
 
+_NEEDED = {
+    "parquet": ["pandas"],
+    "view": ["uvicorn", "starlette"],
+    "windows-of-tables": ["duckdb"],
+}
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -232,12 +239,13 @@ def test_the_page_about_hugging_face_runs(
         "resume-training",
         "card",
         "view",
+        "windows-of-tables",
     ],
 )
 def test_the_answer_to_a_common_question_runs(
     name: str, flowers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for needed in {"parquet": ["pandas"], "view": ["uvicorn", "starlette"]}.get(name, []):
+    for needed in _NEEDED.get(name, ()):
         pytest.importorskip(needed)
     rs.pack("flowers", "out", shards=2, splits={"train": 0.7, "validation": 0.3})
     text = page(f"docs/how-to/{name}.md")
