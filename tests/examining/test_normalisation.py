@@ -170,6 +170,15 @@ def test_bad_features(tmp_path: Path) -> None:
             rs.normalisation(tmp_path, features)
 
 
+def test_too_many_dimensions(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "rows.tfrecord") as writer:
+        writer.write_example({"x": np.zeros(module.MAX_DIMENSIONS + 1, np.float32)})
+    with raises(
+        rs.OptionError, option="features", value="x", expected=f"up to {module.MAX_DIMENSIONS}"
+    ):
+        rs.normalisation(tmp_path, ["x"])
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -59,11 +59,14 @@ class Normalise:
         width = len(low)
         mask = np.ones(width, np.bool_)
         if self.mask is not None:
-            mask = np.array(self.mask)
-            if mask.shape != (width,) or mask.dtype != np.bool_:
+            values = np.array(self.mask, object)
+            if values.shape != (width,) or not all(
+                isinstance(value, (bool, np.bool_)) for value in values
+            ):
                 raise OptionError(
                     option="mask", value=self.mask, expected=f"{width} values of True or False"
                 )
+            mask = values.astype(np.bool_)
         if width not in (1, *shape[-1:]):
             raise OptionError(
                 f"the statistics of {key!r} have {width} dimensions, but the feature has shape "
@@ -90,7 +93,7 @@ class Normalise:
             )
         figures: list[npt.NDArray[np.float64]] = []
         for name in (*names, "min", "max"):
-            own = known.get(name) if isinstance(known, Mapping) else getattr(known, name)
+            own = known.get(name) if isinstance(known, Mapping) else getattr(known, name, None)
             if own is None and name in ("min", "max"):
                 continue
             try:
@@ -108,10 +111,15 @@ class Normalise:
                 )
             figures.append(numbers)
         low, high = figures[:2]
-        if len(figures) == 4:
-            is_constant = figures[2] == figures[3]
-        else:
-            is_constant = high == (low if self.method == "q99" else 0)
+        lowest = low if self.method == "q99" else np.zeros(1)
+        if (high < lowest).any():
+            raise OptionError(
+                f"the statistics of {key!r} have {names[1]} {high.tolist()!r:.80}",
+                option="statistics",
+                value=high.tolist(),
+                expected="at least q01" if self.method == "q99" else "0 or more",
+            )
+        is_constant = figures[2] == figures[3] if len(figures) == 4 else high == lowest
         return low, high, is_constant
 
 
