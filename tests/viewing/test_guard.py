@@ -125,6 +125,11 @@ def test_invalid_positions(tmp_path: Path, at: Any) -> None:
     assert caught.value.option == "at"
 
 
+def test_an_invalid_condition(tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="expected a number, or text in quotes"):
+        rs.view(write(tmp_path / "a.tfrecord", [{"id": 1}]), where="id ==")
+
+
 def test_a_port_in_use_leaves_nothing_running(client: Client, tmp_path: Path) -> None:
     (tmp_path / "many").mkdir()
     for number in range(30):

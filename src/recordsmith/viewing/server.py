@@ -50,6 +50,7 @@ class Viewer:
             from recordsmith.viewing.app import InitialView, ViewerApp
         from recordsmith.viewing.guard import Guard
         from recordsmith.viewing.records import ViewedRecords
+        from recordsmith.where import parse_where
 
         if host not in _LOCAL and token is None:
             raise OptionError(
@@ -64,6 +65,8 @@ class Viewer:
                 expected=f"at least {_LEAST_TOKEN} letters and digits",
             )
         self._token = token or secrets.token_hex(16)
+        if where:
+            parse_where(where)
         first, several = _positions(at)
         self._socket = _listen(host, port)
         try:
