@@ -156,6 +156,20 @@ def _episodes(**values: Any) -> Callable[[Path], None]:
     return lambda root: drawn.change_episodes(root, **values)
 
 
+def _twice(root: Path) -> None:
+    path = root / EPISODES / "chunk-000/file-000.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("length", table["length"]), path)
+
+
+def _split_types(root: Path) -> None:
+    path = root / EPISODES / "chunk-000/file-000.parquet"
+    table = pq.read_table(path)
+    at = table.column_names.index("length")
+    other = table.set_column(at, "length", table["length"].cast("int32"))
+    drawn.parquet(path.with_name("file-001.parquet"), other)
+
+
 FROM = "videos__observation.images.front__from_timestamp"
 LISTING: dict[str, tuple[Callable[[Path], Any], Any, str]] = {  # what is done, where, message
     "version": (_template(codebase_version="v2.1"), INFO, "'v2.1', expected 'v3.0'"),
@@ -201,6 +215,8 @@ LISTING: dict[str, tuple[Callable[[Path], Any], Any, str]] = {  # what is done, 
         f"{EPISODES}/chunk-000/file-000.parquet",
         "episode_index.* are missing",
     ),
+    "twice": (_twice, f"{EPISODES}/chunk-000/file-000.parquet", "cannot be read"),
+    "other types": (_split_types, EPISODES, "the table of all files cannot be read"),
     "no tasks": (
         lambda r: drawn.parquet(r / "meta/tasks.parquet", pa.table({"task_index": [0, 1]})),
         "meta/tasks.parquet",
@@ -310,6 +326,14 @@ READING: dict[str, tuple[Callable[[Path], Any], str, Defect, str]] = {
     "other type": (
         _column("count", lambda v: ["x"] * len(v)), DATA, Defect.BROKEN_MANIFEST, "cannot be read",
     ),
+    "struct": (
+        _column("count", lambda v: [{"a": value} for value in v]),
+        DATA, Defect.BROKEN_MANIFEST, "episode 0 cannot be read",
+    ),
+    "structs in lists": (
+        _column("action", lambda v: [[{"a": 1.0}, {"a": 2.0}] for _ in v]),
+        DATA, Defect.BROKEN_MANIFEST, "episode 0 cannot be read",
+    ),
     "ragged": (
         _column("action", lambda v: [[1.0], *v[1:]]),
         DATA, Defect.FEATURE_SHAPE, r"has not the shape \(2,\) in each step: found 9 values, exp",
@@ -338,6 +362,23 @@ def test_episodes_that_cannot_be_read(tmp_path: Path, name: str) -> None:
         raise failed[0][1]
     report = rs.pack(source, tmp_path / "out", skip_errors=True)
     assert sum(report.splits.values()) == 4 - len(failed) >= 2
+
+
+def test_times_that_no_decoder_can_seek_to(tmp_path: Path) -> None:
+    root = drawn.write(tmp_path / "robot")
+    drawn.change_info(root, fps=1e-30)
+    _column("timestamp", lambda v: pa.array(np.arange(1, len(v) + 1) * 1e30, "float32"))(root)
+    listing = rs.LeRobot(root).list_samples()
+    with raises(CorruptDataError, path=root / VIDEO, match="cannot be decoded"):
+        listing.reader.read(listing.samples[0])
+
+
+def test_images_that_are_not_structs_are_refused(tmp_path: Path) -> None:
+    root = drawn.write(tmp_path / "robot", "image")
+    _column("observation.images.front", lambda v: [b"x" for _ in v])(root)
+    listing = rs.LeRobot(root).list_samples()
+    with raises(CorruptDataError, path=root / DATA, match="has the type binary, expected a struct"):
+        listing.reader.read(listing.samples[0])
 
 
 def test_frames_with_too_many_pixels_are_refused(

@@ -143,7 +143,7 @@ def normalisation(
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset.
         features: keys of numeric features.
-        split: whose records. None for train, or for all records of a dataset with one split.
+        split: the split to read. None for train, or for the only split of a dataset.
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
