@@ -393,6 +393,21 @@ def test_frames_with_too_many_pixels_are_refused(
         listing.reader.read(listing.samples[0])
 
 
+def test_row_groups_that_do_not_fit_in_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = drawn.write(tmp_path / "robot", "image")
+    size = 12 * (5 + 3 + 2 + 3) * 8  # rows, numbers in each
+    for limit in (size, size - 1):
+        monkeypatch.setattr(archives.lerobot, "MAX_GROUP_BYTES", limit)
+        listing = rs.LeRobot(root).list_samples()
+        if limit == size:
+            assert listing.reader.read(listing.samples[0])
+            continue
+        with raises(SourceError, path=root / DATA, match="row group 0 has 12 rows, too many"):
+            listing.reader.read(listing.samples[0])
+
+
 def test_detection_prefers_the_whole_dataset(tmp_path: Path) -> None:
     root = drawn.write(tmp_path / "robot")
     (root / "README.md").write_text("---\ntags: [LeRobot]\n---\n")
