@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith import libraries
 from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, OptionError, SourceError
 from recordsmith.sources import Source, archives
 
@@ -129,7 +130,7 @@ def test_numbers_that_change_are_noted(tmp_path: Path) -> None:
 
 def test_without_pyav_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = drawn.write(tmp_path / "robot")
-    monkeypatch.delitem(vars(rs.libraries), "av", raising=False)
+    monkeypatch.delitem(vars(libraries), "av", raising=False)
     monkeypatch.setitem(__import__("sys").modules, "av", None)
     with raises(MissingExtraError, extra="video", package="av", match=r"recordsmith\[video\]"):
         rs.LeRobot(root).list_samples()
