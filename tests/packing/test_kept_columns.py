@@ -136,9 +136,10 @@ def test_features_without_a_number_in_each_record(place: Location, reads: list[s
 
 
 def test_bad_options(tmp_path: Path) -> None:
-    for value in ("kind", [1]):
+    values: Any = ("kind", [1], 5, None)
+    for value in values:
         with raises(rs.OptionError, option="numbers_of", value=value):
-            rs.pack(rs.Rows(rows()), tmp_path, numbers_of=value)  # type: ignore[arg-type]
+            rs.pack(rs.Rows(rows()), tmp_path, numbers_of=value)
 
 
 # -- jobs that replace or move shards --------------------------------------------------------------

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith import libraries
 from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, OptionError, SourceError
 from recordsmith.sources import Source, archives
 
@@ -129,7 +130,7 @@ def test_numbers_that_change_are_noted(tmp_path: Path) -> None:
 
 def test_without_pyav_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = drawn.write(tmp_path / "robot")
-    monkeypatch.delitem(vars(rs.libraries), "av", raising=False)
+    monkeypatch.delitem(vars(libraries), "av", raising=False)
     monkeypatch.setitem(__import__("sys").modules, "av", None)
     with raises(MissingExtraError, extra="video", package="av", match=r"recordsmith\[video\]"):
         rs.LeRobot(root).list_samples()
@@ -391,6 +392,21 @@ def test_frames_with_too_many_pixels_are_refused(
     monkeypatch.setattr(archives.video, "MAX_PIXELS", drawn.HEIGHT * drawn.WIDTH - 1)
     with raises(CorruptDataError, path=root / VIDEO, match="found 64 x 48, expected at most 3,071"):
         listing.reader.read(listing.samples[0])
+
+
+def test_row_groups_that_do_not_fit_in_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = drawn.write(tmp_path / "robot", "image")
+    size = 12 * (5 + 3 + 2 + 3) * 8  # rows, numbers in each
+    for limit in (size, size - 1):
+        monkeypatch.setattr(archives.lerobot, "MAX_GROUP_BYTES", limit)
+        listing = rs.LeRobot(root).list_samples()
+        if limit == size:
+            assert listing.reader.read(listing.samples[0])
+            continue
+        with raises(SourceError, path=root / DATA, match="row group 0 has 12 rows, too many"):
+            listing.reader.read(listing.samples[0])
 
 
 def test_detection_prefers_the_whole_dataset(tmp_path: Path) -> None:

@@ -164,7 +164,8 @@ def normalisation(
     dataset = dataset_of(paths_or_dataset)
     split = _training_split(dataset) if split is None else split
     dataset = dataset_of(dataset, split)
-    if isinstance(features, str) or not features:
+    is_list = isinstance(features, (list, tuple))
+    if not is_list or not features or not all(isinstance(key, str) for key in features):
         raise OptionError(option="features", value=features, expected="a list of keys")
     schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
     layout = None

@@ -53,6 +53,7 @@ _FIELD = re.compile(r"\{(video_key|chunk_index|file_index)(?::0?(\d)d)?\}")
 _TYPES = r"^(video|image|string|bool|u?int(8|16|32|64)|float(16|32|64))$"
 MAX_STEPS = 1 << 31  # of an episode
 MAX_VALUES = 1 << 24  # of a step
+MAX_GROUP_BYTES = 1 << 32  # of the numbers in a row group, which is read as a whole
 _GROUPS_KEPT = 4
 _QUALITY = 95
 
@@ -386,6 +387,13 @@ class LeRobotReader(FilesReader[_DataFile]):
     def _info(self) -> _Info:
         return msgspec.json.decode(self.info, type=_Info)
 
+    @cached_property
+    def _number_bytes(self) -> int:
+        """How many bytes the numbers of a step take."""
+        others = ("video", "image", "string")
+        counts = (f.count for f in self._info.features.values() if f.dtype not in others)
+        return 8 * (len(POSITIONS) + sum(counts))
+
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         reference = reference_of(sample)
         data, _ = self.opened(sample)
@@ -455,6 +463,13 @@ class LeRobotReader(FilesReader[_DataFile]):
             if key not in known:
                 wanted = {n for n, f in self._info.features.items() if f.dtype != "video"}
                 columns = [n for n in data.file.schema_arrow.names if n in {*wanted, *POSITIONS}]
+                row_count = data.starts[group + 1] - data.starts[group]
+                if row_count * self._number_bytes > MAX_GROUP_BYTES:  # repeated ones take no space
+                    raise SourceError(
+                        f"row group {group:,} has {row_count:,} rows, too many to read at once",
+                        path=data.location,
+                        remedy="Write the file again with smaller row groups.",
+                    )
                 known[key] = data.file.read_row_group(group, columns=columns)
             known.move_to_end(key)
             if len(known) > _GROUPS_KEPT:
