@@ -350,6 +350,19 @@ def test_facets_write_the_filter(meadows: Path, open_page: Open) -> None:
     assert "rose" in condition(page)
 
 
+def test_a_click_on_a_facet_counts_while_its_values_change(meadows: Path, open_page: Open) -> None:
+    page = open_page(meadows)
+    value = page.locator("#facets .value", has_text="tulip").first
+    value.hover()
+    page.mouse.down()
+    page.evaluate("location.hash = 'where=score+%3E+10'")
+    wait_for_count(page, "87 of 120")
+    page.wait_for_timeout(300)
+    page.mouse.up()
+    wait_for_count(page, "21 of 120")
+    assert condition(page) == 'score > 10 and image/class/text == "tulip"'
+
+
 def test_sorting_and_groups(meadows: Path, open_page: Open) -> None:
     page = open_page(meadows)
     assert page.locator("#direction").is_hidden()
