@@ -39,6 +39,14 @@ def test_draws_in_the_terminal(run, tmp_path: Path, monkeypatch) -> None:
     assert "\u202e" not in outcome.out
 
 
+def test_a_dataset_without_records_is_not_drawn(run, tmp_path: Path) -> None:
+    rs.ShardWriter(tmp_path / "a.tfrecord").close()
+    for out in ("--terminal", tmp_path / "a.html"):
+        outcome = run("sheet", tmp_path / "a.tfrecord", out)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err == "error: the dataset has no records to draw\n"
+
+
 def test_a_sheet_is_a_file_or_in_the_terminal(run, packed: Path, tmp_path: Path) -> None:
     for words in ([], [tmp_path / "s.png", "--terminal"], ["--terminal", "--columns", "2"]):
         outcome = run("sheet", packed, *words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,15 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import column_file
-from recordsmith.dataset.column_file import record_counts, record_values
-from recordsmith.stores import Location
+from recordsmith.dataset.column_file import (
+    ColumnSurvey,
+    ShardColumn,
+    column_pieces,
+    record_counts,
+    record_values,
+)
+from recordsmith.dataset.shard_index import sample_checksum
+from recordsmith.stores import Location, as_location
 
 SHARD_COUNT, PER_SHARD = 3, 7
 TEXTS = ["rose", "daisy", "tulip", "fern"]
@@ -102,6 +110,68 @@ def test_files_are_used_only_while_they_match(folder: Path, reads: list[str]) ->
     again = record_values(rs.open(folder), "label").numbers.tolist()
     assert again == expected[PER_SHARD : 2 * PER_SHARD] + expected[PER_SHARD:]
     assert reads == ["part-0.tfrecord"]
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("value text", ShardColumn(np.zeros(PER_SHARD, "<f4"), ("a", "b"))),
+        ("value text", ShardColumn(np.full(PER_SHARD, -9, "<i8"), ("a", "b"))),
+        ("value text", ShardColumn(np.full(PER_SHARD, 2, "<u1"), ("a", "b"))),
+        ("count text", ShardColumn(np.full(PER_SHARD, -9, "<i8"))),
+        ("count text", ShardColumn(np.ones(PER_SHARD, "<f4"))),
+    ],
+)
+def test_impossible_numbers_are_not_used(
+    folder: Path, reads: list[str], name: str, column: ShardColumn
+) -> None:
+    dataset = rs.open(folder)
+    texts = record_values(dataset, "text")
+    shard = folder / "part-0.tfrecord"
+    size = shard.stat().st_size
+    samples = sample_checksum(as_location(shard), size)
+    _files(folder)[0].write_bytes(b"".join(column_pieces({name: column}, size, samples)))
+    reads.clear()
+    if name == "count text":
+        assert (record_counts(dataset, "text") == 1).all()
+    else:
+        np.testing.assert_equal(record_values(dataset, "text"), texts)
+    assert "part-0.tfrecord" in reads
+
+
+def test_huge_files_are_not_read(
+    folder: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = record_values(rs.open(folder), "label").numbers.tolist()
+    reads.clear()
+    monkeypatch.setattr(column_file, "MAX_FILE_BYTES", _files(folder)[0].stat().st_size)
+    with _files(folder)[0].open("ab") as file:
+        file.write(b"\0")
+    assert record_values(rs.open(folder), "label").numbers.tolist() == expected
+    assert reads == ["part-0.tfrecord"]
+
+
+def test_of_a_shard_that_is_removed_and_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows.tfrecord"
+    for label in (0, 1):  # so few bytes differ that no sample shows it
+        path.unlink(missing_ok=True)
+        with rs.ShardWriter(path) as writer:
+            for number in range(500):
+                writer.write_example({"label": label if number == 3 else 0, "fill": bytes(3000)})
+        assert record_values(rs.open(path), "label").numbers.sum() == label
+
+
+def test_long_texts_are_not_collected() -> None:
+    record = rs.encode_example({"fill": bytes(100_000)})
+    survey = ColumnSurvey(["fill"])
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            survey.update(record, np.zeros(1, np.int64), np.full(1, len(record)))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert survey.finish() == {}
 
 
 def test_columns_of_a_shard_share_a_file(folder: Path, reads: list[str]) -> None:

@@ -165,9 +165,19 @@ def test_other_dimensions(tmp_path: Path) -> None:
 
 def test_bad_features(tmp_path: Path) -> None:
     rs.pack(rs.Rows([{"n": n, "t": "text", "x": float("nan")} for n in range(9)]), tmp_path)
-    for features, value in (("n", "n"), ([], []), (["m"], "m"), (["t"], "t"), (["x"], "x")):
+    cases: Any = [(one, one) for one in ("n", [], 5, [3], [["n"]])]
+    for features, value in (*cases, (["m"], "m"), (["t"], "t"), (["x"], "x")):
         with raises(rs.OptionError, option="features", value=value):
             rs.normalisation(tmp_path, features)
+
+
+def test_too_many_dimensions(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "rows.tfrecord") as writer:
+        writer.write_example({"x": np.zeros(module.MAX_DIMENSIONS + 1, np.float32)})
+    with raises(
+        rs.OptionError, option="features", value="x", expected=f"up to {module.MAX_DIMENSIONS}"
+    ):
+        rs.normalisation(tmp_path, ["x"])
 
 
 @pytest.mark.parametrize(

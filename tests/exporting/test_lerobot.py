@@ -145,9 +145,9 @@ def test_frames_per_second_are_an_option(tmp_path: Path) -> None:
     dataset = written(tmp_path / "robot.tfrecord", [bare])
     with raises(OptionError, option="fps"):
         rs.export(dataset, tmp_path / "out", "lerobot")
-    for wrong in (0, -1, float("nan"), float("inf")):
+    for wrong in (0, -1, 0.001, float("nan"), float("inf"), "10"):
         with raises(OptionError, option="fps", value=wrong):
-            rs.export(dataset, tmp_path / "out", "lerobot", fps=wrong)
+            rs.export(dataset, tmp_path / "out", "lerobot", fps=wrong)  # type: ignore[arg-type]
     rs.export(dataset, tmp_path / "out", "lerobot", fps=29.97)
     assert json.loads((tmp_path / "out/meta/info.json").read_text())["fps"] == 29.97
     listing = rs.LeRobot(tmp_path / "out").list_samples()
@@ -168,6 +168,22 @@ def test_splits_follow_each_other(tmp_path: Path) -> None:
     assert info["splits"] == {"train": "0:2", "validation": "2:3"}
     with raises(OptionError, match="do not follow each other"):
         rs.export(dataset.select([0, 2, 1]), tmp_path / "mixed", "lerobot")
+
+
+def test_names_with_braces(tmp_path: Path) -> None:
+    record = episode(0, 2) | {"steps/{chunk_index}/{0.a}": [encoded(smooth(0))] * 2}
+    rs.export(written(tmp_path / "robot.tfrecord", [record]), tmp_path / "out", "lerobot")
+    assert (tmp_path / "out/videos/{chunk_index}.{0.a}/chunk-000/file-000.mp4").is_file()
+    listing = rs.LeRobot(tmp_path / "out").list_samples()
+    assert len(listing.reader.read(listing.samples[0])["steps/{chunk_index}/{0/a}"]) == 2
+
+
+def test_images_that_the_encoder_refuses(tmp_path: Path) -> None:
+    tiny = episode(0, 2) | {"steps/observation/image": [encoded(smooth(0, 1, 2))] * 2}
+    dataset = written(tmp_path / "robot.tfrecord", [tiny])
+    with raises(SourceError, match="encoder refuses 'steps/observation/image', 2 x 1 pixels at 10"):
+        rs.export(dataset, tmp_path / "out", "lerobot")
+    assert not (tmp_path / "out").exists()
 
 
 LATER: dict[str, tuple[dict[str, Any], str]] = {  # the second episode, and why it is refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.linting.episode_check import Episode, check_episode
 
 from . import episodes as drawn
 
@@ -241,3 +243,18 @@ def test_scenes_of_other_colours_are_not_exchanged_channels(share: float, tmp_pa
                 drawn.encode(drawn.decode(frame)[:, :, ::-1], "PNG") for frame in steps[camera]
             ]
     assert rs.lint(rs.Shards(robot.write(tmp_path / "a.tfrecord"))).findings == []
+
+
+def test_infinite_states_next_to_a_still_camera_give_no_warning() -> None:
+    frames = [drawn.encode(np.full((16, 16, 3), max(0, step - 30)), "PNG") for step in range(60)]
+    state = np.random.default_rng(0).random((60, 3), np.float32)
+    state[[3, 4, 25]] = np.inf
+    found: list[tuple[str, int | None]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_episode(
+            Episode(60, {"steps/state": state}, {"steps/camera": frames}, None),
+            lambda check, _, step: found.append((check.value, step)),
+            None,
+        )
+    assert found == [("not-finite", 3)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from tests.killed_jobs import killed_before
 from tests.raising import raises
 
 import recordsmith as rs
+from recordsmith.building.shards import final_location, partial_location
+from recordsmith.building.table_writing import _rename
 from recordsmith.dataset import column_file
 from recordsmith.dataset.column_file import record_counts, record_steps, record_values
 from recordsmith.dataset.shard_index import sample_checksum
@@ -133,9 +136,10 @@ def test_features_without_a_number_in_each_record(place: Location, reads: list[s
 
 
 def test_bad_options(tmp_path: Path) -> None:
-    for value in ("kind", [1]):
+    values: Any = ("kind", [1], 5, None)
+    for value in values:
         with raises(rs.OptionError, option="numbers_of", value=value):
-            rs.pack(rs.Rows(rows()), tmp_path, numbers_of=value)  # type: ignore[arg-type]
+            rs.pack(rs.Rows(rows()), tmp_path, numbers_of=value)
 
 
 # -- jobs that replace or move shards --------------------------------------------------------------
@@ -215,3 +219,16 @@ def test_killed_at_every_change(tmp_path: Path) -> None:
         if not is_killed:
             break
     assert step > 20
+
+
+def test_of_an_earlier_job_when_shards_get_their_numbers(tmp_path: Path) -> None:
+    """Those of the dataset that is replaced later stay; those that a killed job left do not."""
+    folder = as_folder(tmp_path)
+    published = final_location(folder, "b.tfrecord.columns")
+    left = partial_location(folder, "b.tfrecord.columns")
+    for location in (published, left, partial_location(folder, "a.tfrecord")):
+        location.put(b"content")
+    result: Any = SimpleNamespace(file="a.tfrecord")
+    _rename(folder, [result], ["b.tfrecord"], is_resumed=False)
+    assert published.exists()
+    assert not left.exists()

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith import libraries
 from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, OptionError, SourceError
 from recordsmith.sources import Source, archives
 
@@ -129,7 +130,7 @@ def test_numbers_that_change_are_noted(tmp_path: Path) -> None:
 
 def test_without_pyav_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = drawn.write(tmp_path / "robot")
-    monkeypatch.delitem(vars(rs.libraries), "av", raising=False)
+    monkeypatch.delitem(vars(libraries), "av", raising=False)
     monkeypatch.setitem(__import__("sys").modules, "av", None)
     with raises(MissingExtraError, extra="video", package="av", match=r"recordsmith\[video\]"):
         rs.LeRobot(root).list_samples()
@@ -154,6 +155,20 @@ def _features(**values: Any) -> Callable[[Path], None]:
 
 def _episodes(**values: Any) -> Callable[[Path], None]:
     return lambda root: drawn.change_episodes(root, **values)
+
+
+def _twice(root: Path) -> None:
+    path = root / EPISODES / "chunk-000/file-000.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("length", table["length"]), path)
+
+
+def _split_types(root: Path) -> None:
+    path = root / EPISODES / "chunk-000/file-000.parquet"
+    table = pq.read_table(path)
+    at = table.column_names.index("length")
+    other = table.set_column(at, "length", table["length"].cast("int32"))
+    drawn.parquet(path.with_name("file-001.parquet"), other)
 
 
 FROM = "videos__observation.images.front__from_timestamp"
@@ -201,6 +216,8 @@ LISTING: dict[str, tuple[Callable[[Path], Any], Any, str]] = {  # what is done, 
         f"{EPISODES}/chunk-000/file-000.parquet",
         "episode_index.* are missing",
     ),
+    "twice": (_twice, f"{EPISODES}/chunk-000/file-000.parquet", "cannot be read"),
+    "other types": (_split_types, EPISODES, "the table of all files cannot be read"),
     "no tasks": (
         lambda r: drawn.parquet(r / "meta/tasks.parquet", pa.table({"task_index": [0, 1]})),
         "meta/tasks.parquet",
@@ -310,6 +327,14 @@ READING: dict[str, tuple[Callable[[Path], Any], str, Defect, str]] = {
     "other type": (
         _column("count", lambda v: ["x"] * len(v)), DATA, Defect.BROKEN_MANIFEST, "cannot be read",
     ),
+    "struct": (
+        _column("count", lambda v: [{"a": value} for value in v]),
+        DATA, Defect.BROKEN_MANIFEST, "episode 0 cannot be read",
+    ),
+    "structs in lists": (
+        _column("action", lambda v: [[{"a": 1.0}, {"a": 2.0}] for _ in v]),
+        DATA, Defect.BROKEN_MANIFEST, "episode 0 cannot be read",
+    ),
     "ragged": (
         _column("action", lambda v: [[1.0], *v[1:]]),
         DATA, Defect.FEATURE_SHAPE, r"has not the shape \(2,\) in each step: found 9 values, exp",
@@ -340,6 +365,23 @@ def test_episodes_that_cannot_be_read(tmp_path: Path, name: str) -> None:
     assert sum(report.splits.values()) == 4 - len(failed) >= 2
 
 
+def test_times_that_no_decoder_can_seek_to(tmp_path: Path) -> None:
+    root = drawn.write(tmp_path / "robot")
+    drawn.change_info(root, fps=1e-30)
+    _column("timestamp", lambda v: pa.array(np.arange(1, len(v) + 1) * 1e30, "float32"))(root)
+    listing = rs.LeRobot(root).list_samples()
+    with raises(CorruptDataError, path=root / VIDEO, match="cannot be decoded"):
+        listing.reader.read(listing.samples[0])
+
+
+def test_images_that_are_not_structs_are_refused(tmp_path: Path) -> None:
+    root = drawn.write(tmp_path / "robot", "image")
+    _column("observation.images.front", lambda v: [b"x" for _ in v])(root)
+    listing = rs.LeRobot(root).list_samples()
+    with raises(CorruptDataError, path=root / DATA, match="has the type binary, expected a struct"):
+        listing.reader.read(listing.samples[0])
+
+
 def test_frames_with_too_many_pixels_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,6 +392,21 @@ def test_frames_with_too_many_pixels_are_refused(
     monkeypatch.setattr(archives.video, "MAX_PIXELS", drawn.HEIGHT * drawn.WIDTH - 1)
     with raises(CorruptDataError, path=root / VIDEO, match="found 64 x 48, expected at most 3,071"):
         listing.reader.read(listing.samples[0])
+
+
+def test_row_groups_that_do_not_fit_in_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = drawn.write(tmp_path / "robot", "image")
+    size = 12 * (5 + 3 + 2 + 3) * 8  # rows, numbers in each
+    for limit in (size, size - 1):
+        monkeypatch.setattr(archives.lerobot, "MAX_GROUP_BYTES", limit)
+        listing = rs.LeRobot(root).list_samples()
+        if limit == size:
+            assert listing.reader.read(listing.samples[0])
+            continue
+        with raises(SourceError, path=root / DATA, match="row group 0 has 12 rows, too many"):
+            listing.reader.read(listing.samples[0])
 
 
 def test_detection_prefers_the_whole_dataset(tmp_path: Path) -> None:

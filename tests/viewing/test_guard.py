@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,15 @@ def test_the_token_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(clie
     assert (answer.status_code, answer.headers["location"]) == (303, "./")
     attributes = answer.headers["set-cookie"].split("; ")[1:]
     assert {"HttpOnly", "SameSite=Strict"} <= {*attributes}
+
+
+@pytest.mark.parametrize("other", ['state={"a":1}', "a b=c[]", "\x01", "=;;", "é=\xff"])
+def test_cookies_of_other_servers_of_this_machine_do_not_matter(client: Client, other: str) -> None:
+    token, port = client.viewer.url.partition("token=")[2], client.host.rpartition(":")[2]
+    own = f"recordsmith-viewer-{port}={token}"
+    for cookies in (f"{other}; {own}", f"{own};{other}"):
+        headers = {"Cookie": cookies.encode("latin-1")}
+        assert httpx.get(f"http://{client.host}/api/dataset", headers=headers).status_code == 200
 
 
 def test_a_frame_has_the_token_in_its_path(client: Client) -> None:
@@ -98,9 +108,33 @@ def test_only_files_of_the_page_are_served(client: Client) -> None:
         {"token": "with a space and more than 16"},
         {"port": 70_000},
         {"host": "999.1.1.1", "token": "a" * 16},
+        {"host": "é..", "token": "a" * 16},
+        {"host": "\0", "token": "a" * 16},
     ],
 )
 def test_invalid_addresses(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(rs.OptionError) as caught:
         rs.view(write(tmp_path / "a.tfrecord", [{"id": 1}]), **options)
     assert caught.value.option in ("token", "port")
+
+
+@pytest.mark.parametrize("at", [-1, [2, -1], 2**70, [2**70], 2.5, "x", [None]])
+def test_invalid_positions(tmp_path: Path, at: Any) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        rs.view(write(tmp_path / "a.tfrecord", [{"id": 1}]), at=at)
+    assert caught.value.option == "at"
+
+
+def test_an_invalid_condition(tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="expected a number, or text in quotes"):
+        rs.view(write(tmp_path / "a.tfrecord", [{"id": 1}]), where="id ==")
+
+
+def test_a_port_in_use_leaves_nothing_running(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "many").mkdir()
+    for number in range(30):
+        write(tmp_path / "many" / f"a-{number:05}-of-00030.tfrecord", [{"id": 1}])
+    before = {*threading.enumerate()}
+    with pytest.raises(rs.OptionError):
+        rs.view(tmp_path / "many", port=int(client.host.rpartition(":")[2]))
+    assert not {*threading.enumerate()} - before

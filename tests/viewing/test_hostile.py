@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
 import zlib
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.viewing.records import _Stream
 from recordsmith.viewing.wire_fields import wire_fields
+from recordsmith.wire import encode_record
 
 from ..images import encode, noise
 from .conftest import write
@@ -103,6 +106,22 @@ def test_each_is_shown(open_viewer: Any, tmp_path: Path, name: str) -> None:
             assert answer.content[:2] in (b"\xff\xd8", b"\x89P")
     assert client.get("/api/mask/0").status_code in (200, 400, 422)
     assert client.poll("/api/view", where="has(id)")["count"] == 1
+
+
+def test_empty_records_of_a_compressed_shard_are_not_kept_without_end(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "a.tfrecord.gz", "wb", 1) as file:
+        file.write(bytes(encode_record(b"")) * 4_000_000)
+    stream = _Stream(rs.open(tmp_path / "a.tfrecord.gz").shards[0])
+    assert stream.read([*range(0, 4_000_000, 10_000)]) == [b""] * 400
+    assert sum(map(len, stream._kept.values())) < 2_500_000
+
+
+def test_raw_pixels_of_the_widest_range_are_shown(open_viewer: Any, tmp_path: Path) -> None:
+    pixels = np.float32([3e38, -3e38] * 6)
+    raw = {"image_raw": pixels.tobytes(), "height": 2, "width": 2, "depth": 3}
+    image = {"image_raw": encode(noise(9, 9), "PNG")}
+    tile = open_viewer(write(tmp_path / "a.tfrecord", [image, raw])).tiles()[1]
+    assert (tile["kind"], tile["problem"]) == ("image", None)
 
 
 def test_images_that_are_not_are_refused(open_viewer: Any, tmp_path: Path) -> None:

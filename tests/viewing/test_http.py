@@ -233,6 +233,41 @@ def test_numbers_of_queries_are_bounded(open_viewer: Any, flowers: Path) -> None
     assert len(client.tiles(count=10**9, size=10**9)) == 24
     for wrong in ("-1", "1e3", "x", "9" * 40):
         assert client.get("/api/tiles", start=wrong).status_code == 400
+    for wrong in ("-1", "24", "9" * 5000, "x", "²"):
+        for kind in ("record", "values", "hex", "image", "mask"):
+            assert client.get(f"/api/{kind}/{wrong}").status_code == 404
+
+
+def test_a_split_without_records_has_no_batch(open_viewer: Any, flowers: Path) -> None:
+    write(flowers / "test-00000-of-00001.tfrecord", [])
+    answer = open_viewer(flowers).get("/api/preview", split="test")
+    assert (answer.status_code, answer.json()["option"]) == (400, "split")
+
+
+def test_records_without_a_number_are_one_group(open_viewer: Any, tmp_path: Path) -> None:
+    values = [2.0, np.nan, 1.0, np.nan, 2.0]
+    examples: list[Any] = [{"x": np.float32([value])} for value in values]
+    client = open_viewer(write(tmp_path / "a.tfrecord", [*examples, {"y": 1}]))
+    client.poll("/api/view", sort="-x")
+    assert client.json("/api/groups", sort="-x")["groups"] == [
+        {"start": 0, "count": 2, "text": "2.0"},
+        {"start": 2, "count": 1, "text": "1.0"},
+        {"start": 3, "count": 3, "text": "missing"},
+    ]
+
+
+@pytest.mark.parametrize("kept", [1 / 3, 0])
+def test_a_file_that_is_cut_or_replaced_while_it_is_viewed(
+    open_viewer: Any, tmp_path: Path, kept: float
+) -> None:
+    path = write(tmp_path / "a.tfrecord", [{"id": number} for number in range(100_000)])
+    client = open_viewer(path)
+    assert client.poll("/api/view")["count"] == 100_000
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * kept)] or np.random.default_rng(1).bytes(len(data)))
+    view = client.poll("/api/view", where="id >= 0")
+    assert view["count"] == (33_666 if kept else 0)
+    assert client.tiles(start=90_000, count=1)[0]["kind"] == "damage"
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])

@@ -297,6 +297,16 @@ def test_the_filter_completes_applies_and_reports_errors(meadows: Path, open_pag
     assert page.get_attribute("#gallery", "data-empty") == "No record matches."
 
 
+def test_the_filter_says_how_many_records_it_could_read(tmp_path: Path, open_page: Open) -> None:
+    path = write(tmp_path / "a.tfrecord", [{"id": number} for number in range(100)])
+    page = open_page(path)
+    wait_for_count(page, "100 records")
+    path.write_bytes(path.read_bytes()[: 31 * 50])
+    page.fill("#where", "id >= 10")
+    page.press("#where", "Enter")
+    wait_for_count(page, "40 in the readable 50 of 100")
+
+
 def test_facets_write_the_filter(meadows: Path, open_page: Open) -> None:
     page = open_page(meadows)
     facet = page.locator(
@@ -338,6 +348,19 @@ def test_facets_write_the_filter(meadows: Path, open_page: Open) -> None:
     assert re.fullmatch(r"5 <= score <= \S+", condition(page))
     page.go_back()
     assert "rose" in condition(page)
+
+
+def test_a_click_on_a_facet_counts_while_its_values_change(meadows: Path, open_page: Open) -> None:
+    page = open_page(meadows)
+    value = page.locator("#facets .value", has_text="tulip").first
+    value.hover()
+    page.mouse.down()
+    page.evaluate("location.hash = 'where=score+%3E+10'")
+    wait_for_count(page, "87 of 120")
+    page.wait_for_timeout(300)
+    page.mouse.up()
+    wait_for_count(page, "21 of 120")
+    assert condition(page) == 'score > 10 and image/class/text == "tulip"'
 
 
 def test_sorting_and_groups(meadows: Path, open_page: Open) -> None:

@@ -43,7 +43,6 @@ from recordsmith.building.shard_counts import (
 )
 from recordsmith.building.shards import (
     ShardResult,
-    final_location,
     open_partial_shard,
     partial_location,
     survey_written,
@@ -481,7 +480,7 @@ def _rename(
     """Give unpublished shards the numbers that they have now; may be repeated."""
     for result, file in zip(results, files, strict=True):
         waiting = partial_location(folder, file)
-        final_location(folder, f"{file}.columns").delete()  # of an earlier shard of this name
+        partial_location(folder, f"{file}.columns").delete()  # of an earlier shard of this name
         for suffix in (".index", ""):  # the shard last: its name shows that the index is renamed
             with suppress(MissingFileError):
                 partial_location(folder, result.file + suffix).move(

@@ -44,7 +44,7 @@ _PANELS = {
         "view": "View records in a browser: a gallery, each record, statistics.",
         "sheet": "Draw a preview of records: images with their classes, boxes and masks.",
         "verify": "Check every record, and the shards against their manifest (dataset.json).",
-        "normalisation": "Write means and percentiles of features, by which training normalises.",
+        "normalisation": "Write the statistics with which training normalises features.",
         "schema": "Write what the records have in common as a JSON file of rules.",
         "diff": "Compare the records of two datasets, in any order and any shards.",
     },

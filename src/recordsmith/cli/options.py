@@ -24,7 +24,7 @@ Source: TypeAlias = Annotated[
     str,
     typer.Argument(
         help="Class folders, images and masks, VOC, COCO or YOLO annotations, a table, tar "
-        "files, a folder of TensorFlow Datasets, or TFRecord shards.",
+        "files, a folder of TensorFlow Datasets or LeRobot, or TFRecord shards.",
         metavar="SOURCE",
         show_default=False,
     ),

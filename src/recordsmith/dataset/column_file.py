@@ -63,6 +63,7 @@ _MAGIC = b"RSCOLMN\x01"
 _HEADER = struct.Struct("<8sQIII")
 _TYPES = ("<u1", "<u2", "<u4", "<i8", "<f4")
 _LARGEST_TEXT = 1 << 10
+MAX_FILE_BYTES = 1 << 30
 _PREVIEW_COUNT = 64
 
 
@@ -265,7 +266,13 @@ class _ColumnBuilder:
         decoder = ColumnDecoder(self._spec, borrowed=borrowed)
         decoder.append(buffer, starts, lengths)
         column: Any = decoder.finish()[self._key]
-        self._pieces.append(_lengths(column) if self._measure == "count" else _values(column))
+        if self._measure == "count":
+            column = _lengths(column)
+        elif isinstance(column, BytesArray):
+            if column.lengths.max(initial=0) > _LARGEST_TEXT:  # before it takes memory
+                raise _not_texts(self._key)
+            column = column.tolist()
+        self._pieces.append(column)
 
     def finish(self) -> ShardColumn:
         """Return the column."""
@@ -332,27 +339,25 @@ def _lengths(column: RaggedArray) -> Numbers:
     return np.diff(column.row_splits)
 
 
-def _values(column: Numbers | BytesArray) -> Any:
-    return column.tolist() if isinstance(column, BytesArray) else column
-
-
 def _counted(key: str, values: list[bytes]) -> ShardColumn:
     """Number the distinct texts of a shard."""
     distinct = sorted(set(values))
     try:
-        if any(len(value) > _LARGEST_TEXT for value in distinct):
-            raise UnicodeDecodeError("utf-8", b"", 0, 1, "too long")
         texts = tuple(value.decode() for value in distinct)
     except UnicodeDecodeError:
-        raise CorruptDataError(
-            Defect.FEATURE_VALUE,
-            f"{key!r} has values that are not short texts",
-            expected=f"UTF-8 of up to {_LARGEST_TEXT} bytes, such as class names",
-            feature=key,
-        ) from None
+        raise _not_texts(key) from None
     numbers = {value: number for number, value in enumerate(distinct)}
     counted = np.fromiter((numbers[value] for value in values), np.int64, len(values))
     return ShardColumn(_smallest(counted), texts)
+
+
+def _not_texts(key: str) -> CorruptDataError:
+    return CorruptDataError(
+        Defect.FEATURE_VALUE,
+        f"{key!r} has values that are not short texts",
+        expected=f"UTF-8 of up to {_LARGEST_TEXT} bytes, such as class names",
+        feature=key,
+    )
 
 
 def _smallest(numbers: Numbers) -> Numbers:
@@ -377,8 +382,9 @@ def _load(shard: Shard, info: ObjectInfo, locations: list[Location]) -> dict[str
     for location in locations:
         with suppress(FileAccessError, ValueError, DataError):
             check_folder(location)
-            data = location.read(0, location.size())
-            return _parse(shard, info, data)
+            size = location.size()
+            if size <= MAX_FILE_BYTES:
+                return _parse(shard, info, location.read(0, size))
     return {}
 
 
@@ -403,6 +409,9 @@ def _parse(shard: Shard, info: ObjectInfo, data: bytes) -> dict[str, ShardColumn
         numbers = np.frombuffer(content, entry.dtype)
         if len(numbers) != count or crc32c(content) != entry.crc32c:
             raise ValueError("damaged")
+        is_count = bool(entry.texts) or not name.startswith("value ")
+        if is_count and (numbers.dtype.kind == "f" or numbers.min(initial=0) < 0):
+            raise ValueError("a number that is not a count")
         if entry.texts and int(numbers.max(initial=0)) >= len(entry.texts):
             raise ValueError("a number without a text")
         columns[name] = ShardColumn(numbers, entry.texts)

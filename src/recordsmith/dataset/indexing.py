@@ -95,7 +95,7 @@ def index(
         format: recordsmith: binary indexes in a hidden folder, which make the first access fast;
             dali: a text file NAME.idx per shard, for NVIDIA DALI and the tfrecord package.
         to: dali: folder of the text files, created if missing; None for next to the shards.
-        numbers_of: features of which an order by class, weight or length needs a number of each
+        numbers_of: features that an order by class, weight or length needs as a number of each
             record, such as `image/class/label`: read now, and kept next to the index.
         overwrite: replace index files with other content. For `recordsmith`, rebuild valid indexes.
         progress: called as `progress(done, total)` with numbers of bytes.

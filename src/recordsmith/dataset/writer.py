@@ -222,7 +222,7 @@ class ShardWriter:
         """
         if not self.is_open:
             return
-        if self._overwrites:  # numbers of the records that it replaces
+        if self._overwrites or not self.location.store.is_remote:  # numbers of an earlier file
             index_locations(self.location, suffix=".columns")[0].delete()
         self.publish()
         self.location.store.sync(self.location.parent.key)

@@ -292,7 +292,7 @@ def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
         array = np.nan_to_num(array, posinf=0, neginf=0)
         low, high = float(array.min(initial=0)), float(array.max(initial=0))
         if low < 0 or high > 255:  # normalised, or other quantities
-            array = (array - low) * (255 / (high - low))
+            array = (array.astype(np.float64) - low) * (255 / (high - low))
         elif high <= 1:
             array = array * 255
     colours = array[:, :, :3].astype(np.uint8)

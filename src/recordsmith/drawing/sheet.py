@@ -193,7 +193,7 @@ def draw_tiles(
     opened = dataset_of(dataset, split)
     total = len(opened)
     if not total:
-        return []
+        raise OptionError("the dataset has no records to draw")
     report = SheetReport(as_location("terminal"), 0, 0, total, _choose(total, count, seed))
     return _draw(opened, report)[0]
 

@@ -30,7 +30,9 @@ NORMALISATION_NAME = "normalisation.json"
 """The document of a dataset, next to its manifest."""
 
 MAX_BINS = 1 << 16
+MAX_DIMENSIONS = 1 << 12
 _PENDING_VALUES = 1 << 17
+_PENDING_ROWS = 1 << 13  # fewer would sort the counted values too often
 _PREVIEW_COUNT = 64
 _STEPS = "steps/"
 _SIGN = np.uint64(1 << 63)
@@ -141,7 +143,7 @@ def normalisation(
     Args:
         paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset.
         features: keys of numeric features.
-        split: whose records. None for train, or for all records of a dataset with one split.
+        split: the split to read. None for train, or for the only split of a dataset.
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
@@ -149,8 +151,8 @@ def normalisation(
         `normalise` of features finds them.
 
     Raises:
-        OptionError: the records lack a feature, or it has no numbers; or the dataset has several
-            splits and none is called train.
+        OptionError: the records lack a feature, it has no numbers or more than 4,096 dimensions;
+            or the dataset has several splits and none is called train.
         CorruptDataError: a record is damaged, or has another number of dimensions.
         FileAccessError: as in `recordsmith.open`.
 
@@ -162,7 +164,8 @@ def normalisation(
     dataset = dataset_of(paths_or_dataset)
     split = _training_split(dataset) if split is None else split
     dataset = dataset_of(dataset, split)
-    if isinstance(features, str) or not features:
+    is_list = isinstance(features, (list, tuple))
+    if not is_list or not features or not all(isinstance(key, str) for key in features):
         raise OptionError(option="features", value=features, expected="a list of keys")
     schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
     layout = None
@@ -268,6 +271,13 @@ class _FeatureBuilder:
         if self._width is None and len(column.values):
             row = int(np.argmax(lengths > 0))
             self._width = max(1, int(lengths[row]) // max(1, int(steps[row])))
+            if self._width > MAX_DIMENSIONS:
+                raise OptionError(
+                    f"feature {self._key!r} has {self._width} dimensions",
+                    option="features",
+                    value=self._key,
+                    expected=f"up to {MAX_DIMENSIONS}",
+                )
             self._dimensions = [_Dimension() for _ in range(self._width)]
         is_whole = (lengths == 0) | (lengths == steps * (self._width or 0))
         if not is_whole.all():
@@ -283,7 +293,7 @@ class _FeatureBuilder:
         if len(column.values):
             self._pending.append(np.array(column.values))
             self._pending_count += len(column.values)
-        if self._pending_count >= _PENDING_VALUES:
+        if self._pending_count >= max(_PENDING_VALUES, _PENDING_ROWS * (self._width or 0)):
             self._settle()
 
     def _settle(self) -> None:

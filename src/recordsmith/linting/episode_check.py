@@ -349,10 +349,11 @@ def _shows(state: Numbers | None, hashes: npt.NDArray[np.uint64], start: int, st
     """Whether images change in other steps as the state moves as much as in some steps."""
     if state is None or not _moves(state, start, stop):
         return False
-    moved = np.abs(np.diff(state, axis=0)).sum(axis=1)
-    inside = moved[start : stop - 1].sum()
     change_count = np.count_nonzero(hashes[1:] != hashes[:-1])
-    return bool(change_count * inside >= _MISSED_CHANGES * (moved.sum() - inside))
+    with np.errstate(all="ignore"):  # NaN and infinite numbers
+        moved = np.abs(np.diff(state, axis=0)).sum(axis=1)
+        inside = moved[start : stop - 1].sum()
+        return bool(change_count * inside >= _MISSED_CHANGES * (moved.sum() - inside))
 
 
 # -- frames --------------------------------------------------------------------------------------

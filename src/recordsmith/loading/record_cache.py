@@ -17,6 +17,7 @@ from recordsmith.threads import renew_in_children
 _WORTH = 0.3  # the least share of records that must be found again
 _FIRST_SHARE = 0.4
 _AVERAGED = 64  # requests
+_ENTRY_BYTES = 400  # of a record in memory, beyond its content
 
 
 class RecordCache:
@@ -45,6 +46,7 @@ class RecordCache:
 
     def get(self, record: int, size: int) -> npt.NDArray[Any] | None:
         """Return what is kept of a record, or None; `size` in bytes."""
+        size += _ENTRY_BYTES
         with self._lock:
             was_used = self._used.pop(record, None) is not None
             self._used[record] = size
@@ -62,13 +64,13 @@ class RecordCache:
 
     def keep(self, record: int, values: npt.NDArray[Any]) -> None:
         """Keep a copy of a payload or of values, and forget those not used for longest."""
-        if values.nbytes > self.max_bytes or self._found_share < _WORTH:
+        if values.nbytes + _ENTRY_BYTES > self.max_bytes or self._found_share < _WORTH:
             return
         copied = values.copy()
         with self._lock:
             if record in self._kept:
                 return
             self._kept[record] = copied
-            self._byte_count += copied.nbytes
+            self._byte_count += copied.nbytes + _ENTRY_BYTES
             while self._byte_count > self.max_bytes:
-                self._byte_count -= self._kept.popitem(last=False)[1].nbytes
+                self._byte_count -= self._kept.popitem(last=False)[1].nbytes + _ENTRY_BYTES

@@ -101,7 +101,7 @@ def pack(
             that are packed unchanged.
         license: under which the data may be used, such as cc-by-4.0; the manifest keeps it.
         citation: how to cite the data, such as a BibTeX entry; the manifest keeps it.
-        numbers_of: features of which an order by class, weight or length needs a number of each
+        numbers_of: features that an order by class, weight or length needs as a number of each
             record, such as `weight`: kept next to the shards. Those of `image/class/label` and the
             steps of episodes are kept in any case; for an existing dataset, use `index`.
         like: use names of features, image options, compression and class numbers of this dataset,

@@ -60,7 +60,7 @@ class Recipe:
             raise OptionError(
                 option="check_images", value=self.check_images, expected="True or False"
             )
-        if isinstance(self.numbers_of, str) or not all(
+        if not isinstance(self.numbers_of, (list, tuple)) or not all(
             isinstance(key, str) for key in self.numbers_of
         ):
             raise OptionError(

@@ -79,11 +79,11 @@ class ViewerApp:
                 Route("/api/dataset", self._dataset),
                 Route("/api/view", self._view),
                 Route("/api/tiles", self._tile_lines),
-                Route("/api/record/{position:int}", self._record),
-                Route("/api/values/{position:int}", self._values),
-                Route("/api/hex/{position:int}", self._hex),
-                Route("/api/image/{position:int}", self._image),
-                Route("/api/mask/{position:int}", self._mask),
+                Route("/api/record/{position}", self._record),
+                Route("/api/values/{position}", self._values),
+                Route("/api/hex/{position}", self._hex),
+                Route("/api/image/{position}", self._image),
+                Route("/api/mask/{position}", self._mask),
                 Route("/api/groups", self._groups),
                 Route("/api/facets", self._facet_counts),
                 Route("/api/complete", self._complete),
@@ -328,10 +328,10 @@ class ViewerApp:
     # -- one record ----------------------------------------------------------------------------
 
     def _position(self, request: Request) -> int:
-        position: int = request.path_params["position"]
-        if position >= len(self.records):
-            raise IndexError(f"there is no record {position}")
-        return position
+        text: str = request.path_params["position"]
+        if not _is_number(text) or int(text) >= len(self.records):
+            raise IndexError(f"there is no record {text[:100]}")
+        return int(text)
 
     async def _record(self, request: Request) -> Response:
         position = self._position(request)
@@ -384,9 +384,13 @@ def _number(request: Request, name: str, default: int, low: int, high: int) -> i
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    if not _is_number(text):
         raise OptionError(option=name, value=text, expected="a number")
     return max(low, min(high, int(text)))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
 
 
 def _chunks(positions: Sequence[int]) -> list[Sequence[int]]:

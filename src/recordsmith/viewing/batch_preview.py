@@ -46,6 +46,8 @@ def draw_preview(
         raise OptionError("the records have no images", option="dataset")
     known = records.schema.features
     positions = records.positions(split)
+    if not len(positions):
+        raise OptionError("there are no records to draw", option="split", value=split)
     chosen = records.records
     if len(positions) != len(chosen):
         chosen = chosen.pick(np.asarray(positions, np.int64))

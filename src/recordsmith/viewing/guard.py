@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
@@ -116,11 +115,12 @@ def _port(headers: MutableMapping[str, bytes]) -> str:
 
 
 def _cookie(headers: MutableMapping[str, bytes], name: str) -> str:
-    try:
-        cookies = SimpleCookie(headers.get("cookie", b"").decode("latin-1"))
-    except CookieError:
-        return ""
-    return cookies[name].value if name in cookies else ""
+    """A cookie; SimpleCookie reads none after one of another server that it finds invalid."""
+    for cookie in headers.get("cookie", b"").decode("latin-1").split(";"):
+        known, _, value = cookie.strip().partition("=")
+        if known == name:
+            return value
+    return ""
 
 
 async def _answer(send: _Send, status: int, text: str, **headers: bytes) -> None:

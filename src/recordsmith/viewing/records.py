@@ -8,6 +8,7 @@ files, as in `recordsmith head --at`.
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -31,7 +32,7 @@ from recordsmith.dataset import (
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.opening import dataset_of, open_around_defects
 from recordsmith.dataset.shard_sequence import reading_threads
-from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
+from recordsmith.errors import DataError, Defect, FileAccessError, OptionError, RecordsmithError
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.wire import RecordBlock
 from recordsmith.work import WorkerPool
@@ -393,11 +394,13 @@ class ViewedRecords:
                 start = count
             except FileAccessError:
                 return
-            except DataError:
+            except DataError as error:
                 if shard.compression != "none":
                     return
                 start += 1
                 resumed += 1
+                if error.defect is Defect.RECORD_COUNT or resumed > 2 * _MAX_RESUMED:
+                    return  # the file was cut or replaced: no record is found there
 
 
 def survey(records: Sequence[bytes]) -> Schema:
@@ -466,6 +469,6 @@ class _Stream:
     def _keep(self, block: RecordBlock) -> None:
         records = list(block.records())
         self._kept[block.position] = records
-        self._kept_bytes += sum(map(len, records))
+        self._kept_bytes += sum(map(sys.getsizeof, records))
         while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
-            self._kept_bytes -= sum(map(len, self._kept.popitem(last=False)[1]))
+            self._kept_bytes -= sum(map(sys.getsizeof, self._kept.popitem(last=False)[1]))

@@ -128,7 +128,8 @@ class Selected:
         if self._sorted is None or not self.is_complete:
             return []
         values, missing = self._sorted
-        starts = np.flatnonzero((values[1:] != values[:-1]) | (missing[1:] != missing[:-1])) + 1
+        differ = (values[1:] != values[:-1]) & ~missing[1:]  # NaN, which is missing, does always
+        starts = np.flatnonzero(differ | (missing[1:] != missing[:-1])) + 1
         if len(starts) >= _MAX_GROUPS or not len(values):
             return []
         bounds = [0, *starts.tolist(), len(values)]

@@ -8,7 +8,8 @@ import socket
 import threading
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.locate import Paths
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _ALL = ("0.0.0.0", "::")  # noqa: S104 - compared with
 _LEAST_TOKEN = 16  # characters
+_MAX_POSITION = 2**53  # that a browser reads without loss
 
 
 class Viewer:
@@ -48,6 +50,7 @@ class Viewer:
             from recordsmith.viewing.app import InitialView, ViewerApp
         from recordsmith.viewing.guard import Guard
         from recordsmith.viewing.records import ViewedRecords
+        from recordsmith.where import parse_where
 
         if host not in _LOCAL and token is None:
             raise OptionError(
@@ -62,9 +65,15 @@ class Viewer:
                 expected=f"at least {_LEAST_TOKEN} letters and digits",
             )
         self._token = token or secrets.token_hex(16)
-        several = None if at is None or isinstance(at, int) else list(at)
-        records = ViewedRecords(paths_or_dataset, split, several)
+        if where:
+            parse_where(where)
+        first, several = _positions(at)
         self._socket = _listen(host, port)
+        try:
+            records = ViewedRecords(paths_or_dataset, split, several)
+        except BaseException:
+            self._socket.close()
+            raise
         number = self._socket.getsockname()[1]
         shown = _LOCAL[0] if host in _ALL else f"[{host}]" if ":" in host else host
         self._address = f"http://{shown}:{number}"
@@ -75,9 +84,7 @@ class Viewer:
             title = ", ".join(map(str, records.view.origin.places[:3]))
             return ReportJobs(records, paths_or_dataset, split, title)
 
-        self._app = ViewerApp(
-            records, InitialView("", where, at if isinstance(at, int) else None), make_reports
-        )
+        self._app = ViewerApp(records, InitialView("", where, first), make_reports)
         hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
         guard: Any = Guard(
             self._app.app, self._token, {*hosts, *allow_host}, in_notebook=in_notebook
@@ -132,6 +139,19 @@ class Viewer:
         return f'<iframe src="{address}" width="100%" height="720" style="border: 0"></iframe>'
 
 
+def _positions(at: int | Sequence[int] | None) -> tuple[int | None, list[int] | None]:
+    """Return the position that is shown first, or else those of the only records."""
+    if at is None:
+        return None, None
+    try:
+        numbers = [int(index(at))] if isinstance(at, SupportsIndex) else [*map(index, at)]
+    except TypeError:
+        numbers = [-1]
+    if not all(0 <= number < _MAX_POSITION for number in numbers):
+        raise OptionError(option="at", value=at, expected="positions, from 0 on")
+    return (numbers[0], None) if isinstance(at, SupportsIndex) else (None, numbers)
+
+
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # named as TCP, so that asyncio sends small responses at once
@@ -140,7 +160,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listening.bind((host, port))
         listening.listen(128)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, TypeError, UnicodeError) as error:  # of names, the last two
         listening.close()
         raise OptionError(
             f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', '') or error}",

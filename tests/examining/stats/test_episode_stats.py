@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.examining.stats.episode_stats import MAX_DIMENSIONS
 
 
 def _episode(steps: int, random: np.random.Generator) -> dict[str, Any]:
@@ -81,3 +82,15 @@ def test_episodes_without_steps_and_actions_of_other_widths(write: Any, tmp_path
     assert found is not None
     assert (found.count, found.steps, found.lengths.min) == (2, 2, 0)
     assert [(n.min, n.max) for n in found.actions["steps/action"]] == [(0.5, 1.5), (1.0, 2.0)]
+
+
+def test_as_many_actions_as_are_counted_are_counted_in_all_records(
+    write: Any, tmp_path: Path
+) -> None:
+    """More features than fit are left out; the others have the numbers of all records."""
+    names = [f"steps/action_{number:02d}" for number in range(MAX_DIMENSIONS + 1)]
+    record = {"steps/is_first": [1, 0]} | {name: [0.5, 1.0] for name in names}
+    found = rs.stats(write(tmp_path / "a.tfrecord", [record] * 2000)).episodes
+    assert found is not None
+    assert len(found.actions) == MAX_DIMENSIONS
+    assert {numbers.count for (numbers,) in found.actions.values()} == {4000}

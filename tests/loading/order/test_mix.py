@@ -138,6 +138,13 @@ def test_renamed_features(tmp_path: Any) -> None:
     assert sorted(replaced.spec()) == ["data", "id"]
 
 
+def test_renamed_features_that_few_records_have(tmp_path: Any) -> None:
+    rows: list[Any] = [{"x": at} for at in range(80)] + [{"x": 80, "rare": 7}]
+    mix = rs.Mix([(written(tmp_path, rows), 1)], rename=[{"rare": "y"}])
+    (batch,) = rs.Loader(mix, {"y": rs.Scalar("y", default=0, dtype="int64")}, batch_size=81)
+    assert sorted(batch["y"].tolist()) == [0] * 80 + [7]
+
+
 def test_damaged_records_with_renamed_features(tmp_path: Any) -> None:
     rows: list[Any] = [{"x": at} for at in range(6)]
     rows[3] = b"no Example"

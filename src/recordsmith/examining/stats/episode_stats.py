@@ -73,7 +73,7 @@ class EpisodeBuilder(Builder):
         self._steps += int(steps.sum())
         self._lengths.add(steps, hash_positions(places))
         for key, block in blocks.items():
-            if key.startswith(f"{prefix}action") and len(self._actions) < MAX_DIMENSIONS:
+            if key.startswith(f"{prefix}action"):
                 self._add_action(block, steps, places)
 
     def _add_action(self, block: FeatureBlock, steps: Int64Array, places: Int64Array) -> None:
@@ -85,6 +85,8 @@ class EpisodeBuilder(Builder):
             counts = np.bincount(rows, minlength=len(places))
             sizes = np.unique(counts[counts > 0] / np.maximum(steps[counts > 0], 1))
             if len(sizes) != 1 or not sizes[0].is_integer():
+                continue
+            if (block.key, kind) not in self._actions and len(self._actions) >= MAX_DIMENSIONS:
                 continue
             hashes = hash_positions(places[rows])
             dimensions = self._actions.setdefault((block.key, kind), {})

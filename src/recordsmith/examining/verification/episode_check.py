@@ -172,6 +172,7 @@ def _flag_errors(
         wrong = is_set & ~is_last if name == _TERMINAL else is_set != _place(name, of_step, is_last)
         wrong &= even
         rows = np.repeat(np.arange(len(steps)), steps)[wrong]
+        wrong_steps, was_set = of_step[wrong], is_set[wrong]
         for row, first, count in zip(
             *map(np.ndarray.tolist, np.unique(rows, return_index=True, return_counts=True)),
             strict=True,
@@ -179,9 +180,9 @@ def _flag_errors(
             more = f" and {format_count(count - 1, 'more step')}" if count > 1 else ""
             yield _error(
                 Defect.EPISODE_FLAGS,
-                f"feature {prefix + name!r} is wrong at step {of_step[wrong][first]}{more}",
+                f"feature {prefix + name!r} is wrong at step {wrong_steps[first]}{more}",
                 row,
-                found="set" if is_set[wrong][first] else "not set",
+                found="set" if was_set[first] else "not set",
                 expected=expected,
                 feature=prefix + name,
             )

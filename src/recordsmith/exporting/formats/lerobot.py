@@ -17,6 +17,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from fractions import Fraction
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,8 +84,11 @@ class LeRobotFiles(
         import_pyarrow()
         from recordsmith.libraries import av  # noqa: F401 - a missing one is reported first
 
-        if self.fps is not None and not 0 < self.fps < 1e6:
-            raise OptionError(option="fps", value=self.fps, expected="a positive number")
+        fps = self.fps
+        if fps is not None and not (isinstance(fps, Real) and 0.001 < fps < 1e6):
+            raise OptionError(
+                option="fps", value=fps, expected="a number between 0.001 and 1,000,000"
+            )
         try:
             layout = find_layout(dataset, _STEPS, None)
             problem = "they are SequenceExamples" if layout.is_sequence else ""
@@ -105,7 +109,7 @@ class LeRobotFiles(
         self._episodes = _Tables(out, EPISODES_FOLDER, _DATA_MB)
         self._files = (self._data, self._episodes)
         self._tasks: dict[str, int] = {}
-        self._splits: dict[str, list[int]] = {}
+        self._splits: dict[str, tuple[int, int]] = {}
         self._stats: dict[str, _Stats] = {}
         self._rows: list[dict[str, Any]] = []  # of `meta/episodes`
         self._episode_count = self._frame_count = 0
@@ -133,7 +137,8 @@ class LeRobotFiles(
                 f"it has {float(rate):g} frames per second, not {float(self._rate):g}"
             )
         number, first, steps = self._episode_count, self._frame_count, np.arange(count)
-        if self._splits.setdefault(split, [number, number])[1] != number:
+        start_of_split, stop = self._splits.get(split, (number, number))
+        if stop != number:
             raise OptionError(
                 f"the episodes of split {split!r:.60} do not follow each other",
                 remedy="Export the splits one by one, or records in the order of their files.",
@@ -168,7 +173,7 @@ class LeRobotFiles(
             self._write_rows()
         self._episode_count += 1
         self._frame_count += count
-        self._splits[split][1] += 1
+        self._splits[split] = start_of_split, number + 1
         self._out.count_dropped(example, frozenset(_IMPLIED | {f.key for f in features}))
 
     def finish(self) -> None:
@@ -367,7 +372,7 @@ class _Numbered:
     @property
     def name(self) -> str:
         chunk, file = divmod(self._number, _FILES_IN_CHUNK)
-        return f"{self._folder}/{_PATH}{self.suffix}".format(chunk_index=chunk, file_index=file)
+        return f"{self._folder}/{_PATH.format(chunk_index=chunk, file_index=file)}{self.suffix}"
 
     def place(self) -> tuple[int, int]:
         """The chunk and the file for what is written next."""
@@ -438,7 +443,14 @@ class _Videos(_Numbered):
                 sampled.append(pixels[::stride, ::stride].reshape(-1, 3))
             frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
             frame.pts, frame.time_base = self._frame_count, 1 / self._rate
-            self._encode(frame)
+            try:
+                self._encode(frame)
+            except av.FFmpegError as error:
+                height, width, _ = self._feature.shape
+                raise SourceError(
+                    f"the encoder refuses {self._feature.key!r}, {width} x {height} pixels at "
+                    f"{float(self._rate):g} frames per second: {error.strerror}"
+                ) from None
             self._frame_count += 1
         return place, first, np.stack(sampled) / 255.0
 

@@ -50,20 +50,23 @@ class Normalise:
 
     def scaling(self, key: str, shape: tuple[int, ...], datasets: Sequence[Dataset]) -> Scaling:
         """Return the numbers to normalise a feature with."""
-        found = self.statistics
-        if found is None:
-            found = _of_folder(datasets)
-        elif not isinstance(found, (Mapping, Normalisation)):
-            found = Normalisation.load(found)
-        low, high, is_constant = self._figures(key, found)
+        statistics = self.statistics
+        if statistics is None:
+            statistics = _of_folder(datasets)
+        elif not isinstance(statistics, (Mapping, Normalisation)):
+            statistics = Normalisation.load(statistics)
+        low, high, is_constant = self._figures(key, statistics)
         width = len(low)
         mask = np.ones(width, np.bool_)
         if self.mask is not None:
-            mask = np.array(self.mask)
-            if mask.shape != (width,) or mask.dtype != np.bool_:
+            values = np.array(self.mask, object)
+            if values.shape != (width,) or not all(
+                isinstance(value, (bool, np.bool_)) for value in values
+            ):
                 raise OptionError(
                     option="mask", value=self.mask, expected=f"{width} values of True or False"
                 )
+            mask = values.astype(np.bool_)
         if width not in (1, *shape[-1:]):
             raise OptionError(
                 f"the statistics of {key!r} have {width} dimensions, but the feature has shape "
@@ -75,11 +78,11 @@ class Normalise:
         return Scaling(self.method, low, high, is_constant, mask)
 
     def _figures(
-        self, key: str, found: Normalisation | Mapping[str, Any]
+        self, key: str, statistics: Normalisation | Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Return both numbers of the method by dimension, and which dimensions are constant."""
         names = _NEEDED[self.method]
-        all_features = found if isinstance(found, Mapping) else found.features
+        all_features = statistics if isinstance(statistics, Mapping) else statistics.features
         known: Any = all_features.get(key, None if names[0] not in all_features else all_features)
         if known is None:
             raise OptionError(
@@ -90,7 +93,7 @@ class Normalise:
             )
         figures: list[npt.NDArray[np.float64]] = []
         for name in (*names, "min", "max"):
-            own = known.get(name) if isinstance(known, Mapping) else getattr(known, name)
+            own = known.get(name) if isinstance(known, Mapping) else getattr(known, name, None)
             if own is None and name in ("min", "max"):
                 continue
             try:
@@ -108,10 +111,15 @@ class Normalise:
                 )
             figures.append(numbers)
         low, high = figures[:2]
-        if len(figures) == 4:
-            is_constant = figures[2] == figures[3]
-        else:
-            is_constant = high == (low if self.method == "q99" else 0)
+        lowest = low if self.method == "q99" else np.zeros(1)
+        if (high < lowest).any():
+            raise OptionError(
+                f"the statistics of {key!r} have {names[1]} {high.tolist()!r:.80}",
+                option="statistics",
+                value=high.tolist(),
+                expected="at least q01" if self.method == "q99" else "0 or more",
+            )
+        is_constant = figures[2] == figures[3] if len(figures) == 4 else high == lowest
         return low, high, is_constant
 
 
@@ -165,7 +173,7 @@ def _of_folder(datasets: Sequence[Dataset]) -> Normalisation:
     (folder,) = folders
     location = folder / NORMALISATION_NAME
     try:
-        found = Normalisation.load(location)
+        statistics = Normalisation.load(location)
     except MissingFileError:
         raise OptionError(
             f"{folder} has no statistics for normalising",
@@ -173,7 +181,7 @@ def _of_folder(datasets: Sequence[Dataset]) -> Normalisation:
             remedy=f"Write them with `recordsmith normalisation {folder} --feature KEY`.",
         ) from None
     manifest = read_manifest(folder)
-    if manifest is None or not is_current(found, manifest):
+    if manifest is None or not is_current(statistics, manifest):
         raise OptionError(
             f"{location} has statistics of other records than those of the dataset",
             option="normalise",
@@ -181,4 +189,4 @@ def _of_folder(datasets: Sequence[Dataset]) -> Normalisation:
             remedy="Write them again with `recordsmith normalisation --overwrite`, or pass "
             f"{option('statistics')} of Normalise.",
         )
-    return found
+    return statistics

@@ -164,9 +164,9 @@ class _Renamed(LoaderInput):
         self._names = names
         self.datasets = part.datasets
         self.record_count = part.record_count
-        for schema, _ in part.previews():
+        for schema, is_complete in part.previews():
             unknown = next((key for key in names if key not in schema.features), None)
-            if unknown is not None and schema.record_count and schema.is_complete:
+            if unknown is not None and schema.record_count and is_complete:
                 hint = suggest_names(str(unknown), schema.features, "they have no features")
                 raise OptionError(
                     f"the records of dataset {number} of the mix have no feature {unknown!r}; "

@@ -51,8 +51,9 @@ POSITIONS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 
 _FIELD = re.compile(r"\{(video_key|chunk_index|file_index)(?::0?(\d)d)?\}")
 _TYPES = r"^(video|image|string|bool|u?int(8|16|32|64)|float(16|32|64))$"
-_MAX_STEPS = 1 << 31  # of an episode
-_MAX_VALUES = 1 << 24  # of a step
+MAX_STEPS = 1 << 31  # of an episode
+MAX_VALUES = 1 << 24  # of a step
+MAX_GROUP_BYTES = 1 << 32  # of the numbers in a row group, which is read as a whole
 _GROUPS_KEPT = 4
 _QUALITY = 95
 
@@ -115,7 +116,7 @@ class _Feature(msgspec.Struct, frozen=True):
     """A feature of steps: `video`, `image`, `string` or a type of NumPy; and its shape."""
 
     dtype: Annotated[str, msgspec.Meta(pattern=_TYPES)]
-    shape: tuple[Annotated[int, msgspec.Meta(ge=0, le=_MAX_VALUES)], ...]
+    shape: tuple[Annotated[int, msgspec.Meta(ge=0, le=MAX_VALUES)], ...]
 
     @property
     def count(self) -> int:
@@ -160,7 +161,7 @@ def _read_info(root: Location) -> _Info:
     for name, feature in info.features.items():
         if (other := keys.setdefault(_key(name), name)) != name:
             raise _broken(location, f"features {other!r:.60} and {name!r:.60} have the same key")
-        if feature.count > _MAX_VALUES:
+        if feature.count > MAX_VALUES:
             raise _broken(location, f"feature {name!r:.60} has an impossible shape")
     return info
 
@@ -214,11 +215,12 @@ class _Episodes:
             names += [f"{prefix}/chunk_index", f"{prefix}/file_index"]
         names += [f"videos/{video}/from_timestamp" for video in self._videos]
         tables = [_read_table(location, names) for location in self._documents]
-        self._table = import_pyarrow().concat_tables(tables)
+        with _reading(self._folder, "the table of all files"):  # of other types
+            self._table = import_pyarrow().concat_tables(tables)
 
     def listing(self, quality: int) -> Listing:
         info, root = self._info, self._root
-        numbers, lengths = self._column("episode_index"), self._column("length", _MAX_STEPS)
+        numbers, lengths = self._column("episode_index"), self._column("length", MAX_STEPS)
         if not len(numbers):
             raise SourceError("the dataset has no episodes", path=root)
         if len(numbers) != info.total_episodes:
@@ -264,7 +266,7 @@ class _Episodes:
         has_splits = len(splits[0]) > 1
         samples = SampleTable(
             RowNames({"episodes": len(numbers)}),
-            lengths * min(_MAX_STEPS, sum(map(_step_bytes, info.features.values()), 1)),
+            lengths * min(MAX_STEPS, sum(map(_step_bytes, info.features.values()), 1)),
             splits=splits if has_splits else None,
             version=common_version([*documents, *(version for _, version in files)]),
             references=reference,
@@ -323,9 +325,9 @@ def _read_table(location: Location, names: Sequence[str] = ()) -> Any:
 
     with _reading(location), location.open_read() as file:
         table = parquet.ParquetFile(ArrowFile(file)).read(list(names) or None)
-    if missing := [name for name in names if name not in table.column_names]:
-        raise _broken(location, f"the columns {join_names(missing)} are missing")
-    return table.select(list(names)) if names else table
+        if missing := [name for name in names if name not in table.column_names]:
+            raise _broken(location, f"the columns {join_names(missing)} are missing")
+        return table.select(list(names)) if names else table
 
 
 def _read_tasks(location: Location) -> tuple[str, ...]:
@@ -384,6 +386,13 @@ class LeRobotReader(FilesReader[_DataFile]):
     @cached_property
     def _info(self) -> _Info:
         return msgspec.json.decode(self.info, type=_Info)
+
+    @cached_property
+    def _number_bytes(self) -> int:
+        """How many bytes the numbers of a step take."""
+        others = ("video", "image", "string")
+        counts = (f.count for f in self._info.features.values() if f.dtype not in others)
+        return 8 * (len(POSITIONS) + sum(counts))
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         reference = reference_of(sample)
@@ -454,6 +463,13 @@ class LeRobotReader(FilesReader[_DataFile]):
             if key not in known:
                 wanted = {n for n, f in self._info.features.items() if f.dtype != "video"}
                 columns = [n for n in data.file.schema_arrow.names if n in {*wanted, *POSITIONS}]
+                row_count = data.starts[group + 1] - data.starts[group]
+                if row_count * self._number_bytes > MAX_GROUP_BYTES:  # repeated ones take no space
+                    raise SourceError(
+                        f"row group {group:,} has {row_count:,} rows, too many to read at once",
+                        path=data.location,
+                        remedy="Write the file again with smaller row groups.",
+                    )
                 known[key] = data.file.read_row_group(group, columns=columns)
             known.move_to_end(key)
             if len(known) > _GROUPS_KEPT:
@@ -470,11 +486,14 @@ def _values(rows: Any, name: str, feature: _Feature, where: str, note: Note = ig
     column = rows[name].combine_chunks()
     column = getattr(column, "storage", column)  # of extension types of `datasets`
     count = len(rows)
+    is_struct = pa.types.is_struct
     if feature.dtype == "image":
+        if not is_struct(column.type):
+            raise TypeError(f"{name!r:.80} has the type {column.type!s:.80}, expected a struct")
         column = column.field("bytes")
     elif feature.dtype != "string":
         count *= feature.count
-        while pa.types.is_nested(column.type):
+        while pa.types.is_nested(column.type) and not is_struct(column.type):
             column = column.flatten()
     if len(column) != count or column.null_count:
         problem = f"{where}: {name!r:.80} has not the shape {feature.shape} in each step"

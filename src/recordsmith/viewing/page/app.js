@@ -64,7 +64,7 @@ function select(place) {
     const { count: number, scanned, total, is_complete: isComplete, error } = answer;
     $('filter-error').textContent = error?.message ?? '';
     $('where').setAttribute('aria-invalid', String(Boolean(error)));
-    $('count').textContent = error ? '' : !isComplete ? `${count(number)} in the first ${count(scanned)} …` : state.where ? `${count(number)} of ${count(total)}` : count(number, 'record');
+    $('count').textContent = error ? '' : !isComplete ? `${count(number)} in the first ${count(scanned)} …` : state.where && scanned < total ? `${count(number)} in the readable ${count(scanned)} of ${count(total)}` : state.where ? `${count(number)} of ${count(total)}` : count(number, 'record');
     $('gallery').dataset.empty = !error && isComplete && !number ? (state.where ? 'No record matches.' : 'No records.') : '';
     if (state.sort && last > 0 && number !== last) gallery.reset(selection(), place);  // in another order
     last = number;

@@ -37,6 +37,11 @@ export class Facets {
   draw(answers) {
     Object.assign(this, answers);
     if (!this.whole) return;
+    clearTimeout(this.waiting);
+    if (this.root.matches(':active')) {  // a click or a drag ends on the element where it began
+      this.waiting = setTimeout(() => this.draw({}), 100);
+      return;
+    }
     const { facets = [], scanned, total, is_complete: isComplete, error } = this.whole;
     const about = error?.message ?? (isComplete && !facets.length ? 'No feature has values to count.' : scanned === total ? `of ${count(total, 'record')}` : `of the ${isComplete ? 'readable' : 'first'} ${count(scanned)} of ${count(total, 'record')}`);
     redraw(this.root, quiet(about), ...facets.map((facet) => this.drawFacet(facet)));

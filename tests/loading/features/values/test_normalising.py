@@ -162,9 +162,13 @@ def test_stale_and_missing_statistics(folder: Path, tmp_path: Path) -> None:
         (lambda: rs.Normalise("mean", {"mean": [0] * 4, "std": [1] * 3}), "statistics"),
         (lambda: rs.Normalise("mean", {"mean": [0] * 4, "std": ["a"] * 4}), "statistics"),
         (lambda: rs.Normalise("mean", {"mean": [0] * 3 + [np.nan], "std": [1] * 4}), "statistics"),
+        (lambda: rs.Normalise("mean", {"mean": [0] * 4, "std": [1, 1, 1, -1e-8]}), "statistics"),
+        (lambda: rs.Normalise("q99", {"q01": [0, 0, 0, 2], "q99": [1] * 4}), "statistics"),
+        (lambda: rs.Normalise("q99", {"x": [0, 1]}), "statistics"),
         (lambda: rs.Normalise("mean", {"mean": [0] * 3, "std": [1] * 3}), "shape"),
         (lambda: rs.Normalise("q99", mask=[True]), "mask"),
         (lambda: rs.Normalise("q99", mask=[1, 1, 1, 0]), "mask"),
+        (lambda: rs.Normalise("q99", mask=[[True], True, True, True]), "mask"),
     ],
 )  # fmt: skip
 def test_bad_options(folder: Path, how: Any, option: str) -> None:
