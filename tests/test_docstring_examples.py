@@ -131,6 +131,8 @@ def test_the_example_runs(
     for library in ("datasets", "pandas", "polars"):
         if re.search(rf"\b(to_)?{library}\b", code):
             known[library] = pytest.importorskip(library)
+    if "rs.view(" in code:
+        pytest.importorskip("uvicorn")
     run(name, value, shutil.copytree(prepared, tmp_path / "folder"), monkeypatch, **known)
 
 

@@ -12,6 +12,8 @@ from PIL import Image
 
 import recordsmith as rs
 
+pytest.importorskip("av")
+
 from ..exporting.test_lerobot import EPISODES, PSNR, smooth
 from ..reading import written
 
