@@ -228,14 +228,14 @@ class Soak:
         self.found["other plans refused"] += 1
 
     def _check_finished(self, name: str, folder: str) -> None:
-        """There are the same bytes as on a local disk, and only indexes next to them."""
+        """There are the same bytes as on a local disk, and only indexes and columns next to them."""
         found = self._server.objects(prefix=f"{folder}/")
         wanted = self._wanted[name]
         left = [
             file
             for file in found
             if file not in wanted
-            and not (file.startswith(".recordsmith/") and file.endswith(".index"))
+            and not (file.startswith(".recordsmith/") and file.endswith((".index", ".columns")))
         ]
         if left:
             self._report(f"{name}: left over: {left}")

@@ -71,7 +71,11 @@ def _judged(name: str, out: Path, codes: list[int]) -> str:
         left = [path.name for path in out.glob(".*.partial")]
     else:
         is_whole = rs.verify(out).is_good and len(rs.open(out)) == RECORDS
-        left = [path.name for path in (out / ".recordsmith").iterdir() if path.suffix != ".index"]
+        left = [
+            path.name
+            for path in (out / ".recordsmith").iterdir()
+            if path.suffix not in (".index", ".columns")
+        ]
     left += [path.name for path in out.parent.glob(".*")]
     if not is_whole or left:
         return f"WRONG: complete: {is_whole}, left over: {left}"
