@@ -228,7 +228,7 @@ class Soak:
         self.found["other plans refused"] += 1
 
     def _check_finished(self, name: str, folder: str) -> None:
-        """There are the same bytes as on a local disk, and only indexes and columns next to them."""
+        """There are the bytes of a local disk, and only indexes and columns next to them."""
         found = self._server.objects(prefix=f"{folder}/")
         wanted = self._wanted[name]
         left = [
