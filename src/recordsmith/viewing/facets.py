@@ -20,7 +20,7 @@ from recordsmith.examining.stats.class_counts import LabelCounter
 from recordsmith.examining.stats.sampling import ValueSample, hash_positions
 from recordsmith.example import BytesArray, FeatureSchema, RaggedArray, keys
 from recordsmith.viewing.records import ViewedRecords
-from recordsmith.viewing.selections import ViewKey, decode_ragged, matching_rows, rows_of
+from recordsmith.viewing.selections import ViewKey, decode_ragged, matching_blocks
 from recordsmith.viewing.tiles import exact
 from recordsmith.where import parse_where
 
@@ -116,18 +116,16 @@ class _Counting:
 
     def _run(self) -> None:
         try:
-            for positions, block in self._records.blocks(self._key.split):
+            for scanned, own, chosen in matching_blocks(
+                self._records, self._key.split, self._where
+            ):
                 if self.stopping.is_set() or not self._features:
                     break
-                chosen, own = block, positions
-                if self._where is not None:
-                    rows = matching_rows(self._where, block)
-                    chosen, own = rows_of(block, rows), positions[rows]
                 columns = decode_ragged(chosen, list(self._features)) if len(own) else {}
                 with self._lock:
                     for key, facet in self._features.items():
                         facet.add(columns.get(key), own)
-                    self._scanned += len(positions)
+                    self._scanned += scanned
                     self._counted += len(own)
         except (DataError, FileAccessError, OptionError) as error:
             self._error = error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -154,14 +154,10 @@ class Selected:
         order = _Order(key, is_descending=self._key.sort.startswith("-")) if key else None
         pieces: list[Int64Array] = []
         published, found = 0, 0
-        for positions, block in self._records.blocks(self._key.split):
+        for scanned, own, chosen in matching_blocks(self._records, self._key.split, self._where):
             if self._stopping.is_set():
                 return
-            chosen, own = block, positions
-            if self._where is not None:
-                rows = matching_rows(self._where, block)
-                chosen, own = rows_of(block, rows), positions[rows]
-            self.scanned += len(positions)
+            self.scanned += scanned
             pieces.append(own)
             found += len(own)
             if order is not None:
@@ -247,7 +243,19 @@ class _Order:
         return self._pieces[0][places], self._missing[0][places]
 
 
-def matching_rows(where: Where, block: RecordBlock) -> Int64Array:
+def matching_blocks(
+    records: ViewedRecords, split: str, where: Where | None
+) -> Iterator[tuple[int, Int64Array, RecordBlock]]:
+    """Yield blocks of the matching records: how many were scanned, positions and records."""
+    for positions, block in records.blocks(split):
+        if where is None:
+            yield len(positions), positions, block
+            continue
+        rows = _matching_rows(where, block)
+        yield len(positions), positions[rows], _rows_of(block, rows)
+
+
+def _matching_rows(where: Where, block: RecordBlock) -> Int64Array:
     """Return the rows that match; records that cannot be parsed do not."""
     block = replace(block, position=0)
     try:
@@ -256,10 +264,10 @@ def matching_rows(where: Where, block: RecordBlock) -> Int64Array:
         if len(block) == 1:
             return np.empty(0, np.int64)
     halves = np.array_split(np.arange(len(block)), 2)
-    return np.concatenate([half[matching_rows(where, rows_of(block, half))] for half in halves])
+    return np.concatenate([half[_matching_rows(where, _rows_of(block, half))] for half in halves])
 
 
-def rows_of(block: RecordBlock, rows: Int64Array) -> RecordBlock:
+def _rows_of(block: RecordBlock, rows: Int64Array) -> RecordBlock:
     """Return some of the records of a block."""
     return replace(block, starts=block.starts[rows], lengths=block.lengths[rows])
 
