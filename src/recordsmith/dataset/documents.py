@@ -1,4 +1,4 @@
-"""Parses small documents from users, text or JSON, with clear errors.
+"""Parses small documents from users, text or JSON, with clear errors, and writes JSON.
 
 If a document is an image or another known format, the error says so. Errors have no paths; callers
 add them.
@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from recordsmith.errors import DataError, OptionError
+from recordsmith.stores import PlaceLike, write_atomically
 from recordsmith.wire import detect_other_format, read_records
 
 NOT_AS_EXPECTED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -36,6 +37,13 @@ def text_of(data: bytes) -> str:
         why = "it contains zero bytes"
     other = other_than_text(data)
     raise ValueError(f"{f'it is {other}' if other else why}; expected text in UTF-8")
+
+
+def write_json(path: PlaceLike, document: Any, *, overwrite: bool = False) -> None:
+    """Write a JSON document atomically. Bytes of names that are not UTF-8 are escaped."""
+    data = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    # a byte of a name is \\udcff then, as JSON escapes it
+    write_atomically(path, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
 
 
 def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:

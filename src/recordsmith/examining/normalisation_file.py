@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import Dataset, LocatedBlock, Manifest, dataset_of, records_of
-from recordsmith.dataset.documents import json_of
+from recordsmith.dataset.documents import json_of, write_json
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, Defect, OptionError, suggest_names
 from recordsmith.example import FeatureSpec, RaggedArray, decode_columns
-from recordsmith.stores import PlaceLike, as_location, read_document, write_atomically
+from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.work import Progress, WorkerPool
 
 NORMALISATION_NAME = "normalisation.json"
@@ -113,8 +113,7 @@ class Normalisation:
             OptionError: the file exists, and `overwrite` is False.
             FileAccessError: the file cannot be written.
         """
-        data = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        write_atomically(path, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+        write_json(path, self.to_json(), overwrite=overwrite)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document, as described in docs/reference/json.md."""

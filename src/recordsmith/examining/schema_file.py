@@ -6,7 +6,6 @@ errors, because a misspelled rule would silently never apply.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,13 +14,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from recordsmith.dataset import Dataset
-from recordsmith.dataset.documents import json_of
+from recordsmith.dataset.documents import json_of, write_json
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.examining.inspection import inspect
 from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules, rule_of
 from recordsmith.example import Schema
-from recordsmith.stores import PlaceLike, as_location, read_document, write_atomically
+from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.work import Progress
 
 FORMAT = "recordsmith-schema"
@@ -112,9 +111,7 @@ class SchemaFile:
             OptionError: the file exists, and `overwrite` is False.
             FileAccessError: the file cannot be written.
         """
-        data = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        # bytes of a key that are not UTF-8 become \\udcff, as JSON escapes them
-        write_atomically(path, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+        write_json(path, self.to_json(), overwrite=overwrite)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document, as described in `docs/schema.md`."""
