@@ -370,7 +370,7 @@ def _complete(
 
 def _unknown_features(recipe: Recipe, manifest: Manifest) -> tuple[str, ...]:
     """Return a notice for each feature of `numbers_of` that no record has."""
-    known = {key for section in manifest.schema.sections.values() for key in section}
+    known = sorted({key for section in manifest.schema.sections.values() for key in section})
     return tuple(
         f"no record has the feature {key!r}, so no numbers of it are kept; "
         f"{suggest_names(key, known, 'they have no features')}"
