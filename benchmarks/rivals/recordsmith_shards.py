@@ -1,0 +1,78 @@
+"""recordsmith: TFRecord shards, read by `rs.Loader`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rival import SIDE, Batch, Loader, Options, Photo, Rival, UnsupportedError
+
+
+def pack(photos: Sequence[Photo], out: Path) -> None:
+    import recordsmith as rs
+
+    rs.pack(rs.ImageFolder(photos[0].path.parent.parent), out, shards=8)
+
+
+class Images(Loader):
+    """`rs.Loader` with a global shuffle."""
+
+    def __init__(self, options: Options) -> None:
+        import recordsmith as rs
+
+        if options.what == "bytes":
+            image: Any = rs.Bytes("image/encoded")
+        else:
+            fit: Any = "random-crop" if options.what == "crops" else "resize"
+            image = rs.Image(size=SIDE, fit=fit)
+        if options.keep is not None:
+            raise UnsupportedError("a filter by a Python function: see Dataset.filter")
+        self._loader = rs.Loader(
+            rs.open(options.place),
+            {"image": image, "key": rs.Text("image/filename")},
+            batch_size=options.batch_size,
+            shuffle=options.shuffle,
+            seed=options.seed,
+            threads=options.threads,
+            prefetch=options.prefetch,
+            rank=options.rank,
+            world_size=options.world_size,
+        )
+
+    def epoch(self) -> Iterator[Batch]:
+        import numpy as np
+
+        for batch in self._loader:
+            keys = [int(Path(name).stem) for name in batch["key"]]
+            yield Batch(np.array(keys, np.int64), batch["image"])
+
+    def state(self) -> Any:
+        return self._loader.state_dict()
+
+    def load(self, state: Any) -> None:
+        self._loader.load_state_dict(state)
+
+
+def reader(place: str) -> Callable[[Sequence[int]], list[bytes]]:
+    import recordsmith as rs
+    from recordsmith.dataset import records_of
+
+    records = records_of(rs.open(place))
+
+    def read(positions: Sequence[int]) -> list[bytes]:
+        payloads = records.read_records(positions)
+        return [rs.decode_example(payload)["image/encoded"][0] for payload in payloads]
+
+    return read
+
+
+RIVAL = Rival(
+    title="recordsmith",
+    distributions=("recordsmith",),
+    pages=("docs/loading.md", "docs/packing.md"),
+    chosen="a global shuffle, threads; all else as by default",
+    pack=pack,
+    loader=Images,
+    reader=reader,
+)

@@ -1,0 +1,109 @@
+"""What a rival is: how it packs images, yields batches of them, and resumes.
+
+Each module of this folder has one, `RIVAL`, written as the rival's own documentation advises. It is
+imported only by the Python of its environment, and imports its libraries inside of functions, so
+that the time to import them is measured where it is spent.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+SIDE = 224
+
+What = Literal["images", "crops", "bytes"]
+
+
+class Photo(NamedTuple):
+    """A JPEG file to be packed. `key` counts them from 0, and is stored with each."""
+
+    key: int
+    path: Path
+    label: int
+
+
+class Batch(NamedTuple):
+    """`keys`: int64 (n,). `images`: uint8 (n, 224, 224, 3), or the n JPEG files, for "bytes"."""
+
+    keys: Any
+    images: Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a loader is asked for.
+
+    place: the folder that `pack` wrote, or its URL in a bucket.
+    what: "images": decoded whole, and resized to 224 by 224 pixels by bilinear interpolation;
+        "crops": a random rectangle of 8 to 100 % of the area, resized in the same way;
+        "bytes": the JPEG files as they are.
+    threads: how many threads, or worker processes, prepare batches.
+    prefetch: how many batches each of them is ahead.
+    keep: for rivals that filter: called with a key, whether the record is wanted.
+    cache: a folder for shards from the bucket; `cache_bytes`: how large it may grow.
+    """
+
+    place: str
+    what: What = "images"
+    batch_size: int = 32
+    threads: int = 2
+    prefetch: int = 2
+    seed: int = 0
+    shuffle: bool = True
+    rank: int = 0
+    world_size: int = 1
+    keep: Callable[[int], bool] | None = None
+    cache: str | None = None
+    cache_bytes: int | None = None
+
+
+class UnsupportedError(Exception):
+    """The rival cannot do this. The text says so in a few words, with the page that says it."""
+
+
+class Loader(ABC):
+    """Epochs of batches."""
+
+    @abstractmethod
+    def epoch(self) -> Iterator[Batch]:
+        """Begin the next epoch, or go on with the one whose state was loaded."""
+
+    def state(self) -> Any:
+        """Return what JSON or pickle can keep, after the batch that was yielded last.
+
+        Raises:
+            UnsupportedError: the documentation has no state.
+        """
+        raise UnsupportedError("none documented")
+
+    def load(self, state: Any) -> None:
+        """Go on with a state of another process: the next epoch begins after its batch."""
+        raise UnsupportedError(f"none documented, {type(state)}")
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One of those that are compared.
+
+    title: as the tables have it.
+    distributions: whose versions are printed.
+    pages: the documentation that it follows.
+    chosen: which settings, and why, in a sentence or two.
+    pack: writes images to a folder; None if it reads the files as they are.
+    loader: begins to load.
+    reader: returns what reads the JPEG files at some positions; None if it cannot.
+    environment: the lock file of this folder with its libraries: "torch" or "tensorflow".
+    """
+
+    title: str
+    distributions: tuple[str, ...]
+    pages: tuple[str, ...]
+    chosen: str
+    pack: Callable[[Sequence[Photo], Path], None] | None
+    loader: Callable[[Options], Loader]
+    reader: Callable[[str], Callable[[Sequence[int]], list[bytes]]] | None = None
+    environment: str = "torch"
