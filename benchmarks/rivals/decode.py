@@ -22,8 +22,9 @@ def decode(data: Any, what: What, rng: Any = None) -> Any:
 
     pixels = decode_jpeg(data)
     if what == "crops":
-        top, left, height, width = random_rectangle(*pixels.shape[:2], rng)
-        pixels = pixels[top : top + height, left : left + width]
+        height, width = pixels.shape[:2]
+        top, left, down, across = random_rectangle(height, width, rng)
+        pixels = pixels[top : top + down, left : left + across]
     return cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
 
 
