@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import signal
 import sys
 import time
@@ -105,11 +106,21 @@ def epochs(rival: Rival, epoch_count: int = 2, **options: Any) -> dict[str, Any]
     return {"epochs": measured}
 
 
+def round_trip(rival: Rival, batch_count: int, **options: Any) -> dict[str, Any]:
+    """The keys of an epoch until its state is saved, and of a loader with that state."""
+    first, second = (rival.loader(Options(**options)) for _ in range(2))
+    epoch = first.epoch()
+    before = [int(key) for _ in range(batch_count) for key in next(epoch).keys]
+    second.load(pickle.loads(pickle.dumps(first.state())))
+    return {"before": before, "after": [int(key) for batch in second.epoch() for key in batch.keys]}
+
+
 JOBS: tuple[Callable[..., dict[str, Any]], ...] = (
     pack,
     content,
     pixels,
     epochs,
+    round_trip,
     first_batch,
     access,
     versions,

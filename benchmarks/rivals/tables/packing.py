@@ -55,9 +55,9 @@ def report(bench: Bench) -> Table:
         (
             f"{bench.count():,} JPEG files of {size_bytes / bench.count() / 1e3:.0f} kB, stored as "
             "they are. Median of the rounds, in brackets the least and the most; bytes beyond "
-            "those of the files. Then a job is killed (SIGKILL) when half of the bytes are written: what "
-            "the rival's own loader reads from what is left, and what packing again into the same "
-            "folder does."
+            "those of the files. Then a job is killed (SIGKILL) when half of the bytes are "
+            "written: what the rival's own loader reads from what is left, and what packing again "
+            "into the same folder does."
         ),
         (
             "",
