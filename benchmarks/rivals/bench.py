@@ -26,8 +26,9 @@ from clock import process_ticks
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-ENVIRONMENTS = ("torch", "tensorflow")
-"""Each has a lock file here, `NAME.txt`."""
+ENVIRONMENTS: dict[str, str | None] = {"torch": "torch==2.13.0", "tensorflow": None}
+"""Each has a lock file here, `NAME.txt`; what is installed before it is in none, as its build depends
+on the machine: torch for the CPU, or for a GPU."""
 
 RIVALS = (
     "recordsmith_shards",

@@ -75,7 +75,7 @@ def describe(bench: Bench) -> Table:
 
 def install(environments: Path) -> None:
     """Make the environments from their lock files; one that is complete is left alone."""
-    for name in ENVIRONMENTS:
+    for name, first in ENVIRONMENTS.items():
         lock, folder = HERE / f"{name}.txt", environments / name
         done = folder / "complete"
         if done.exists() and done.read_text() == lock.read_text():
@@ -83,7 +83,10 @@ def install(environments: Path) -> None:
         say(f"installing {folder}")
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
-        subprocess.run([*pip, "--require-hashes", "-r", str(lock)], check=True)
+        if first is not None:
+            subprocess.run([*pip, first], check=True)
+        # a lock file is complete
+        subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", str(lock)], check=True)
         done.write_text(lock.read_text())
 
 
