@@ -27,8 +27,8 @@ from clock import process_ticks
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 ENVIRONMENTS: dict[str, str | None] = {"torch": "torch==2.13.0", "tensorflow": None}
-"""Each has a lock file here, `NAME.txt`; what is installed before it is in none, as its build depends
-on the machine: torch for the CPU, or for a GPU."""
+"""Each has a lock file here, `NAME.txt`. What is installed before it is in none, as its build
+depends on the machine: torch for the CPU, or for a GPU."""
 
 RIVALS = (
     "recordsmith_shards",
