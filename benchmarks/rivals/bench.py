@@ -180,7 +180,7 @@ class Bench:
         measured: Measured = json.loads(out.splitlines()[-1])
         return measured | ({"memory": memory_bytes} if memory else {})
 
-    def settings(self, module: str) -> dict[str, int]:
+    def settings(self, module: str) -> dict[str, Any]:
         """The threads and batches ahead with which a rival was the fastest; see `tables.settings`.
 
         Two of each if they were not tried.

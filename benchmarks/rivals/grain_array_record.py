@@ -37,7 +37,8 @@ class Images(Loader):
     def __init__(self, options: Options) -> None:
         self._options = options
         self._source = source(options.place)
-        self._epoch, self._iterator = 0, None
+        self._epoch = 0
+        self._iterator: Any = None
         self._state: Any = None
 
     def epoch(self) -> Iterator[Batch]:
@@ -78,7 +79,6 @@ class Images(Loader):
         return Batch(np.array(keys, np.int64), stack(list(images), self._options.what))
 
     def state(self) -> Any:
-        assert self._iterator is not None
         return {"epoch": self._epoch, "iterator": self._iterator.get_state()}
 
     def load(self, state: Any) -> None:

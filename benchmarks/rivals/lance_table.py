@@ -37,18 +37,23 @@ class Images(Loader):
 
     def __init__(self, options: Options) -> None:
         import lancedb
-        from lancedb.streaming import StreamingDataset
 
         if "://" in options.place:
             raise UnsupportedError("the benchmark reads local tables")
         self._options = options
-        table = lancedb.connect(options.place).open_table(_TABLE)
-        chosen = None
+        self._table = lancedb.connect(options.place).open_table(_TABLE)
+        self._filter = None
         if options.keep is not None:  # filters are SQL
-            keys = filter(options.keep, table.to_lance().to_table(["key"])["key"].to_pylist())
-            chosen = f"key IN ({', '.join(map(str, keys))})"
-        self._make = lambda epoch: StreamingDataset(
-            table,
+            keys = self._table.to_lance().to_table(["key"])["key"].to_pylist()
+            self._filter = f"key IN ({', '.join(map(str, filter(options.keep, keys)))})"
+        self._epoch, self._dataset = 0, self._make(0)
+
+    def _make(self, epoch: int) -> Any:
+        from lancedb.streaming import StreamingDataset
+
+        options = self._options
+        return StreamingDataset(
+            self._table,
             num_splits=options.world_size,
             shuffle=options.shuffle,
             shuffle_seed=options.seed,
@@ -57,11 +62,10 @@ class Images(Loader):
             world_size=options.world_size,
             io_queue_depth=options.prefetch,
             columns=["key", "image"],
-            filter=chosen,
+            filter=self._filter,
             transform=self._decode,
             transform_parallelism=options.threads,
         )
-        self._epoch, self._dataset = 0, self._make(0)
 
     def epoch(self) -> Iterator[Batch]:
         from torch.utils.data import DataLoader

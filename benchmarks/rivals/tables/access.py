@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 from bench import Bench, Measured, reason, rival_of, spread
 
@@ -18,7 +19,11 @@ def report(bench: Bench) -> Table:
     positions = [rng.randrange(count) for _ in range(_POSITION_COUNT - 1)] + [count - 1]
 
     def measure(module: str, place: Path) -> Measured:
-        options = {"place": str(place), "positions": positions, "batch_size": _BATCH}
+        options: dict[str, Any] = {
+            "place": str(place),
+            "positions": positions,
+            "batch_size": _BATCH,
+        }
         return bench.job(module, "access", **options)
 
     results = bench.rounds_of(measure)

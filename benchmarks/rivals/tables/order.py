@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bench import Bench, Measured, reason, rival_of
 
@@ -12,7 +13,7 @@ from case import Table
 
 def report(bench: Bench) -> Table:
     def measure(module: str, place: Path) -> Measured:
-        options = {"place": str(place), "what": "bytes", **bench.settings(module)}
+        options: dict[str, Any] = {"place": str(place), "what": "bytes", **bench.settings(module)}
         alone = {**options, "threads": 1, "shuffle": False, "epoch_count": 1}
         stored = bench.job(module, "epochs", **alone)
         shuffled = bench.job(module, "epochs", **options)
@@ -23,7 +24,8 @@ def report(bench: Bench) -> Table:
 
     once = replace(bench, rounds=1)
     results = once.rounds_of(measure, "tiny")
-    rows, data = [], {}
+    rows: list[tuple[str, ...]] = []
+    data: dict[str, Any] = {}
     for module, (found,) in results.items():
         why = reason(found)
         if why is not None:

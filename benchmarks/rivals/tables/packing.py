@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from bench import Bench, Measured, number_text, reason, rival_of, spread
 from rival import photos_of
@@ -27,7 +28,8 @@ def report(bench: Bench) -> Table:
         return bench.job(module, "pack", images=str(photos), out=str(folder / module))
 
     results = bench.rounds_of(measure)
-    rows, data = [], {}
+    rows: list[tuple[str, ...]] = []
+    data: dict[str, Any] = {}
     for module, found in results.items():
         rival = rival_of(module)
         why = reason(found[0])

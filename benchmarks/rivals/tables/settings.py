@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from bench import SETTINGS, Bench, Measured, number_text, reason, rival_of
 
@@ -17,7 +18,11 @@ def report(bench: Bench) -> Table:
     def measure(module: str, place: Path) -> Measured:
         tried = {}
         for threads, prefetch in SETTINGS:
-            options = {"place": str(place), "threads": threads, "prefetch": prefetch}
+            options: dict[str, Any] = {
+                "place": str(place),
+                "threads": threads,
+                "prefetch": prefetch,
+            }
             measured = bench.job(module, "epochs", **options)
             if reason(measured) is not None:
                 return measured
