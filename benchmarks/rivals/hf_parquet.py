@@ -15,13 +15,15 @@ _BUFFER = 1_000
 
 def pack(photos: Sequence[Photo], out: Path) -> None:
     import datasets
+    from datasets.table import embed_table_storage
 
     datasets.disable_progress_bars()
     out.mkdir()
     dataset = dataset_of(photos)
-    for number in range(8):
-        shard = dataset.shard(8, number)
-        shard.to_parquet(out / f"train-{number:05d}-of-00008.parquet")
+    for number in range(8):  # the files are embedded as `push_to_hub` does
+        shard = dataset.shard(8, number).with_format("arrow")
+        embedded = shard.map(embed_table_storage, batched=True, batch_size=100, keep_in_memory=True)
+        embedded.to_parquet(out / f"train-{number:05d}-of-00008.parquet")
 
 
 class Images(Loader):
