@@ -28,8 +28,11 @@ class Images(Loader):
             image = rs.Image(size=SIDE, fit=fit)
         if options.keep is not None:
             raise UnsupportedError("a filter by a Python function: see Dataset.filter")
+        place: Any = options.place
+        if options.cache is not None:
+            place = rs.remote(place, cache=options.cache, cache_bytes=options.cache_bytes)
         self._loader = rs.Loader(
-            rs.open(options.place),
+            rs.open(place),
             {"image": image, "key": rs.Text("image/filename")},
             batch_size=options.batch_size,
             shuffle=options.shuffle,

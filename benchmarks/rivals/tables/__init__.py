@@ -11,7 +11,7 @@ from collections.abc import Callable
 from bench import Bench
 
 from case import Table
-from tables import access, epoch, order, packing, settings, start
+from tables import access, epoch, order, packing, rows_and_tokens, s3, settings, start
 
 TABLES: dict[str, Callable[[Bench], Table]] = {
     "settings": settings.report,
@@ -21,4 +21,7 @@ TABLES: dict[str, Callable[[Bench], Table]] = {
     "start": start.report,
     "access": access.report,
     "order": order.report,
+    "s3": s3.report,
+    "rows": rows_and_tokens.report_rows,
+    "tokens": rows_and_tokens.report_tokens,
 }
