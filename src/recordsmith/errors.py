@@ -434,7 +434,7 @@ class DataError(RecordsmithError, ValueError):
         return with_options(_sentences(self._what(), self.remedy))
 
     def advise_to_show(self) -> None:
-        """Advise the command that shows the record, if its place is known and its checksums match."""
+        """Advise the command that shows the record, if it is known and its checksums match."""
         if self.path is None or self.record is None or self.defect not in SHOWN_RECORDS:
             return
         from recordsmith.reports import show_command  # loads more than most errors need

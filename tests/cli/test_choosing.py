@@ -83,7 +83,9 @@ def test_conditions(run, numbers: Path) -> None:
         (("--where", "label = 1"), "where"),
     ],
 )
-@pytest.mark.parametrize("command", [("head",), ("sheet", "s.png"), ("export", "out"), ("reshard", "out")])
+@pytest.mark.parametrize(
+    "command", [("head",), ("sheet", "s.png"), ("export", "out"), ("reshard", "out")]
+)
 def test_invalid_choices(
     run, numbers: Path, command: tuple[str, ...], options: tuple[str, ...], option: str
 ) -> None:
@@ -143,7 +145,7 @@ def test_reshards(run, numbers: Path, tmp_path: Path) -> None:
         assert numbers_of(tmp_path / "some") == {"test": [0, 8, 9], "train": [10, 11, 29]}
     options = ("--split", "train", "--at", "0,19", "--splits", "a=0.5,b=0.5")
     assert run("reshard", numbers, tmp_path / "two", *options).code == 0
-    assert sorted(sum(numbers_of(tmp_path / "two").values(), [])) == [10, 29]
+    assert sorted(n for part in numbers_of(tmp_path / "two").values() for n in part) == [10, 29]
     file.write_text("\n")
     outcome = run("reshard", numbers, tmp_path / "none", "--at", f"@{file}", "--json")
     assert (outcome.code, outcome.document["option"]) == (2, "at")

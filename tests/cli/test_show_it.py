@@ -91,11 +91,14 @@ def test_lint(run, shown: Shown, folder: Path) -> None:
 
 
 def test_loaders(shown: Shown, folder: Path) -> None:
-    path = write(folder / "a.tfrecord", [{"x": 1}, {"x": 2}, {"x": [3, 4]}])
-    loader = rs.Loader(rs.open(path), {"x": rs.Scalar("x")}, batch_size=1, skip_errors=1)
-    assert [batch["x"].tolist() for batch in loader] == [[1], [2], []]
+    image = encode(smooth(32, 24), "PNG")
+    rows = [{"image/encoded": data} for data in (image, image, image[:90])]
+    path = write(folder / "a.tfrecord", rows)
+    features = {"x": rs.Image("image/encoded", (8, 8))}
+    loader = rs.Loader(rs.open(path), features, batch_size=1, skip_errors=1)
+    assert [len(batch["x"]) for batch in loader] == [1, 1, 0]
     assert shown(str(loader.skipped[0])) == {}  # which reports list
-    loader = rs.Loader(rs.open(path), {"x": rs.Scalar("x")}, batch_size=1)
+    loader = rs.Loader(rs.open(path), features, batch_size=1)
     for _ in range(2):
         with pytest.raises(rs.DataError) as caught:
             list(loader)

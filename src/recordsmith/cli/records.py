@@ -70,7 +70,9 @@ def head(
     chosen = chosen_records(one_or_all(paths), split, at, where)
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
     if at is not None:  # in the order as typed
-        order = {number: rank for rank, number in enumerate(dict.fromkeys(parse_positions(at, "at")))}
+        order = {
+            number: rank for rank, number in enumerate(dict.fromkeys(parse_positions(at, "at")))
+        }
         if [*order] != sorted(order):
             records = sorted(records, key=lambda numbered: order[numbered[0]])
     elif count is None:
