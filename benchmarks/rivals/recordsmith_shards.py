@@ -18,6 +18,8 @@ def pack(photos: Sequence[Photo], out: Path) -> None:
 class Images(Loader):
     """`rs.Loader` with a global shuffle."""
 
+    order: Any = True
+
     def __init__(self, options: Options) -> None:
         import recordsmith as rs
 
@@ -35,7 +37,7 @@ class Images(Loader):
             rs.open(place),
             {"image": image, "key": rs.Text("image/filename")},
             batch_size=options.batch_size,
-            shuffle=options.shuffle,
+            shuffle=options.shuffle and self.order,
             seed=options.seed,
             threads=options.threads,
             prefetch=options.prefetch,

@@ -234,7 +234,11 @@ def _read_litdata(folder: Path) -> Epochs:
     litdata.index_parquet_dataset(str(folder))
     rows = litdata.StreamingDataset(str(folder), item_loader=ParquetLoader(), shuffle=True)
     loader = litdata.StreamingDataLoader(
-        rows, batch_size=BATCH, num_workers=THREADS, persistent_workers=True
+        rows,
+        batch_size=BATCH,
+        num_workers=THREADS,
+        persistent_workers=True,
+        multiprocessing_context="spawn",  # its error says so
     )
     return lambda: iter(loader)
 
