@@ -3,10 +3,10 @@
     python benchmarks/slow_server.py FOLDER [--delay 0.03] [--port 8123]
 
 Needs nginx with lua: `apt-get install nginx-light libnginx-mod-http-lua`. FOLDER is a bucket of S3
-(path style, unsigned: HEAD, GET with ranges and If-Match, LIST) of the folder's name, and the same
-URLs are files of a web server. A response of n bytes takes the delay and n / rate, and all together
-take at most the rate of the link; of a longer response than 16 MiB, the link counts only so much.
-Files that change are listed after `refresh`.
+(path style, signatures are ignored: HEAD, GET with ranges and If-Match, LIST) of the folder's name,
+and the same URLs are files of a web server. A response of n bytes takes the delay and n / rate, and
+all together take at most the rate of the link; of a longer response than 16 MiB, the link counts
+only so much. Files that change are listed after `refresh`.
 
 nginx runs in a process of its own, so its CPU time is not that of the client.
 """
@@ -120,11 +120,13 @@ class SlowServer:
         rate: int = CONNECTION_RATE,
         link_rate: int = LINK_RATE,
         port: int = 0,
+        processors: frozenset[int] | None = None,
     ) -> None:
-        """`link_rate`: of all connections together; 0 for no limit."""
+        """`link_rate`: of all connections together; 0 for no limit. `processors`: it runs on."""
         self.folder = folder.resolve()
         self.delay, self.rate, self.link_rate = delay, rate, link_rate
         self.port = port or _free_port()
+        self.processors = processors
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.url = f"{self.endpoint}/{self.folder.name}"
         self.bucket = f"s3://{self.folder.name}"
@@ -147,6 +149,13 @@ class SlowServer:
         self._start()
 
     @property
+    def cpu_seconds(self) -> float:
+        """CPU time of the server since it was started or refreshed."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    @property
     def store_options(self) -> dict[str, Any]:
         """What obstore needs to read the buckets as `s3://`."""
         return {
@@ -159,8 +168,9 @@ class SlowServer:
 
     @property
     def aws_environment(self) -> dict[str, str]:
-        """What boto3 needs, and MosaicML streaming."""
+        """What boto3, obstore and Lance need, and MosaicML streaming."""
         return {
+            "AWS_ALLOW_HTTP": "true",
             "S3_ENDPOINT_URL": self.endpoint,
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": "none",
@@ -207,6 +217,8 @@ class SlowServer:
             [nginx, "-p", str(self._own), "-c", str(self._own / "conf")],
             stderr=subprocess.PIPE,
         )
+        if self.processors is not None:
+            os.sched_setaffinity(self._process.pid, self.processors)
         self._wait()
 
     def _wait(self) -> None:

@@ -254,6 +254,22 @@ def test_the_answer_to_a_common_question_runs(
     run_python(text, name, lambda: capsys.readouterr().out)
 
 
+def test_the_calls_that_replace_those_of_other_libraries_run(flowers: Path) -> None:
+    skip_without("torch", "obstore")
+    rs.pack("flowers", "out", shards=2, splits={"train": 0.7, "validation": 0.3})
+    text = page("docs/migrating.md")
+    variables: dict[str, Any] = {}
+    (block,) = blocks("python", text)
+    exec(block, variables)
+    calls = re.findall(r"^\| .* \| `(.*)` \|$", text, re.MULTILINE)
+    assert len(calls) == len(re.findall(r"^\| .* \|$", text, re.MULTILINE)) - 2 * 3
+    for call in calls:
+        exec(call, variables)
+        if (loader := variables.pop("loader", None)) is not None:
+            assert next(iter(loader)), call
+            loader.close()
+
+
 def test_the_page_about_shuffling_in_pytorch_runs(
     flowers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,7 +27,7 @@ class Files:
         import torch
 
         path = self._paths[position]
-        # torch seeds each worker anew in each epoch; its own advice for NumPy's generators
+        # torch seeds each worker in each epoch; its own advice for NumPy's generators
         rng = np.random.default_rng(torch.initial_seed() + position)
         return int(path.stem), decode(path.read_bytes(), self._what, rng)
 

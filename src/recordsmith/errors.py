@@ -433,6 +433,16 @@ class DataError(RecordsmithError, ValueError):
         """The message without the place and the name of the defect."""
         return with_options(_sentences(self._what(), self.remedy))
 
+    def advise_to_show(self) -> None:
+        """Advise the command that shows the record, if it is known and its checksums match."""
+        if self.path is None or self.record is None or self.defect not in SHOWN_RECORDS:
+            return
+        from recordsmith.reports import show_command  # loads more than most errors need
+
+        advice = f"`{show_command([self.path], [self.record])}` shows the record."
+        if advice not in self.remedy:
+            self.advise(advice)
+
     def _what(self) -> str:
         if self.found and self.expected:
             return f"{self.problem}: found {self.found}, expected {self.expected}"

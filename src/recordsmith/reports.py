@@ -6,11 +6,17 @@ A job describes its report once, as a `ReportContent`. `cli.report_text` prints 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 Level: TypeAlias = Literal["good", "note", "bad", "quiet"]
+
+_MAX_SHOWN = 10  # records in a command
+_MAX_FILES_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -125,3 +131,25 @@ class ReportContent:
     tables: Sequence[ReportTable]
     findings: Sequence[ShownFinding]
     notes: Sequence[str] = ()
+
+
+def show_command(paths: Sequence[str], positions: Iterable[int], split: str | None = None) -> str:
+    """Return the command that shows some records: the first ones, if there are many.
+
+    It opens them in a browser, or prints them where the extra `view` is not installed.
+    """
+    has_viewer = all(map(find_spec, ("starlette", "uvicorn")))
+    typed = [f"./{path}" if path.startswith("-") else path for path in paths]
+    of_split = [] if split is None else ["--split", split]
+    at = ",".join(map(str, islice(dict.fromkeys(positions), _MAX_SHOWN)))
+    command = ["recordsmith", "view" if has_viewer else "head"]
+    return shlex.join([*command, *typed, *of_split, "--at", at])
+
+
+def show_commands(places: Iterable[Place]) -> list[str]:
+    """Return the command that shows the records of each file; only for the first files."""
+    of_file: dict[str, list[int]] = {}
+    for place in places:
+        of_file.setdefault(place.path, []).append(place.record)
+    first = islice(of_file.items(), _MAX_FILES_SHOWN)
+    return [show_command([path], positions) for path, positions in first]

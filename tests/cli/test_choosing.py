@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.cli.wording import show_command, show_commands
+from recordsmith.reports import Place, show_command, show_commands
 from recordsmith.wire import COMPRESSIONS
 
 
@@ -83,7 +83,9 @@ def test_conditions(run, numbers: Path) -> None:
         (("--where", "label = 1"), "where"),
     ],
 )
-@pytest.mark.parametrize("command", [("head",), ("sheet", "s.png"), ("export", "out")])
+@pytest.mark.parametrize(
+    "command", [("head",), ("sheet", "s.png"), ("export", "out"), ("reshard", "out")]
+)
 def test_invalid_choices(
     run, numbers: Path, command: tuple[str, ...], options: tuple[str, ...], option: str
 ) -> None:
@@ -127,15 +129,42 @@ def test_exports(run, packed: Path, tmp_path: Path) -> None:
     assert {path.parent.name for path in (tmp_path / "dogs").rglob("*.png")} == {"dog"}
 
 
-def test_commands_that_show_records() -> None:
+def test_reshards(run, numbers: Path, tmp_path: Path) -> None:
+    file = tmp_path / "positions.txt"
+    file.write_text("29,0\n11 8-10,0\n")
+    order = [29, 0, 11, 8, 9, 10]
+    assert found(run, numbers, "--at", f"@{file}") == [(number, number) for number in order]
+
+    def numbers_of(out: Path) -> dict[str, list[int]]:
+        splits = rs.open(out).view.split_names
+        return {name: [int(e["id"][0]) for e in rs.open(out, name)] for name in splits}
+
+    for is_new in (True, False):
+        outcome = run("reshard", numbers, tmp_path / "some", "--at", f"@{file}", "--json")
+        assert (outcome.code, outcome.document["is_new"]) == (0, is_new)
+        assert numbers_of(tmp_path / "some") == {"test": [0, 8, 9], "train": [10, 11, 29]}
+    options = ("--split", "train", "--at", "0,19", "--splits", "a=0.5,b=0.5")
+    assert run("reshard", numbers, tmp_path / "two", *options).code == 0
+    assert sorted(n for part in numbers_of(tmp_path / "two").values() for n in part) == [10, 29]
+    file.write_text("\n")
+    outcome = run("reshard", numbers, tmp_path / "none", "--at", f"@{file}", "--json")
+    assert (outcome.code, outcome.document["option"]) == (2, "at")
+    assert run("reshard", numbers, tmp_path / "none", "--at", "@missing.txt").code == 2
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("missing", ["", "starlette", "uvicorn"])
+def test_commands_that_show_records(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    monkeypatch.setattr("recordsmith.reports.find_spec", lambda name: name != missing or None)
+    command = "head" if missing else "view"
     assert shlex.split(show_command(["a b.tfrecord"], [3, 1, 3])) == [
-        *("recordsmith", "head", "a b.tfrecord", "--at", "3,1"),
+        *("recordsmith", command, "a b.tfrecord", "--at", "3,1"),
     ]
     assert shlex.split(show_command(["-x", "y"], [0], "train")) == [
-        *("recordsmith", "head", "./-x", "y", "--split", "train", "--at", "0"),
+        *("recordsmith", command, "./-x", "y", "--split", "train", "--at", "0"),
     ]
-    many = show_commands((f"{number % 5}.tfrecord", number) for number in range(100))
+    many = show_commands(Place(f"{number % 5}.tfrecord", number) for number in range(100))
     assert len(many) == 3
     assert shlex.split(many[0]) == [
-        *("recordsmith", "head", "0.tfrecord", "--at", "0,5,10,15,20,25,30,35,40,45"),
+        *("recordsmith", command, "0.tfrecord", "--at", "0,5,10,15,20,25,30,35,40,45"),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shlex
 from collections.abc import Callable
@@ -12,22 +13,32 @@ import pytest
 
 import recordsmith as rs
 
+from ..images import encode, smooth
+
 Shown = Callable[[str], dict[str, list[int]]]
 
 
+@pytest.fixture(autouse=True, params=["head", "view"])
+def command(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The command that is printed, with and without the extra `view`."""
+    found = object() if request.param == "view" else None
+    monkeypatch.setattr("recordsmith.reports.find_spec", lambda _: found)
+    return str(request.param)
+
+
 @pytest.fixture
-def shown(run: Any) -> Shown:
+def shown(run: Any, command: str) -> Shown:
     """Runs the printed commands; returns the positions that they show, by path."""
 
     def run_all(text: str) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for command in re.findall(r"`(recordsmith head [^`]*)`", " ".join(text.split())):
-            _, *words = shlex.split(command)
-            outcome = run(*words, "--json")
-            assert outcome.code == 0, (command, outcome.err)
+        for line in re.findall(rf"recordsmith {command} ([^`<]*)[`<]", " ".join(text.split())):
+            words = shlex.split(line)  # both commands have these arguments
+            outcome = run("head", *words, "--json")
+            assert outcome.code == 0, (line, outcome.err)
             positions = [record["position"] for record in outcome.document["records"]]
-            assert run(*words).code == 0
-            found.setdefault(words[1], []).extend(positions)
+            assert run("head", *words).code == 0
+            found.setdefault(words[0], []).extend(positions)
         return found
 
     return run_all
@@ -61,6 +72,37 @@ def test_verify(run, shown: Shown, folder: Path, compression: str) -> None:
     assert {(path, place) for path, places in found.items() for place in places} == {
         (defect["path"], defect["record"]) for defect in defects
     }
+
+
+def test_pages(run, shown: Shown, folder: Path, tmp_path: Path) -> None:
+    path = write(folder / "a b.tfrecord", [{"x": 1}, {"x": 2.5}, {"x": 3}])
+    page = tmp_path / "page.html"
+    assert run("verify", path, "--deep", "--html", page).code == 1
+    assert shown(html.unescape(page.read_text())) == {path: [1]}
+
+
+def test_lint(run, shown: Shown, folder: Path) -> None:
+    image = encode(smooth(32, 24), "PNG")
+    rows = [{"image/encoded": data, "image/filename": "a.png"} for data in (image, image[:90])]
+    path = write(folder / "a.tfrecord", rows * 2)
+    outcome = run("lint", folder)
+    assert outcome.code == 1
+    assert {*shown(outcome.out)[path]} == {0, 1, 2, 3}
+
+
+def test_loaders(shown: Shown, folder: Path) -> None:
+    image = encode(smooth(32, 24), "PNG")
+    rows = [{"image/encoded": data} for data in (image, image, image[:90])]
+    path = write(folder / "a.tfrecord", rows)
+    features = {"x": rs.Image("image/encoded", (8, 8))}
+    loader = rs.Loader(rs.open(path), features, batch_size=1, skip_errors=1)
+    assert [len(batch["x"]) for batch in loader] == [1, 1, 0]
+    assert shown(str(loader.skipped[0])) == {}  # which reports list
+    loader = rs.Loader(rs.open(path), features, batch_size=1)
+    for _ in range(2):
+        with pytest.raises(rs.DataError) as caught:
+            list(loader)
+        assert shown(str(caught.value)) == {path: [2]}
 
 
 def test_records_behind_damaged_framing_are_not_shown(run, shown: Shown, folder: Path) -> None:

@@ -28,6 +28,7 @@ from recordsmith.reports import (
     ReportTable,
     ShownFinding,
     Strip,
+    show_command,
 )
 from recordsmith.stores import Location
 
@@ -129,11 +130,11 @@ def test_a_page_is_complete_and_text_stays_text() -> None:
     assert page.words.count(shown) == 8 + 11
     assert page.tags.count("rect") == 4 + 4
     for words in (
-        "only wide", "row 39", "a.tfrecord, record 3", "0 to 1", "error, 1,234", "and 1,223 more",
+        "only wide", "row 39", " a.tfrecord --at 3", "0 to 1", "error, 1,234", "and 1,223 more",
         "defect and 1 more", "skipped",
     ):  # fmt: skip
         assert words in page.words
-    assert page.tags.count("code") == 5  # two kinds, three texts in backticks
+    assert page.tags.count("code") == 6  # two kinds, three texts in backticks, a command
     assert page.tags.count("figure") == 2
     assert any(name == "alt" and shown in (value or "") for name, value in page.attributes)
     sources = {value for name, value in page.attributes if name == "src"}
@@ -154,7 +155,7 @@ def test_a_terminal_has_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  … and 10 more (all of them with --json)" in lines
     assert not any(words in shown for words in ("only wide", "row 30"))
     assert any(re.match(r"odd: .*: `x` is odd\.", line) for line in lines)
-    assert {"  Fix it.", "  show it: `recordsmith head a.tfrecord --at 3`"} <= {*lines}
+    assert {"  Fix it.", f"  show it: `{show_command(['a.tfrecord'], [3])}`"} <= {*lines}
     assert {"error: drawn (1,234): it is `drawn`."} <= {*lines}
     assert "  … and 1,224 more (the first 11 with --json)" in lines
     assert "files" not in lines

@@ -155,6 +155,13 @@ def test_missing_and_repeated_images_fail_alone(tmp_path: Path) -> None:
 # -- what is wrong -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", [True, 1.0, "1"])
+def test_a_category_id_is_an_integer(tmp_path: Path, number: Any) -> None:
+    root = _coco(tmp_path, {"a.jpg": [CAT | {"category_id": number}]}, categories={1: "cat"})
+    (problem,) = problems_of(Coco(root))
+    assert f"category_id {number!r}" in problem
+
+
 def test_wrong_annotations_are_listed_with_their_ids(tmp_path: Path) -> None:
     wrong = [
         CAT | {"bbox": [4, 5, -2, 0]},

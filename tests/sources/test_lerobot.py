@@ -77,6 +77,27 @@ def test_every_step_has_its_own_values(
         assert greys(record[FRONT]) == pytest.approx(wanted, abs=0 if kind == "image" else 2)
 
 
+def test_features_named_as_computed_ones_are_kept_as_well(tmp_path: Path) -> None:
+    root = drawn.write(tmp_path / "robot", "image", files=((0, 1, 2, 3),))
+    table = pq.read_table(root / DATA)
+    texts = [f"text {row}" for row in range(len(table))]
+    columns = {"language_instruction": texts, "is_first": [7] * len(table), "is_last.x": texts}
+    for name, values in columns.items():
+        dtype = "string" if values is texts else "int64"
+        _features(**{name: drawn.feature(dtype, 1)})(root)
+        table = table.append_column(name, pa.array(values))
+    pq.write_table(table, root / DATA)
+    rs.pack(root, tmp_path / "out", shuffle=False)
+    record, length = rs.open(tmp_path / "out")[1], drawn.LENGTHS[1]
+    first = drawn.LENGTHS[0]
+    of_episode = [text.encode() for text in texts[first : first + length]]
+    assert record["steps/lerobot/language_instruction"] == of_episode
+    assert record["steps/language_instruction"] == [drawn.TASKS[1].encode()] * length
+    assert record["steps/lerobot/is_first"].tolist() == [7] * length
+    assert record["steps/is_first"].tolist() == [1] + [0] * (length - 1)
+    assert record["steps/is_last/x"] == of_episode
+
+
 def test_windows_are_loaded(tmp_path: Path) -> None:
     rs.pack(drawn.write(tmp_path / "robot"), tmp_path / "out", shuffle=False)
     windows = rs.Episodes(rs.open(tmp_path / "out"), window=3)

@@ -306,9 +306,10 @@ def test_a_folder_with_metadata(tmp_path: Path, images: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["../a.csv", "b.csv,../a.csv", "x/../../a.csv", "", "..", "{}/a.csv"]
+    "table",
+    ["../a.csv", "b.csv,../a.csv", "x/../../a.csv", "", "..", "{}/a.csv", "b.csv, b.csv"],
 )
-def test_the_table_is_in_its_folder(tmp_path: Path, table: str) -> None:
+def test_the_table_is_in_its_folder_once(tmp_path: Path, table: str) -> None:
     for path in ("a.csv", "d/b.csv"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         _write(tmp_path / path, "x", "1")

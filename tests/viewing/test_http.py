@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.viewing import reports
 
 from ..images import encode, noise, smooth
 from .conftest import flower, write
@@ -38,7 +40,9 @@ def test_the_dataset_is_described(open_viewer: Any, flowers: Path) -> None:
         "label_key": "image/class/label",
         "has_boxes": True,
     }
-    assert document["start"] == {"split": "", "where": "image/class/label == 1", "at": 3}
+    where = "image/class/label == 1"
+    start = {"paths": [str(flowers)], "split": None, "where": where, "at": 3}
+    assert document["start"] == start
     shares = {feature["key"]: feature["share"] for feature in document["features"]}
     assert shares == dict.fromkeys(flower(0), 1.0)
     assert document["notices"] == []
@@ -297,6 +301,8 @@ def test_a_dataset_object_keeps_its_order(open_viewer: Any, flowers: Path) -> No
     names = [tile["name"] for tile in client.tiles(count=10)]
     assert names == [example["image/filename"][0].decode() for example in dataset]
     assert client.poll("/api/view", where="image/class/label >= 0")["count"] == 6
+    start = client.json("/api/dataset")["start"]  # whose positions no command has
+    assert (start["paths"], start["split"]) == ([], None)
     assert "selection of their records" in client.poll("/api/report/verify")["error"]["message"]
 
 
@@ -401,3 +407,35 @@ def test_files_without_records_are_errors(tmp_path: Path) -> None:
         rs.view(tmp_path / "a.tfrecord")
     with pytest.raises(rs.FileAccessError):
         rs.view(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("kind", ["stats", "verify"])
+def test_a_report_that_runs_is_stopped(
+    open_viewer: Any, flowers: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    reading, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
+    compute = getattr(reports, kind)
+
+    def held(*arguments: Any, progress: Any, **options: Any) -> Any:
+        def advance(done: int, total: int) -> None:
+            reading.set()
+            assert goes_on.wait(30)
+            progress(done, total)
+
+        try:
+            return compute(*arguments, progress=advance, **options)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(reports, kind, held)
+    client = open_viewer(flowers)
+    assert client.json(f"/api/report/{kind}")["state"] == "running"
+    assert reading.wait(30)
+    assert client.get(f"/report/{kind}").status_code == 409
+    assert client.http.delete(f"/api/report/{kind}").json() == {"state": "cancelled"}
+    goes_on.set()
+    assert ended.wait(30)
+    ended.clear()
+    assert client.poll(f"/api/report/{kind}")["state"] == "done"  # asked for again, it runs again
+    assert ended.is_set()
+    assert "24" in client.get(f"/report/{kind}").text

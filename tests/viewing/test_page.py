@@ -5,7 +5,11 @@ from __future__ import annotations
 import io
 import math
 import re
+import shlex
 import shutil
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 import recordsmith as rs
+from recordsmith.viewing import reports
 
 from ..images import encode, smooth
 from .conftest import Client, write
@@ -238,10 +243,11 @@ def test_keys_choose_open_mark_and_close(meadows: Path, open_page: Open) -> None
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "where"
     page.keyboard.press("Escape")
-    page.click("#marks")
+    assert page.text_content("#save") == "Save (2)"
+    page.click("#save")
     assert (
         page.locator("#dialog code").first.text_content()
-        == f"recordsmith head {meadows} --at 118,119"
+        == f"recordsmith view {meadows} --at 118,119"
     )
     page.click("#dialog button:has-text('Copy') >> nth=0")
     page.wait_for_selector("#dialog button:has-text('Copied')")
@@ -250,7 +256,7 @@ def test_keys_choose_open_mark_and_close(meadows: Path, open_page: Open) -> None
         page.click("text=Download positions.txt")
     assert Path(download.value.path()).read_text() == "118,119\n"
     page.click("#dialog button:has-text('Unmark all')")
-    assert page.text_content("#marks") == "Marked 0"
+    assert page.text_content("#save") == "Save"
 
 
 def test_links_open_the_same_view_and_record(meadows: Path, open_page: Open) -> None:
@@ -492,6 +498,34 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
     assert f"checksum of the payload{data[stop - 4 : stop].hex()}" in facts
 
 
+def test_two_fingers_zoom_the_image(meadows: Path, open_page: Open) -> None:
+    page = open_page(meadows, 400, has_touch=True)
+    page.click("#tile-1")
+    page.wait_for_selector("#record rect.box")
+    until(page, "document.querySelector('#record .zoom output').textContent !== ''")
+    stage = page.locator("#record .viewport").bounding_box()
+    image = page.locator("#record .left img")
+    before = image.bounding_box()
+    touches = page.context.new_cdp_session(page)
+    middle = stage["x"] + 160, stage["y"] + 120
+
+    def touch(kind: str, gap: float | None) -> None:
+        sides = [] if gap is None else [-gap / 2, gap / 2]
+        points = [{"x": middle[0] + side, "y": middle[1], "id": k} for k, side in enumerate(sides)]
+        touches.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", 60)
+    for gap in (80, 100, 120):
+        touch("touchMove", gap)
+    touch("touchEnd", None)
+    after = image.bounding_box()
+    assert math.isclose(after["width"], 2 * before["width"], rel_tol=0.02)
+    shares = [  # what is under the fingers stays there
+        (middle[0] - box["x"]) / box["width"] for box in (before, after)
+    ]
+    assert math.isclose(shares[0], shares[1], abs_tol=0.05)
+
+
 def test_long_values_are_loaded_on_demand(tmp_path: Path, open_page: Open) -> None:
     values = [math.sin(number / 50) for number in range(3000)]
     example = {"signal": values, "id": 12_345_678, "text": "long " * 5000}
@@ -502,7 +536,8 @@ def test_long_values_are_loaded_on_demand(tmp_path: Path, open_page: Open) -> No
     facts = page.locator("#record .facts")
     assert "12345678" in str(facts.text_content())
     assert "float \u00d7 3,000" in str(facts.text_content())
-    until(page, "document.querySelector('#record .curve path').getAttribute('d').length > 20000")
+    line = "document.querySelector('#record .curve path').getAttribute('d')"
+    assert page.evaluate(f"{line}.match(/[ML]/g).length") == 600
     page.click("text=Show all 3,000 values")
     page.click("text=Show more (2,000 left)")
     page.click("text=Show more (1,000 left)")
@@ -531,6 +566,107 @@ def test_episodes_have_film_strips_steps_and_curves(tmp_path: Path, open_page: O
     assert len(rows) == 5
     assert rows[3].endswith("9")
     assert page.locator("#record figure .curve").count() == 1
+
+
+def test_long_episodes_are_shown_in_parts(tmp_path: Path, open_page: Open) -> None:
+    frames = [[encode(smooth(16, 12).rotate(step), "PNG")] for step in range(70)]
+    lists: Any = {"frame": frames, "step": [[step * step] for step in range(300)]}
+    tokens = np.random.default_rng(1).integers(0, 50_000, 100)
+    record = rs.encode_sequence_example({"tokens": tokens}, lists)
+    page = open_page(write(tmp_path / "episode.tfrecord", [record]), fragment="record=0")
+    rows = page.locator("#record tbody tr")
+    expect = sync_api.expect
+    expect(rows).to_have_count(64)
+    part = page.locator("#record .parts", has_text="Steps")
+    assert "to 63 of 300" in str(part.text_content())
+    part.locator("text=→").click()
+    expect(rows.first.locator("th")).to_have_text("64")
+    assert str(rows.nth(3).text_content()).endswith(str(67 * 67))
+    part.locator("input").fill("290")
+    part.locator("input").press("Enter")
+    expect(rows).to_have_count(10)
+    assert "to 299 of 300" in str(part.text_content())
+    assert part.locator("text=→").is_disabled()
+    assert str(rows.last.text_content()).endswith(str(299 * 299))
+    assert page.locator("#record .strip img").count() == 64
+    page.locator("#record .parts", has_text="Images").locator("text=→").click()
+    expect(page.locator("#record .strip img")).to_have_count(6)
+    page.click("#record .strip button >> nth=5")
+    until(page, "document.querySelector('.left img').src.includes('index=69')")
+    # the steps are a curve, the tokens are not
+    assert page.locator("#record .curve").count() == 1
+    assert ", ".join(map(str, tokens[:48])) in str(page.text_content("#record .features"))
+
+
+def test_the_commands_save_the_records(
+    tmp_path: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "it's a folder"
+    folder.mkdir()
+    image = encode(smooth(16, 12), "PNG")
+    classes = {number: {"image/class/label": number % 3} for number in range(30)}
+    examples = [{"id": n, "image/encoded": image, **classes[n]} for n in range(30)]
+    for split, part in (("test", examples[:10]), ("train", examples[10:])):
+        write(folder / f"{split}-00000-of-00001.tfrecord", part)
+    monkeypatch.chdir(tmp_path)
+
+    def saved(page: Any, name: str) -> list[int]:
+        """Run the commands of a section; return the ids in the new dataset."""
+        page.click("#save")
+        section = f"#dialog h3:has-text('{name}') ~ .command"
+        lines = page.locator(f"{section} code").all_text_contents()[:4]
+        for line in lines[1:]:
+            if line.startswith("rs."):
+                exec(line, {"rs": rs, "dataset": dataset})
+            else:
+                command = [sys.executable, "-m", *shlex.split(line)]
+                subprocess.run(command, check=True, capture_output=True)
+        page.keyboard.press("Escape")
+        (out,) = {path.parent for path in tmp_path.glob("*/dataset.json")}
+        assert out.with_name(f"{out.name}.png").exists()
+        assert out.with_name(f"{out.name}-files").is_dir()
+        found = sorted(int(example["id"][0]) for example in rs.open(out))
+        for path in tmp_path.glob(f"{out.name}*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return found
+
+    page = open_page(folder)
+    page.click("#tile-3 .mark")
+    page.click("#tile-20 .mark")
+    assert saved(page, "marked") == [3, 20]
+    page = open_page(folder, fragment="split=train&where=image/class/label+==+1")
+    wait_for_count(page, "7 of 20")
+    matching = [number for number in range(10, 30) if classes[number] == {"image/class/label": 1}]
+    assert saved(page, "Records of this view") == matching
+    dataset = rs.open(folder)[5:25]
+    page = open_page(dataset)
+    page.click("#tile-4 .mark")
+    assert saved(page, "marked") == [9]
+
+
+def test_a_report_is_stopped_and_read_again(
+    meadows: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    compute = reports.stats
+
+    def held(*arguments: Any, progress: Any) -> Any:
+        def advance(done: int, total: int) -> None:
+            progress(1, 4)
+            goes_on.wait(30)
+            progress(done, total)
+
+        return compute(*arguments, progress=advance)
+
+    monkeypatch.setattr(reports, "stats", held)
+    page = open_page(meadows)
+    page.click("#views button:has-text('Statistics')")
+    until(page, "document.querySelector('#panel progress').value === 1")
+    page.click("#panel button:has-text('Stop')")
+    page.wait_for_selector("#panel :text('Stopped')")
+    goes_on.set()
+    page.click("#panel button:has-text('Read again')")
+    page.frame_locator("#panel iframe").locator("main").wait_for()
 
 
 def test_damaged_and_foreign_records_are_described(
@@ -617,7 +753,7 @@ def test_names_and_values_are_never_markup(tmp_path: Path, open_page: Open) -> N
     assert HOSTILE in str(page.text_content("#record .features"))
     page.keyboard.press("x")
     page.keyboard.press("Escape")
-    page.click("#marks")
+    page.click("#save")
     page.click("#dialog button:has-text('Close')")
     assert page.evaluate("window.hacked") is None
     assert page.locator("#room script, #room b[onclick], #room img[onerror], [src=x]").count() == 0

@@ -22,6 +22,7 @@ from recordsmith.cli.parsing import parse_size
 from recordsmith.cli.wording import AFTER_INTERRUPTION, advice_for
 from recordsmith.errors import (
     CorruptDataError,
+    DataError,
     RecordsmithError,
     SourceError,
 )
@@ -138,6 +139,8 @@ def executable(name: str, command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _print_error(error: RecordsmithError, command: str, given: Mapping[str, Any]) -> None:
+    if isinstance(error, DataError) and command != "head":
+        error.advise_to_show()
     first, *others = error.lines
     if given.get("json"):
         with suppress(OSError):  # such as a closed pipe

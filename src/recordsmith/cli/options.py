@@ -52,7 +52,8 @@ Split: TypeAlias = Annotated[
 At: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="Only the records at these positions, such as 9 or 143,10-20.",
+        help="Only the records at these positions, such as 9 or 143,10-20; or those that a file "
+        "lists: @positions.txt.",
         metavar="POSITIONS",
         rich_help_panel=WHICH,
     ),

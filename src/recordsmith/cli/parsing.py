@@ -156,6 +156,16 @@ def parse_numbers(text: str, name: str) -> list[int]:
     return numbers
 
 
+def parse_positions(text: str, name: str) -> list[int]:
+    """Parse numbers, or those in a file: @positions.txt."""
+    if not text.startswith("@"):
+        return parse_numbers(text, name)
+    from recordsmith.stores import read_document  # only when needed
+
+    words = read_document(text[1:]).decode("utf-8", "replace").replace(",", " ").split()
+    return parse_numbers(",".join(words), name)
+
+
 def parse_optional_numbers(text: str, name: str) -> list[int]:
     """Parse numbers, or nothing."""
     return parse_numbers(text, name) if text else []

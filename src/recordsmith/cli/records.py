@@ -13,9 +13,9 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, one_or_all
-from recordsmith.cli.parsing import parse_numbers
-from recordsmith.cli.wording import show_command
+from recordsmith.cli.parsing import parse_positions
 from recordsmith.errors import MAX_PROBLEMS, OptionError, SourceError, option
+from recordsmith.reports import show_command
 
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
@@ -67,10 +67,12 @@ def head(
     from recordsmith.dataset import records_of
     from recordsmith.dataset.record_document import to_document
 
-    chosen = _chosen_records(one_or_all(paths), split, at, where)
+    chosen = chosen_records(one_or_all(paths), split, at, where)
     records: Any = zip(chosen.positions, records_of(chosen.dataset).located_records(), strict=False)
     if at is not None:  # in the order as typed
-        order = {number: rank for rank, number in enumerate(dict.fromkeys(parse_numbers(at, "at")))}
+        order = {
+            number: rank for rank, number in enumerate(dict.fromkeys(parse_positions(at, "at")))
+        }
         if [*order] != sorted(order):
             records = sorted(records, key=lambda numbered: order[numbered[0]])
     elif count is None:
@@ -156,7 +158,7 @@ def sheet(
     dataset: Any = path
     positions: Sequence[int] = ()
     if at is not None or where is not None:
-        dataset, positions = _chosen_records(path, split, at, where)
+        dataset, positions = chosen_records(path, split, at, where)
         split = None
     if count is None:
         count = sample or (_DRAWN_COUNT if at is None else len(dataset))
@@ -212,7 +214,7 @@ def export(
     Args:
         out: the folder to write.
     """
-    chosen = _chosen_records(path, split, at, where)
+    chosen = chosen_records(path, split, at, where)
     try:
         with console.progress_bar("exporting") as progress:
             report = rs.export(
@@ -268,7 +270,7 @@ class _ChosenRecords(NamedTuple):
         return show_command(paths, [self.positions[place] for place in places], split)
 
 
-def _chosen_records(
+def chosen_records(
     paths: str | list[str], split: str | None, at: str | None, where: str | None
 ) -> _ChosenRecords:
     """Open paths and apply --at and --where; positions count in the dataset as opened.
@@ -288,7 +290,7 @@ def _chosen_records(
         return _ChosenRecords(matching, _positions_in(opened, matching))
     if at is None:
         return _ChosenRecords(opened, range(sys.maxsize))
-    positions = sorted({*parse_numbers(at, "at")})
+    positions = sorted({*parse_positions(at, "at")})
     count = len(opened)
     if positions[-1] >= count:
         of_split = "" if split is None else f" in {split}"

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordsmith.cli import console
-from recordsmith.cli.wording import how_to_show
-from recordsmith.reports import Bar, Cell, Histogram, ReportContent, ReportTable, ShownFinding
+from recordsmith.reports import (
+    Bar,
+    Cell,
+    Histogram,
+    ReportContent,
+    ReportTable,
+    ShownFinding,
+    show_commands,
+)
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24
@@ -47,8 +54,8 @@ def _print_finding(finding: ShownFinding) -> None:
         print(f"  {console.and_more(left_out, len(finding.examples), _EXAMPLES, finding.count)}")
     if finding.cure:
         console.print_line(finding.cure, "  ")
-    for command in how_to_show((place.path, place.record) for place in finding.places):
-        console.print_line(command, "  ")
+    for command in show_commands(finding.places):
+        console.print_line(f"show it: `{command}`", "  ")
 
 
 def _print_table(table: ReportTable) -> None:

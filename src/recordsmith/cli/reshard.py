@@ -9,7 +9,8 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.cli.options import SHARDS, WHICH, Json, Out, Paths, one_or_all
+from recordsmith.cli.options import SHARDS, WHICH, At, Json, Out, Paths, one_or_all
+from recordsmith.cli.records import chosen_records
 from recordsmith.errors import OptionError, option
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def reshard(
     paths: Paths,
     out: Out,
     options: Annotated[dict[str, Any], OptionsOf("reshard", panels=_PANELS)],
+    *,
+    at: At = None,
     json: Json = False,
 ) -> None:
     """Verifies checksums and copies records byte for byte, with class names and label map. If
@@ -44,6 +47,8 @@ def reshard(
     Merge: `recordsmith reshard first second 'more/*.tfrecord' merged`
 
     Filter: `recordsmith reshard out daisies --where 'image/class/text == "daisy"'`
+
+    Selected records: `recordsmith reshard out few --at 143,9`
 
     Shuffle: `recordsmith reshard out shuffled --shuffle --seed 1 --shards 16`
 
@@ -59,8 +64,12 @@ def reshard(
             expected="the name of one split to read",
             remedy=f"Draw new splits with {option('splits', split)}.",
         )
+    records: Any = one_or_all(paths)
+    if at is not None:
+        options.pop("split", None)
+        records = chosen_records(records, split, at, options.get("where")).dataset
     with console.progress_bar("resharding", of_bytes=True, speed=False) as progress:
-        report = rs.reshard(one_or_all(paths), out, **options, progress=progress)
+        report = rs.reshard(records, out, **options, progress=progress)
     console.print_result(report, lambda: _print_report(report), json=json)
 
 

@@ -12,7 +12,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import At, Paths, Split, Where, one_or_all
-from recordsmith.cli.parsing import parse_numbers
+from recordsmith.cli.parsing import parse_positions
 
 
 def view(
@@ -34,7 +34,7 @@ def view(
     Filter: `recordsmith view out --where 'image/class/label == 3'`
     """
     if at is not None:
-        positions = parse_numbers(at, "at")
+        positions = parse_positions(at, "at")
         options["at"] = positions[0] if len(positions) == 1 else positions
     if where is not None:
         options["where"] = where

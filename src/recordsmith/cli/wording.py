@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import ast
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
 from recordsmith.errors import (
     DAMAGED_RECORDS,
-    SHOWN_RECORDS,
     DataError,
     Defect,
     MissingFileError,
 )
-
-_MAX_SHOWN = 10  # records in a command
-_MAX_FILES_SHOWN = 3
 
 QUOTE_CONDITION = "Put the condition in quotes: --where '…'"
 _OPERATORS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "not"})
@@ -111,39 +106,8 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         commands.append(f"`recordsmith verify {path} --deep` lists the damaged images")
     if error.defect in _RECOVERABLE and command != "salvage":
         commands.append(f"`recordsmith salvage {path} OUT` recovers all intact records")
-    if can_be_shown(error) and command != "head":
-        commands.append(
-            f"`{show_command([str(error.path)], [error.record or 0])}` shows the record"
-        )
     end = "" if str(error).endswith(".") else "."
     return f"{end} {'; '.join(commands)}." if commands else ""
-
-
-def show_command(paths: Sequence[str], positions: Iterable[int], split: str | None = None) -> str:
-    """Return the command that shows some records: the first ones, if there are many."""
-    typed = [f"./{path}" if path.startswith("-") else path for path in paths]
-    of_split = [] if split is None else ["--split", split]
-    at = ",".join(map(str, islice(dict.fromkeys(positions), _MAX_SHOWN)))
-    return shlex.join(["recordsmith", "head", *typed, *of_split, "--at", at])
-
-
-def show_commands(places: Iterable[tuple[str, int]]) -> list[str]:
-    """Return the commands that show records by file and position in it; only the first files."""
-    of_file: dict[str, list[int]] = {}
-    for path, position in places:
-        of_file.setdefault(path, []).append(position)
-    first = islice(of_file.items(), _MAX_FILES_SHOWN)
-    return [show_command([path], positions) for path, positions in first]
-
-
-def how_to_show(places: Iterable[tuple[str, int]]) -> list[str]:
-    """Return a line for each of the first files: the command that shows its records."""
-    return [f"show it: `{command}`" for command in show_commands(places)]
-
-
-def can_be_shown(error: DataError) -> bool:
-    """Whether `head` can print the record of an error: its checksums match."""
-    return error.path is not None and error.record is not None and error.defect in SHOWN_RECORDS
 
 
 def is_part_of_condition(arguments: Iterable[str]) -> bool:

@@ -46,15 +46,24 @@ def to_document(record: bytes, max_values: int | None = None) -> dict[str, Any]:
         sections = contents_of(record)
     except DataError as error:
         return document | {"error": str(error), "begins": begin_of(record)}
+    return document | section_documents(sections, max_values)
+
+
+def section_documents(
+    sections: dict[str, Any], max_values: int | None = None, start: int = 0
+) -> dict[str, Any]:
+    """Return the sections of `contents_of` for JSON; steps and Examples of a list from `start`."""
+    stop = None if max_values is None else start + max_values
+    document: dict[str, Any] = {}
     for section, features in sections.items():
         if section == "feature_lists":
             document[section] = {
-                key_text(name): [feature_document(step, max_values) for step in steps[:max_values]]
+                key_text(name): [feature_document(step, max_values) for step in steps[start:stop]]
                 for name, steps in sorted(features.items())
             }
         elif section == "examples":
             document[section] = [
-                _feature_documents(example, max_values) for example in features[:max_values]
+                _feature_documents(example, max_values) for example in features[start:stop]
             ]
         else:
             document[section] = _feature_documents(features, max_values)

@@ -21,7 +21,7 @@ from recordsmith.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.linting import LintExample, LintReport
 from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of
-from recordsmith.reports import Bar, Cell, Example, Place, ReportContent, Strip
+from recordsmith.reports import Bar, Cell, Example, Place, ReportContent, Strip, show_commands
 from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
 from recordsmith.words import printable
 
@@ -143,15 +143,17 @@ img-src data:">
 {% endfor %}
 </div>
 {% endif %}
-{% if lines or finding.places %}
+{% if lines %}
 <ul>
 {% for example in lines %}<li>{{ example | line }}</li>{% endfor %}
-{% for place in finding.places %}<li>{{ place | place }}</li>{% endfor %}
 {% if finding.examples and finding.count > finding.examples | length %}
 <li>and {{ "{:,}".format(finding.count - finding.examples | length) }} more</li>
 {% endif %}
 </ul>
 {% endif %}
+{% for command in finding.places | commands %}
+<p class="advice">show it: <code>{{ command | text }}</code></p>
+{% endfor %}
 </article>
 {% endfor %}
 </div>
@@ -256,7 +258,6 @@ def content_page(
         "text": lambda value: text(value, 400),
         "prose": lambda value: paragraphs(value, 2000),
         "cell": _cell,
-        "place": lambda place: _linked(text(str(place), 400), link and link(place)),
         "line": lambda example: _linked(
             paragraphs(example.text, 2000), link and example.place and link(example.place)
         ),
@@ -264,6 +265,7 @@ def content_page(
     for name, function in filters.items():  # all of them escape text
         environment.filters[name] = lambda value, f=function: markupsafe.Markup(f(value))
     environment.filters["drawn"] = _drawn
+    environment.filters["commands"] = show_commands if link is None else lambda _: []
     template = environment.from_string(_TEMPLATE)
     style = markupsafe.Markup(STYLE)
     page: str = template.render(content=content, title=title, style=style, rows_shown=_ROWS_SHOWN)

@@ -10,10 +10,21 @@ from typing import Any, NamedTuple
 
 from recordsmith.errors import RecordsmithError, with_options
 from recordsmith.linting.sample_images import features_of, image_of
-from recordsmith.reports import Bar, Cell, Example, Level, ReportContent, ReportTable, ShownFinding
+from recordsmith.reports import (
+    Bar,
+    Cell,
+    Example,
+    Level,
+    Place,
+    ReportContent,
+    ReportTable,
+    ShownFinding,
+)
 from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Sample, SampleReader
+from recordsmith.sources.archives.shards import ShardReader
 from recordsmith.sources.flaws import FlawBox, LintCheck, Severity
+from recordsmith.sources.problems import reference_of
 from recordsmith.summaries import Report
 from recordsmith.words import count as counted
 
@@ -88,10 +99,13 @@ class LintFinding:
 
 
 def _shown(
-    finding: LintFinding, draw: Callable[[LintExample], Sequence[bytes]] | None
+    finding: LintFinding,
+    draw: Callable[[LintExample], Sequence[bytes]] | None,
+    place: Callable[[str], Place | None],
 ) -> ShownFinding:
     is_note = finding.severity is Severity.NOTE
     drawn = None if is_note else draw
+    files = [file for one in finding.examples for file in (one.file, one.other)]
     return ShownFinding(
         str(finding.check),
         finding.meaning,
@@ -103,6 +117,7 @@ def _shown(
             Example(example.describe(), None if drawn is None else partial(drawn, example))
             for example in finding.examples
         ],
+        places=[found for file in files if (found := place(file)) is not None],
     )
 
 
@@ -194,6 +209,14 @@ class LintReport(Report):
         """Keep samples by name, and what reads them, to draw examples."""
         self._samples, self._reader = samples, reader
 
+    def _place(self, file: str) -> Place | None:
+        """Where the record of an example is, if the source is TFRecord files."""
+        sample = self._samples.get(file)
+        if sample is None or not isinstance(self._reader, ShardReader):
+            return None
+        reference = reference_of(sample)
+        return Place(str(self._reader.root / reference["file"]), reference["row"])
+
     def read_again(self, file: str) -> Mapping[str, Any]:
         """Read the features of the sample of an example again; {} if that is impossible."""
         sample = self._samples.get(file)
@@ -237,7 +260,7 @@ class LintReport(Report):
             level="good" if self.is_clean else "bad" if self.error_count else "note",
             figures=[(f"{number:,}", name) for number, name in figures],
             tables=[self._class_table()] if any(self.classes.values()) else [],
-            findings=[_shown(finding, draw) for finding in self.findings],
+            findings=[_shown(finding, draw, self._place) for finding in self.findings],
             notes=["Boxes at fault are red."] if draw is not None and self.findings else [],
         )
 

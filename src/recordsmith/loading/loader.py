@@ -475,8 +475,10 @@ class Iteration:
                 self._loader._end(self)  # noqa: SLF001
             self.close()
             raise
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, DataError):
+                error.advise_to_show()
             raise
         self.tally.deliver(
             asked_at, time.perf_counter(), made.cost, len(made.faults), self._runner.idle_seconds

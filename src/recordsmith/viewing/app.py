@@ -52,9 +52,12 @@ _LARGEST = 2**62
 
 
 class InitialView(NamedTuple):
-    """What the page shows first: a split, a condition, and the position of a record."""
+    """What was opened: paths and a split, as commands have them, or a Dataset without paths; and
+    what the page shows first: a condition, the position of a record.
+    """
 
-    split: str = ""
+    paths: tuple[str, ...] = ()
+    split: str | None = None
     where: str = ""
     at: int | None = None
 
@@ -83,6 +86,8 @@ class ViewerApp:
                 Route("/api/view", self._view),
                 Route("/api/tiles", self._tile_lines),
                 Route("/api/record/{position}", self._record),
+                Route("/api/steps/{position}", self._steps),
+                Route("/api/images/{position}", self._images),
                 Route("/api/values/{position}", self._values),
                 Route("/api/hex/{position}", self._hex),
                 Route("/api/image/{position}", self._image),
@@ -342,6 +347,14 @@ class ViewerApp:
     async def _record(self, request: Request) -> Response:
         position = self._position(request)
         return _json(await self._run(self._details.describe, position))
+
+    async def _steps(self, request: Request) -> Response:
+        start = _number(request, "start", 0, 0, _LARGEST)
+        return _json(await self._run(self._details.steps, self._position(request), start))
+
+    async def _images(self, request: Request) -> Response:
+        start, key = _number(request, "start", 0, 0, _LARGEST), request.query_params.get("key", "")
+        return _json(await self._run(self._details.images, self._position(request), key, start))
 
     async def _values(self, request: Request) -> Response:
         start = _number(request, "start", 0, 0, _LARGEST)

@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset.record_document import contents_of, feature_document, key_text, to_document
+from recordsmith.dataset.record_document import (
+    contents_of,
+    feature_document,
+    key_text,
+    section_documents,
+)
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, RecordsmithError
 from recordsmith.example import classify
 from recordsmith.image import MAX_PIXELS, decode_image, encode_png, probe_image
@@ -18,7 +23,9 @@ from recordsmith.viewing.tiles import (
     boxes_of,
     encode_label_map,
     exact,
+    is_series,
     problem_of,
+    shortened_series,
     visible,
 )
 from recordsmith.viewing.wire_fields import wire_fields
@@ -28,8 +35,13 @@ _MAX_VALUES = 64
 _MAX_FEATURES = 2000
 _MAX_BOXES = 5000
 _MAX_TEXT = 1000
-_MAX_IMAGES = 64
+_MAX_IMAGES = 64  # of a feature, in one answer
+_MAX_LISTED_IMAGES = 1024
+_MAX_CURVES = 40
+_CURVE_FROM = 16  # values
+_CURVE_POINTS = 600
 _HEX_BYTES = 4096
+_LISTS = ("feature_lists", "examples")
 _PASSED_THROUGH = {"jpeg": "image/jpeg", "png": "image/png"}
 
 
@@ -59,7 +71,11 @@ class RecordDetails:
             "sections": {},
             "boxes": [],
             "has_mask": False,
+            "left_out": {},
+            "step_count": 0,
+            "curves": {},
             "images": [],
+            "image_counts": {},
             "fields": [],
             "defect": None,
             "previous": position - 1 if position else None,
@@ -79,14 +95,18 @@ class RecordDetails:
         return document
 
     def _add_contents(self, document: dict[str, Any], payload: bytes) -> None:
-        sections = to_document(payload, _MAX_VALUES)
-        for name in ("size_bytes", "payload", "error", "begins"):
-            sections.pop(name, None)
         contents = contents_of(payload)
-        document["sections"] = {
-            name: _first(section, _MAX_FEATURES) for name, section in exact(sections).items()
+        document |= {
+            "sections": _section_documents(contents),
+            "left_out": {
+                name: len(section) - _MAX_FEATURES
+                for name, section in contents.items()
+                if isinstance(section, dict) and len(section) > _MAX_FEATURES
+            },
+            "step_count": _step_count(contents),
+            "curves": _curves(contents),
         }
-        document["images"] = _images(contents)
+        document["images"], document["image_counts"] = _images(contents)
         example = contents.get("features")
         if example is None:
             return
@@ -111,6 +131,17 @@ class RecordDetails:
             document["images"].insert(0, raw | {"height": scene.height, "width": scene.width})
         first = key_text(str(reader.image_key))
         document["images"].sort(key=lambda image: image["key"] != first)
+
+    def steps(self, position: int, start: int) -> dict[str, Any]:
+        """Return some steps of all lists, or Examples of a ranking list, and how many there are."""
+        contents = contents_of(self._readable(position))
+        lists = {name: contents[name] for name in _LISTS if name in contents}
+        return {"sections": _section_documents(lists, start), "step_count": _step_count(contents)}
+
+    def images(self, position: int, key: str, start: int) -> dict[str, Any]:
+        """Return some images of a feature, and how many values it has."""
+        images, counts = _images(contents_of(self._readable(position)), key, start)
+        return {"images": images, "count": counts.get(key, 0)}
 
     def values(self, position: int, key: str, start: int, count: int) -> dict[str, Any]:
         """Return some values of a feature."""
@@ -183,23 +214,64 @@ class RecordDetails:
         raise OptionError(f"the record has no feature {key!r}", option="key", value=key)
 
 
-def _images(contents: dict[str, Any]) -> list[dict[str, Any]]:
-    """The images in a record: their keys, which values they are, and their headers."""
+def _section_documents(contents: dict[str, Any], start: int = 0) -> dict[str, Any]:
+    """The sections for the page: the first features; steps and Examples from `start`."""
+    first = {
+        name: dict(sorted(section.items())[:_MAX_FEATURES])
+        if isinstance(section, dict)
+        else section
+        for name, section in contents.items()
+    }
+    document: dict[str, Any] = exact(section_documents(first, _MAX_VALUES, start))
+    return document
+
+
+def _step_count(contents: dict[str, Any]) -> int:
+    lists = contents.get("feature_lists", {}).values()
+    return max(map(len, [*lists, contents.get("examples", ())]))
+
+
+def _curves(contents: dict[str, Any]) -> dict[str, dict[str, list[float | None]]]:
+    """The curves of long features and of steps with one number each, by section."""
+    curves: dict[str, dict[str, list[float | None]]] = {}
+    left = _MAX_CURVES
+    for section, features in contents.items():
+        for key, value in sorted(features.items()) if section != "examples" else ():
+            numbers = value
+            if section == "feature_lists":
+                if len(value) < 3 or any(isinstance(v, list) or len(v) != 1 for v in value):
+                    continue
+                numbers = np.concatenate(value)
+            elif isinstance(value, list) or len(value) < _CURVE_FROM or "/object/" in key:
+                continue
+            if left and is_series(numbers):
+                left -= 1
+                of_section = curves.setdefault(section, {})
+                of_section[key_text(key)] = shortened_series(numbers, _CURVE_POINTS)
+    return curves
+
+
+def _images(
+    contents: dict[str, Any], only: str | None = None, start: int = 0
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """The images of features from `start`: which values they are, and their headers; and how many
+    values each of these features has.
+    """
     from recordsmith.dataset.examples import probe
 
     images: list[dict[str, Any]] = []
+    counts: dict[str, int] = {}
     for section, features in contents.items():
-        if section == "examples":
-            continue
-        for key in sorted(features):
-            for index, item in enumerate(_items(section, features[key])):
-                if len(images) >= _MAX_IMAGES:
-                    return images
+        for key in sorted(features) if section != "examples" else ():
+            name = key_text(key)
+            items = _items(section, features[key]) if only in (None, name) else []
+            for index, item in enumerate(items[start : start + _MAX_IMAGES], start):
                 header = probe(item)
-                if header is not None:
-                    image = {"key": key_text(key), "index": index, "format": header.format}
+                if header is not None and len(images) < _MAX_LISTED_IMAGES:
+                    image = {"key": name, "index": index, "format": header.format}
                     images.append(image | {"height": header.height, "width": header.width})
-    return images
+                    counts[name] = len(items)
+    return images, counts
 
 
 def _items(section: str, value: Any) -> list[bytes]:
@@ -220,9 +292,3 @@ def _find(contents: dict[str, Any], key: str, index: int) -> bytes:
             if index < len(items):
                 return items[index]
     raise OptionError(f"the record has no image {index} of {key!r}", option="key", value=key)
-
-
-def _first(section: Any, most: int) -> Any:
-    if isinstance(section, dict) and len(section) > most:
-        return dict(list(section.items())[:most])
-    return section

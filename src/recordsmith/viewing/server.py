@@ -84,7 +84,9 @@ class Viewer:
             title = ", ".join(map(str, records.view.origin.places[:3]))
             return ReportJobs(records, paths_or_dataset, split, title)
 
-        self._app = ViewerApp(records, InitialView("", where, first), make_reports)
+        given = () if isinstance(paths_or_dataset, Dataset) else records.view.origin.places
+        start = InitialView(tuple(map(str, given)), split, where, first)
+        self._app = ViewerApp(records, start, make_reports)
         hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
         guard: Any = Guard(
             self._app.app, self._token, {*hosts, *allow_host}, in_notebook=in_notebook

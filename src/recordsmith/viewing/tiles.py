@@ -41,6 +41,7 @@ _MAX_FRAMES = 6
 _MAX_BOXES = 300
 _SERIES_FROM = 8  # values
 _SERIES_POINTS = 240
+_SERIES_TESTED = 100_000
 _LARGEST_NUMBER = 2**53  # that a browser reads without loss
 
 _NOT_SERIES = frozenset({*keys.BOX, keys.OBJECT_LABEL, keys.OBJECT_AREA, keys.OBJECT_IS_CROWD})
@@ -200,8 +201,9 @@ class TileMaker:
                 frames = [_frame(step[0], size // 2) for step in chosen if step]
                 tile["frames"] = [frame for frame in dict.fromkeys(frames) if frame] or None
             elif tile["series"] is None and len(steps) > 1 and isinstance(steps[0], np.ndarray):
-                values = [float(step[0]) if len(step) else math.nan for step in steps[:100_000]]
-                tile["series"] = shortened_series(np.array(values))
+                values = [step[0] if len(step) else math.nan for step in steps[:_SERIES_TESTED]]
+                if is_series(numbers := np.array(values)):
+                    tile["series"] = shortened_series(numbers)
 
 
 def problem_of(error: RecordsmithError) -> dict[str, str]:
@@ -244,11 +246,26 @@ def encode_label_map(mask: npt.NDArray[Any]) -> bytes:
     return encode_png((mask.astype(np.int64) & 255).astype(np.uint8)[:, :, np.newaxis])
 
 
-def shortened_series(values: npt.NDArray[Any]) -> list[float | None]:
+def is_series(values: npt.NDArray[Any]) -> bool:
+    """Whether numbers are drawn as a curve: floats, and integers whose neighbours are alike.
+
+    Token ids and class numbers are not. Equal numbers at both ends, such as padding, do not count.
+    """
+    if values.dtype.kind == "f":
+        return True
+    numbers = values[:_SERIES_TESTED].astype(np.float64)
+    changed = np.flatnonzero(np.diff(numbers))
+    if not len(changed):
+        return False
+    numbers = numbers[changed[0] : changed[-1] + 2]
+    return bool(np.square(np.diff(numbers)).mean() < numbers.var())
+
+
+def shortened_series(values: npt.NDArray[Any], points: int = _SERIES_POINTS) -> list[float | None]:
     """Return the values of a curve; of many, the least and the most of each part."""
     numbers = values.astype(np.float64)
-    if len(numbers) > _SERIES_POINTS:
-        cuts = np.linspace(0, len(numbers), _SERIES_POINTS // 2 + 1).astype(np.int64)[:-1]
+    if len(numbers) > points:
+        cuts = np.linspace(0, len(numbers), points // 2 + 1).astype(np.int64)[:-1]
         low, high = np.fmin.reduceat(numbers, cuts), np.fmax.reduceat(numbers, cuts)
         numbers = np.stack([low, high], 1).ravel()
     return [number if math.isfinite(number) else None for number in numbers.tolist()]
@@ -258,25 +275,30 @@ def _longest_series(example: Features) -> tuple[str, npt.NDArray[Any]] | None:
     series = [
         (key, value)
         for key, value in example.items()
-        if isinstance(value, np.ndarray) and len(value) >= _SERIES_FROM and key not in _NOT_SERIES
+        if isinstance(value, np.ndarray)
+        and len(value) >= _SERIES_FROM
+        and key not in _NOT_SERIES
+        and is_series(value)
     ]
     return max(series, key=lambda item: len(item[1]), default=None)
 
 
 def _lines(features: Features, most: int) -> list[str]:
-    """The first features in a line each."""
+    """The first features in a line each; of few features, more numbers."""
     lines = []
     for key in sorted(features)[:most]:
         value = features[key]
+        shown_count = 4 if isinstance(value, list) else max(4, 60 // len(features))
         shown = ", ".join(
             bytes_text(v)
             if isinstance(v, bytes)
             else f"{v:.6g}"
             if isinstance(v, float)
             else str(v)
-            for v in value[:4]
+            for v in value[:shown_count]
         )
-        lines.append(f"{key_text(key)[:80]}: {shown}" + (" …" if len(value) > 4 else ""))
+        more = " …" if len(value) > shown_count else ""
+        lines.append(f"{key_text(key)[:80]}: {shown}{more}")
     return lines
 
 

@@ -49,6 +49,8 @@ VERSION = "v3.0"
 POSITIONS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 """The columns of all datasets, which say where a step is."""
 
+_COMPUTED = ("is_first", "is_last", "language_instruction")
+"""Features of steps that records have anyway; those of the dataset have other keys."""
 _FIELD = re.compile(r"\{(video_key|chunk_index|file_index)(?::0?(\d)d)?\}")
 _TYPES = r"^(video|image|string|bool|u?int(8|16|32|64)|float(16|32|64))$"
 MAX_STEPS = 1 << 31  # of an episode
@@ -63,8 +65,9 @@ class LeRobot:
 
     Each episode becomes a record that `Episodes` reads. A feature such as `observation.state` is
     stored as `steps/observation/state`, with the values of all steps in a list. The task is
-    `steps/language_instruction`. Frames of videos are stored as JPEG, images in Parquet as they
-    are.
+    `steps/language_instruction`; a feature of this name becomes
+    `steps/lerobot/language_instruction`. Frames of videos are stored as JPEG, images in Parquet as
+    they are.
 
     Several splits are kept; a single one is not, so that its episodes can be split again.
 
@@ -168,7 +171,8 @@ def _read_info(root: Location) -> _Info:
 
 def _key(name: str) -> str:
     """The key of a feature in records."""
-    return f"steps/{name.replace('.', '/')}"
+    prefix = "steps/lerobot" if name in _COMPUTED else "steps"
+    return f"{prefix}/{name.replace('.', '/')}"
 
 
 def _file_name(template: str, chunk: int, file: int, root: Location, video: str) -> str:

@@ -279,6 +279,8 @@ class Table:
         metadata = None if self._table is not None else _find_metadata(self.path)
         if self._table is not None:
             tables = [self.path / name.strip() for name in self._table.split(",")]
+            if len(set(tables)) < len(tables):
+                raise OptionError(option="table", value=self._table, expected="each file once")
         elif metadata is not None:
             tables = [metadata]
         else:

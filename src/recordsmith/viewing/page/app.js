@@ -1,17 +1,17 @@
 // The page: the view in the fragment of its URL, the tools above the gallery, and what is marked.
 
-import { $, bytes, button, copyButton, count, el, explain, getJson, Poll, settings, sleep, url } from './dom.js';
+import { $, bytes, button, copyButton, count, el, explain, getJson, Poll, quiet, settings, sleep, url } from './dom.js';
 import { drawOverlays, Facets } from './facets.js';
 import { attachCompletion } from './filter.js';
 import { Gallery } from './gallery.js';
 import { overlays } from './overlay.js';
 import { RecordView } from './record.js';
+import { commandsFor, positionsFile } from './save.js';
 
 const VIEWS = { records: 'Records', stats: 'Statistics', verify: 'Damage', preview: 'Loader' };
 const KEYS = { 'Arrows, Page, Home, End': 'choose a record', Enter: 'open it', x: 'mark it', '/': 'filter', f: 'facets and overlays', 'b, m': 'boxes, masks', d: 'dark or light',
   '← →': 'previous and next record', '+ − 0 1': 'zoom, fit, show pixels', 'Shift and arrows': 'move the image', Escape: 'close', '?': 'this help' };
 const NO_STATE = { split: '', where: '', sort: '', group: '', view: 'records', record: '', place: '' };
-const LISTED = 200;  // positions in a command; more are in a file
 
 let [dataset, state, marked, hasFailed] = [{}, { ...NO_STATE }, new Set(), false];
 const [selectionPoll, reportPoll] = [new Poll(), new Poll()];
@@ -20,7 +20,7 @@ const isMarked = (position) => marked.has(position);
 const notice = (text) => ($('notice').textContent = text);
 
 const gallery = new Gallery($('gallery'), { open: (place, tile) => go({ record: tile.position, place }), mark: ({ position }) => mark(position), isMarked, loaded });
-const recordView = new RecordView($('record'), { close: () => go({ record: '', place: '' }), step, mark: ({ position }) => mark(position), isMarked });
+const recordView = new RecordView($('record'), { close: () => go({ record: '', place: '' }), step, mark: ({ position }) => mark(position), isMarked, command: (position) => commandsFor(dataset, { positions: [position] }, '')?.['Open them'] });
 const facets = new Facets($('facets'), (where) => go({ where }));
 
 // the state
@@ -156,28 +156,31 @@ function mark(position) {
   showMarks();
 }
 
+const marksName = () => `marks.${JSON.stringify([dataset.paths, dataset.start.paths, dataset.start.split])}`;
+
 function showMarks() {
-  settings.write(`marks.${dataset.paths}`, [...marked]);
-  $('marks').textContent = `Marked ${count(marked.size)}`;
+  settings.write(marksName(), [...marked]);
+  $('save').textContent = marked.size ? `Save (${count(marked.size)})` : 'Save';
   gallery.repaint();
   recordView.showMark();
 }
 
-const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
-function openMarks() {
-  const positions = [...marked].sort((a, b) => a - b).join(',');
-  const paths = (dataset.paths ?? []).map(quote).join(' ');
-  const commands = ['head PATH', 'sheet PATH marked.png', 'export PATH marked.parquet'].map((command) => {
-    const line = `recordsmith ${command.replace('PATH', paths)} --at ${marked.size > LISTED ? '"$(cat positions.txt)"' : positions}`;
-    return el('div', { class: 'command' }, el('code', {}, line), copyButton('Copy', `Copy the command ${command.split(' ')[0]}`, () => line));
-  });
-  const file = URL.createObjectURL(new Blob([`${positions}\n`], { type: 'text/plain' }));
-  dialog('Marked records', marked.size ? [el('p', {}, `${count(marked.size, 'record')}, marked in this browser only. Take them along:`), commands,
-    el('a', { download: 'positions.txt', class: 'button', href: file }, 'Download positions.txt'), ' ', button('Unmark all', 'Unmark all', () => {
-      marked.clear();
-      showMarks();
-      $('dialog').close();
-    })] : 'Press x on a record, or Ctrl and click, to mark it.');
+function openSave() {
+  const positions = [...marked].sort((a, b) => a - b);
+  const { split, where } = state;
+  const sectionOf = (title, records, name) => {
+    const commands = commandsFor(dataset, records, name);
+    return [el('h3', {}, title), commands ? Object.entries(commands).map(([what, line]) => el('div', { class: 'command' }, el('span', {}, what), el('code', {}, line), copyButton('Copy', `Copy: ${what}`, () => line)))
+      : quiet('No command can choose a split of a part. Mark the records instead.')];
+  };
+  dialog('Save records', [
+    positions.length ? [sectionOf(`${count(positions.length, 'marked record')}`, { positions }, 'marked'),
+      el('div', {}, el('a', { download: 'positions.txt', class: 'button', href: positionsFile(positions) }, 'Download positions.txt'), ' ', button('Unmark all', 'Unmark all', () => {
+        marked.clear();
+        showMarks();
+        $('dialog').close();
+      }))] : quiet('Press x on a record, or Ctrl and click, to mark it; marks stay in this browser.'),
+    sectionOf(split || where ? `Records of this view: ${$('count').textContent}` : 'All records', { split, where }, where ? 'matching' : split || 'copy')]);
 }
 
 function dialog(title, content) {
@@ -221,7 +224,7 @@ function attach() {
   on('clear', 'click', () => go({ where: '' }));
   on('size', 'input', ({ target }) => settings.write('size', Number(target.value)) || gallery.setSize(Number(target.value)));
   on('tools', 'submit', (event) => event.preventDefault());
-  for (const [id, act] of Object.entries({ marks: openMarks, theme: turnTheme, help: openHelp, 'toggle-side': toggleSide })) on(id, 'click', act);
+  for (const [id, act] of Object.entries({ save: openSave, theme: turnTheme, help: openHelp, 'toggle-side': toggleSide })) on(id, 'click', act);
   document.addEventListener('keydown', onKey);
   $('views').append(...Object.entries(VIEWS).map(([view, title]) => el('button', { type: 'button', 'data-view': view, onclick: () => go({ view }) }, title)));
 }
@@ -255,9 +258,9 @@ async function start() {
   if (!dataset.palette) return;
   describe();
   Object.assign(overlays, { palette: dataset.palette, names: dataset.class_names ?? [] });
-  marked = new Set(settings.read(`marks.${dataset.paths}`, []));
-  const { split, where, at: record } = dataset.start;
-  const first = Object.entries({ split, where, record }).filter(([, value]) => value != null && value !== '');
+  marked = new Set(settings.read(marksName(), []));
+  const { where, at: record } = dataset.start;
+  const first = Object.entries({ where, record }).filter(([, value]) => value != null && value !== '');
   if (location.hash.length < 2 && first.length) history.replaceState(null, '', `#${new URLSearchParams(first)}`);
   $('split').append(...['', ...dataset.splits.map(({ name }) => name)].map((value) => el('option', { value }, value || 'all splits')));
   $('split-field').hidden = dataset.splits.length < 2;

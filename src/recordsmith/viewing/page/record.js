@@ -5,12 +5,12 @@ import { contain, curve, drawBoxes, overlays, paintMask, readMask } from './over
 
 const [FOLDED, LETTERS] = [12, 400];  // values and characters of a feature that are shown at first
 const CHUNK = 1000;
-const [MAX_POINTS, MAX_CURVES] = [10000, 8];  // of long features, which are read at once
-const [MAX_ROWS, MAX_COLUMNS] = [200, 40];
+const PART = 64;  // steps and images that are loaded together
+const MAX_COLUMNS = 40;
 const [MAX_ZOOM, BINS] = [64, 64];
 
 export class RecordView {
-  /** actions: close(), step(by), mark(record), isMarked(position). */
+  /** actions: close(), step(by), mark(record), isMarked(position), command(position). */
   constructor(root, actions) {
     Object.assign(this, { root, actions });
     new ResizeObserver(() => this.stage && this.fit()).observe(root);
@@ -39,20 +39,20 @@ export class RecordView {
   }
 
   show(record) {
-    Object.assign(this, { record, stage: null, view: null, labels: null, curves: MAX_CURVES });
-    const { images, sections, defect, fields } = record;
+    Object.assign(this, { record, stage: null, view: null, labels: null });
+    const { images, image_counts: imageCounts, sections, defect, fields, left_out: leftOut, step_count: steps } = record;
     const facts = el('div', { class: 'facts', tabindex: 0, role: 'region', 'aria-label': 'Features' });
     this.root.setAttribute('aria-label', `Record ${record.position}`);
     this.root.replaceChildren(this.bar(record), el('div', { class: images.length ? 'body' : 'body alone' }, images.length && this.makeStage(images), facts));
     if (defect) facts.append(record.payload === 'other' ? quiet(defect.message) : alertOf(defect.message));
-    for (const key of new Set(images.map((image) => image.key))) {
-      const frames = images.filter((image) => image.key === key);
-      if (frames.length > 1) facts.append(this.filmStrip(key, frames));
+    for (const [key, total] of Object.entries(imageCounts)) {
+      if (total > 1) facts.append(this.filmStrip(key, total, images.filter((image) => image.key === key)));
     }
     for (const [name, section] of Object.entries(sections)) {
-      if (name === 'feature_lists') facts.append(this.steps(section));
-      else if (name === 'examples') facts.append(fold(`${count(section.length)} Examples of the ranking list`, true, () => this.table(section, 'Example')));
-      else facts.append(fold(name === 'context' ? 'Context' : 'Features', true, () => this.features(section)));
+      const more = leftOut[name] && quiet(`and ${count(leftOut[name])} more features, which are not shown`);
+      if (name === 'feature_lists') facts.append(fold(count(steps, 'step'), true, () => el('div', {}, this.curves(name), this.rows('Step', steps, sections, (part) => stepsOf(part[name])), more)));
+      else if (name === 'examples') facts.append(fold(`Ranking list of ${count(steps, 'Example')}`, true, () => this.rows('Example', steps, sections, (part) => part[name])));
+      else facts.append(fold(name === 'context' ? 'Context' : 'Features', true, () => el('div', {}, this.features(name, section), more)));
     }
     if (fields?.length) facts.append(fold('Fields of the message', true, () => this.fields(fields)));
     if (images.length) facts.append(fold('Histogram of the pixels', false, () => this.histogram()));
@@ -92,8 +92,9 @@ export class RecordView {
     if (this.record.has_mask) readMask(url(`mask/${this.position}`)).then((labels) => Object.assign(this, { labels }).paint(), () => {});
     for (const [, , , , label, text] of this.record.boxes ?? []) overlays.see(label, text);
     this.attachPointers();
-    const choose = images.length > 1 && el('select', { 'aria-label': 'Image', onchange: ({ target }) => this.load(images[target.value]) },
-      images.map(({ key, index }, at) => el('option', { value: at }, `${key}${index ? ` ${index}` : ''}`)));
+    const firsts = images.filter(({ key }, at) => key !== images[at - 1]?.key);
+    const choose = firsts.length > 1 && el('select', { 'aria-label': 'Image', onchange: ({ target }) => this.load(firsts[target.value]) },
+      firsts.map(({ key }, at) => el('option', { value: at }, key)));
     return el('div', { class: 'left' }, this.stage, el('div', { class: 'zoom' },
       button('−', 'Zoom out (-)', () => this.zoom(0.8)), this.zoomText, button('+', 'Zoom in (+)', () => this.zoom(1.25)),
       button('Fit', 'Fit the image (0)', () => this.fit()), button('1:1', 'Show its pixels (1)', () => this.zoom(1 / this.view.scale)), choose));
@@ -168,24 +169,23 @@ export class RecordView {
 
   // the features
 
-  features(section) {
+  features(name, section) {
+    const curves = new Map(Object.entries(this.record.curves[name] ?? {}));
     return definitions(Object.entries(section).map(([key, feature]) => {
       const length = lengthOf(feature);
-      return [[el('span', { class: 'key' }, key), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature)];
+      return [[el('span', { class: 'key' }, key), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature, curves.get(key))];
     }));
   }
 
-  values(key, feature) {
+  values(key, feature, points) {
     const { values = [], kind } = feature;
     const total = lengthOf(feature);
     const join = (some) => some.map(textOf).join(kind === 'bytes' ? '\n' : ', ');
-    const shown = join(values.slice(0, FOLDED));
+    const graph = points && curve(points, 320, 64, `curve of ${key}`);
+    const few = kind === 'bytes' || graph ? FOLDED : 4 * FOLDED;
+    const shown = join(values.slice(0, few));
     const text = el('pre', {}, shown.slice(0, LETTERS));
-    const graph = kind !== 'bytes' && total >= 16 && !key.includes('/object/') && curve(values, 320, 64, `curve of ${key}`);
-    if (graph && total > values.length && this.curves-- > 0) {
-      getJson(`values/${this.position}`, { key, count: MAX_POINTS }, this).then((answer) => graph.replaceWith(curve(answer.values, 320, 64, `curve of ${key}`)), () => {});
-    }
-    if (total <= FOLDED && shown.length <= LETTERS && !values.some((value) => value?.text)) return [graph, text];
+    if (total <= few && shown.length <= LETTERS && !values.some((value) => value?.text)) return [graph, text];
     let next = 0;
     text.append(' …');
     const more = link(total > 1 ? `Show all ${count(total)} values` : 'Show all', `Show more of ${key}`, async () => {
@@ -199,32 +199,34 @@ export class RecordView {
     return [graph, text, more];
   }
 
-  steps(lists) {
-    const names = Object.keys(lists);
-    const length = Math.max(0, ...names.map((name) => lists[name].length));
-    const curves = names.filter((name) => lists[name].length > 2 && lists[name].every(({ kind, values }) => kind !== 'bytes' && values.length === 1));
-    const rows = Array.from({ length }, (_, step) => Object.fromEntries(names.map((name) => [name, lists[name][step]])));
-    return fold(`Steps (${count(length)} shown)`, true, () => el('div', {}, curves.map((name) => el('figure', {}, el('figcaption', { class: 'key' }, name),
-      curve(lists[name].map(({ values }) => values[0]), 320, 64, `curve of ${name}`))), this.table(rows, 'Step')));
+  curves(name) {
+    return Object.entries(this.record.curves[name] ?? {}).map(([key, points]) => el('figure', {}, el('figcaption', { class: 'key' }, key), curve(points, 320, 64, `curve of ${key}`)));
   }
 
-  table(rows, title) {
+  /** A table of steps or Examples; `rowsOf` makes its rows of sections. */
+  rows(title, total, sections, rowsOf) {
+    const draw = (part, start) => this.table(rowsOf(part), title, start);
+    return parts(`${title}s`, total, draw(sections, 0), async (start) => draw((await getJson(`steps/${this.position}`, { start }, this)).sections, start));
+  }
+
+  table(rows, title, start) {
     const uses = Map.groupBy(rows.flatMap((row) => Object.keys(row)), (name) => name);
     const names = [...uses].sort(([, a], [, b]) => b.length - a.length).map(([name]) => name).slice(0, MAX_COLUMNS);
     const cell = (feature) => {
       const text = (feature?.values ?? []).slice(0, FOLDED).map(textOf).join(', ').slice(0, 120);
       return el('td', {}, feature && lengthOf(feature) > FOLDED ? `${text} … ${count(lengthOf(feature))} values` : text);
     };
-    const body = rows.slice(0, MAX_ROWS).map((row, at) => el('tr', {}, el('th', { scope: 'row' }, String(at)), names.map((name) => cell(row[name]))));
+    const body = rows.map((row, at) => el('tr', {}, el('th', { scope: 'row' }, String(start + at)), names.map((name) => cell(row[name]))));
     return el('div', {}, el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `${title}s` }, el('table', {},
       el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, title), names.map((name) => el('th', { scope: 'col' }, name)))), el('tbody', {}, body))),
     uses.size > names.length && quiet(`and ${count(uses.size - names.length)} more features`));
   }
 
-  filmStrip(key, frames) {
-    return fold(`${key}: ${count(frames.length)} images`, true, () => el('div', { class: 'strip', tabindex: 0, role: 'group', 'aria-label': `Images of ${key}` },
-      frames.map((frame) => el('button', { type: 'button', 'aria-label': `Show image ${frame.index}`, onclick: () => this.load(frame) },
-        el('img', { loading: 'lazy', alt: '', src: url(`image/${this.position}`, { key, index: frame.index }) }), el('small', {}, String(frame.index))))));
+  filmStrip(key, total, frames) {
+    const draw = (some) => el('div', { class: 'strip', tabindex: 0, role: 'group', 'aria-label': `Images of ${key}` },
+      some.map((frame) => el('button', { type: 'button', 'aria-label': `Show image ${frame.index}`, onclick: () => this.load(frame) },
+        el('img', { loading: 'lazy', alt: '', src: url(`image/${this.position}`, { key, index: frame.index }) }), el('small', {}, String(frame.index)))));
+    return fold(`${key}: ${count(total)} images`, true, () => parts('Images', total, draw(frames), async (start) => draw((await getJson(`images/${this.position}`, { key, start }, this)).images)));
   }
 
   fields(fields) {
@@ -250,7 +252,7 @@ export class RecordView {
   }
 
   file({ shard, record, offset, size_bytes: size, payload, checksums }) {
-    const facts = { shard, 'record in the shard': count(record), 'byte offset': count(offset), size: size != null && `${count(size)} bytes`, payload,
+    const facts = { 'open it again': this.actions.command(this.position), shard, 'record in the shard': count(record), 'byte offset': count(offset), size: size != null && `${count(size)} bytes`, payload,
       'checksum of the length': checksums?.length, 'checksum of the payload': checksums?.payload };
     return definitions(Object.entries(facts).filter(([, value]) => value).map(([name, value]) => [[name], [el('pre', {}, String(value))]]));
   }
@@ -281,6 +283,32 @@ export class RecordView {
     return true;
   }
 }
+
+/** A part of something long, which begins with `first`, and how to see the others: `load(start)` makes them. */
+function parts(what, total, first, load) {
+  if (total <= PART) return first;
+  let start = 0;
+  const body = el('div', {}, first);
+  const end = el('span', {});
+  const go = async (to) => {
+    start = Math.max(0, Math.min(total - 1, Math.trunc(to) || 0));
+    body.replaceChildren(await load(start).catch((error) => alertOf(explain(error))));
+    show();
+  };
+  const input = el('input', { type: 'number', min: 0, max: total - 1, 'aria-label': `First of the ${what} shown`, onchange: () => go(input.valueAsNumber) });
+  const [previous, next] = [['←', -PART, 'Previous'], ['→', PART, 'Next']].map(([text, by, title]) => button(text, `${title} ${what}`, () => go(start + by)));
+  const show = () => {
+    input.value = start;
+    end.textContent = `to ${count(Math.min(total, start + PART) - 1)} of ${count(total)}`;
+    [previous.disabled, next.disabled] = [start === 0, start + PART >= total];
+  };
+  show();
+  return el('div', {}, el('p', { class: 'parts' }, what, input, end, previous, next), body);
+}
+
+/** The rows of a table from lists of steps. */
+const stepsOf = (lists) => Array.from({ length: Math.max(0, ...Object.values(lists).map((steps) => steps.length)) }, (_, step) =>
+  Object.fromEntries(Object.entries(lists).map(([name, steps]) => [name, steps[step]])));
 
 const alertOf = (text) => el('p', { class: 'error', role: 'alert' }, text);
 const lengthOf = (feature) => feature.count ?? feature.values.length;

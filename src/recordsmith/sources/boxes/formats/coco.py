@@ -94,7 +94,7 @@ def _finite(data: bytes) -> bytes:
 def _object(item: _Annotation, names: Mapping[Any, str], *, with_outline: bool) -> AnnotatedObject:
     where = f"annotation {item.id}"
     category, box = item.category_id, item.bbox
-    name = names.get(category) if isinstance(category, int) else None
+    name = names.get(category) if type(category) is int else None
     if name is None:
         return AnnotatedObject(where, None, fault=f"unknown category_id {category!r}")
     if not isinstance(box, list) or len(box) != 4:
