@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,27 @@ class Table:
     notes: tuple[str, ...] = ()
     data: dict[str, Any] = field(default_factory=dict)
 
+    def markdown(self) -> str:
+        """A heading, what was measured, the table, and notes."""
+        lines = [f"### {self.title}", "", self.what, ""]
+        lines.append("| " + " | ".join(self.header) + " |")
+        lines.append("| --- |" + " ---: |" * (len(self.header) - 1))
+        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        for note in self.notes:
+            lines += ["", note]
+        return "\n".join(lines) + "\n"
+
 
 class NotComparableError(Exception):
     """Peers of one case disagree on what they read or wrote."""
+
+
+def processor() -> str:
+    """The name of this machine's processor."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -21,14 +21,20 @@ def cpu_seconds() -> float:
 
 def _living_cpu_seconds() -> float:
     """Of the running child processes and their children, where the system reports it."""
+    ticks = process_ticks(os.getpid())
+    ticks.pop(os.getpid(), None)
+    return sum(ticks.values()) / os.sysconf("SC_CLK_TCK")
+
+
+def process_ticks(root: int) -> dict[int, int]:
+    """A running process, its children and theirs -> the clock ticks that each has used."""
     parents, ticks = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             fields = stat.read_text().rpartition(")")[2].split()
             process = int(stat.parent.name)
             parents[process], ticks[process] = int(fields[1]), sum(map(int, fields[11:15]))
-    family = {os.getpid()}
+    family = {root} & ticks.keys()
     while grown := {child for child, parent in parents.items() if parent in family} - family:
         family |= grown
-    family.remove(os.getpid())
-    return sum(ticks.get(process, 0) for process in family) / os.sysconf("SC_CLK_TCK")
+    return {process: ticks[process] for process in family}

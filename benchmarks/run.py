@@ -17,7 +17,7 @@ import platform
 import tempfile
 from pathlib import Path
 
-from case import Settings, Table
+from case import Settings, processor
 from cases import benchmarks
 from measure import say
 
@@ -82,22 +82,11 @@ def main() -> None:
     for name in names:
         table = available[name](settings)
         tables.append(table)
-        print(markdown(table), flush=True)
+        print(table.markdown(), flush=True)
     if arguments.json:
         report = {"machine": describe_machine(), "repeat": settings.repeat, "quick": settings.quick}
         report["benchmarks"] = {table.name: table.data for table in tables}
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
-
-
-def markdown(table: Table) -> str:
-    """A heading, what was measured, the table, and notes."""
-    lines = [f"### {table.title}", "", table.what, ""]
-    lines.append("| " + " | ".join(table.header) + " |")
-    lines.append("| --- |" + " ---: |" * (len(table.header) - 1))
-    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
-    for note in table.notes:
-        lines += ["", note]
-    return "\n".join(lines) + "\n"
 
 
 def describe_machine() -> str:
@@ -109,19 +98,9 @@ def describe_machine() -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return (
-        f"{_processor()}, {os.cpu_count()} processors, {platform.system()}, "
+        f"{processor()}, {os.cpu_count()} processors, {platform.system()}, "
         f"Python {platform.python_version()}; {', '.join(versions)}"
     )
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _is_meant(name: str, word: str) -> bool:

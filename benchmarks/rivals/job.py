@@ -2,7 +2,7 @@
 
     python job.py MODULE JOB OPTIONS        OPTIONS is JSON
 
-What libraries print goes to standard error.
+JOB is a function below, or MODULE:FUNCTION. What libraries print goes to standard error.
 """
 
 from __future__ import annotations
@@ -10,25 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
+import signal
 import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rival import Options, Photo, Rival, UnsupportedError
+from rival import Options, Rival, UnsupportedError, digest_of, photos_of
 
 from clock import cpu_seconds
-
-
-def photos_of(folder: Path) -> list[Photo]:
-    """The JPEG files of a folder of classes, whose names are their keys."""
-    paths = sorted(folder.glob("*/*.jpg"), key=lambda path: int(path.stem))
-    classes = sorted({path.parent.name for path in paths})
-    return [Photo(int(path.stem), path, classes.index(path.parent.name)) for path in paths]
 
 
 def pack(rival: Rival, images: str, out: str) -> dict[str, Any]:
@@ -45,12 +41,54 @@ def pack(rival: Rival, images: str, out: str) -> dict[str, Any]:
 def content(rival: Rival, **options: Any) -> dict[str, Any]:
     """The gate: which images an epoch has, by the hash of each file; order does not matter."""
     loader = rival.loader(Options(**options, what="bytes"))
-    found = sorted(
+    found = [
         (int(key), hashlib.sha256(image).hexdigest())
         for batch in loader.epoch()
         for key, image in zip(batch.keys, batch.images, strict=True)
-    )
-    return {"count": len(found), "digest": hashlib.sha256(repr(found).encode()).hexdigest()}
+    ]
+    return {"count": len(found), "digest": digest_of(found)}
+
+
+def pixels(rival: Rival, **options: Any) -> dict[str, Any]:
+    """The gate of decoded images: their number, shapes and mean value."""
+    count, total, shapes = 0, 0.0, set()
+    for batch in rival.loader(Options(**options)).epoch():
+        count += len(batch.keys)
+        total += float(batch.images.mean(dtype="float64")) * len(batch.images)
+        shapes.add(f"{batch.images.dtype} {batch.images.shape[1:]}")
+    return {"count": count, "shapes": sorted(shapes), "mean": total / count}
+
+
+def first_batch(rival: Rival, **options: Any) -> dict[str, Any]:
+    """When the first batch is there, by the clock of the system, and the CPU seconds until then."""
+    batch = next(rival.loader(Options(**options)).epoch())
+    return {"at": time.time(), "cpu": cpu_seconds(), "count": len(batch.keys)}
+
+
+def access(rival: Rival, positions: list[int], place: str, batch_size: int) -> dict[str, Any]:
+    """Read the JPEG files at random positions, a batch with each call; all of them first."""
+    if rival.reader is None:
+        raise UnsupportedError("reads in order")
+    read = rival.reader(place)
+    sizes = []
+    for start in range(0, max(positions) + 1, batch_size):
+        chosen = range(start, min(start + batch_size, max(positions) + 1))
+        sizes += [len(image) for image in read(chosen)]
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    found = [
+        len(image)
+        for start in range(0, len(positions), batch_size)
+        for image in read(positions[start : start + batch_size])
+    ]
+    cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
+    if found != [sizes[position] for position in positions]:
+        raise UnsupportedError("returns other images than when it is read in order")
+    return {"cpu": cpu, "wall": wall, "total": sum(sizes)}
+
+
+def versions(rival: Rival) -> dict[str, str]:
+    """Of the rival's libraries."""
+    return {name: version(name) for name in rival.distributions}
 
 
 def epochs(rival: Rival, epoch_count: int = 2, **options: Any) -> dict[str, Any]:
@@ -68,7 +106,25 @@ def epochs(rival: Rival, epoch_count: int = 2, **options: Any) -> dict[str, Any]
     return {"epochs": measured}
 
 
-JOBS: tuple[Callable[..., dict[str, Any]], ...] = (pack, content, epochs)
+def round_trip(rival: Rival, batch_count: int, **options: Any) -> dict[str, Any]:
+    """The keys of an epoch until its state is saved, and of a loader with that state."""
+    first, second = (rival.loader(Options(**options)) for _ in range(2))
+    epoch = first.epoch()
+    before = [int(key) for _ in range(batch_count) for key in next(epoch).keys]
+    second.load(pickle.loads(pickle.dumps(first.state())))
+    return {"before": before, "after": [int(key) for batch in second.epoch() for key in batch.keys]}
+
+
+JOBS: tuple[Callable[..., dict[str, Any]], ...] = (
+    pack,
+    content,
+    pixels,
+    epochs,
+    round_trip,
+    first_batch,
+    access,
+    versions,
+)
 
 
 def main() -> None:
@@ -76,14 +132,23 @@ def main() -> None:
     results = os.dup(1)
     os.dup2(2, 1)
     rival: Rival = import_module(module).RIVAL
-    job = next(job for job in JOBS if job.__name__ == name)
     try:
-        measured = job(rival, **json.loads(given))
+        measured = _job(name)(rival, **json.loads(given))
     except UnsupportedError as error:
         measured = {"unsupported": str(error)}
     except ImportError as error:
         measured = {"missing": str(error)}
     os.write(results, (json.dumps(measured) + "\n").encode())
+    if name == "first_batch" and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # how a loader and its workers end is not measured
+
+
+def _job(name: str) -> Callable[..., dict[str, Any]]:
+    module, _, function = name.rpartition(":")
+    if module:
+        found: Callable[..., dict[str, Any]] = getattr(import_module(module), function)
+        return found
+    return next(job for job in JOBS if job.__name__ == name)
 
 
 if __name__ == "__main__":

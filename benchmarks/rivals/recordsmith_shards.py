@@ -75,4 +75,5 @@ RIVAL = Rival(
     pack=pack,
     loader=Images,
     reader=reader,
+    checked="all records read back, synced",
 )

@@ -7,8 +7,9 @@ that the time to import them is measured where it is spent.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -24,6 +25,29 @@ class Photo(NamedTuple):
     key: int
     path: Path
     label: int
+
+
+def with_key(photo: Photo) -> bytes:
+    """A record of formats that store bytes only: the key in eight bytes, and the JPEG file."""
+    return photo.key.to_bytes(8, "little") + photo.path.read_bytes()
+
+
+def key_and_image(record: Any) -> tuple[int, Any]:
+    """The parts of such a record."""
+    view = memoryview(record)
+    return int.from_bytes(view[:8], "little"), view[8:]
+
+
+def photos_of(folder: Path) -> list[Photo]:
+    """The JPEG files of a folder of classes, whose names are their keys."""
+    paths = sorted(folder.glob("*/*.jpg"), key=lambda path: int(path.stem))
+    classes = sorted({path.parent.name for path in paths})
+    return [Photo(int(path.stem), path, classes.index(path.parent.name)) for path in paths]
+
+
+def digest_of(images: Iterable[tuple[int, str]]) -> str:
+    """Of keys and SHA-256 hashes of JPEG files, in any order."""
+    return hashlib.sha256(repr(sorted(images)).encode()).hexdigest()
 
 
 class Batch(NamedTuple):
@@ -96,6 +120,7 @@ class Rival:
     pack: writes images to a folder; None if it reads the files as they are.
     loader: begins to load.
     reader: returns what reads the JPEG files at some positions; None if it cannot.
+    checked: how what was packed is checked before packing ends, as documented.
     environment: the lock file of this folder with its libraries: "torch" or "tensorflow".
     """
 
@@ -106,4 +131,5 @@ class Rival:
     pack: Callable[[Sequence[Photo], Path], None] | None
     loader: Callable[[Options], Loader]
     reader: Callable[[str], Callable[[Sequence[int]], list[bytes]]] | None = None
+    checked: str = "no"
     environment: str = "torch"
