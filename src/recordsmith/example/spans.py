@@ -114,7 +114,7 @@ def contexts_as_examples(
     Returns:
         A buffer with the payloads, and their starts and lengths; None if one is something else.
     """
-    pieces: list[BytesLike] = []
+    pieces: list[Any] = []
     for payload in payload_views(buffer, starts, lengths):
         kind = classify(payload)
         if kind not in ("Example", "SequenceExample"):
