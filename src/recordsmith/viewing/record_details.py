@@ -15,7 +15,8 @@ from recordsmith.dataset.record_document import (
 from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, RecordsmithError
 from recordsmith.example import classify
 from recordsmith.image import MAX_PIXELS, decode_image, encode_png, probe_image
-from recordsmith.viewing.records import Payload, ViewedRecords
+from recordsmith.viewing.compressed_stream import Payload
+from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.tiles import (
     SIZES,
     TileMaker,

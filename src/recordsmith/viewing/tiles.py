@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import itertools
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,7 +23,9 @@ from recordsmith.example.payload import as_text
 from recordsmith.image import Pixels, encode_png, resize_nearest
 from recordsmith.image.drawing.overlay import fit_to_tile
 from recordsmith.image.storing.encode import encode_jpeg
-from recordsmith.viewing.records import Payload, ViewedRecords, survey
+from recordsmith.viewing.compressed_stream import Payload
+from recordsmith.viewing.lru_cache import LruCache
+from recordsmith.viewing.records import ViewedRecords, survey
 from recordsmith.viewing.wire_fields import describe_fields
 from recordsmith.words import count as format_count
 
@@ -53,28 +53,16 @@ class TileMaker:
     def __init__(self, records: ViewedRecords) -> None:
         self._records = records
         self.reader = SceneReader(records.schema.features, records.view.class_names)
-        self._cached: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._cached_bytes = 0
-        self._lock = threading.Lock()
+        self._cached: LruCache[tuple[int, int], bytes] = LruCache(_CACHED_BYTES, size_of=len)
 
     def cached(self, position: int, size: int) -> bytes | None:
         """Return a tile that was made before, without its place."""
-        with self._lock:
-            tile = self._cached.get((position, size))
-            if tile is not None:
-                self._cached.move_to_end((position, size))
-            return tile
+        return self._cached.get((position, size))
 
     def make(self, position: int, payload: Payload, size: int) -> bytes:
         """Return the tile of a record: the members of a JSON object, without its place."""
         line = msgspec.json.encode(self._tile(position, payload, size))
-        with self._lock:
-            if (position, size) not in self._cached:
-                self._cached[position, size] = line
-                self._cached_bytes += len(line)
-            while self._cached_bytes > _CACHED_BYTES:
-                self._cached_bytes -= len(self._cached.popitem(last=False)[1])
-        return line
+        return self._cached.get_or_make((position, size), lambda: line)
 
     def reader_for(self, example: Features) -> SceneReader:
         """Return what reads the image of an example, which may differ from the first ones."""
@@ -104,7 +92,6 @@ class TileMaker:
             "text": "",
             "series": None,
             "frames": None,
-            "frame_count": 0,
             "problem": None,
         }
         if isinstance(payload, RecordsmithError):
@@ -156,10 +143,6 @@ class TileMaker:
             except DataError as error:
                 text = "\n".join(_lines(example, _MAX_LINES))
                 tile |= {"kind": "damage", "problem": problem_of(error), "text": text}
-                return
-            images = example[reader.image_key]
-            if isinstance(images, list) and len(images) > 1:
-                self._fill_frames(tile, images, size)
             return
         label, caption = reader.read_class(example)
         tile["label"], tile["caption"] = exact(label), caption[:_MAX_TEXT]
@@ -185,13 +168,6 @@ class TileMaker:
                 tile["mask"] = _url("image/png", encode_label_map(mask))
         tile["boxes"] = boxes_of(scene, _MAX_BOXES)
 
-    def _fill_frames(self, tile: dict[str, Any], images: Sequence[bytes], size: int) -> None:
-        """Show some of the images of an episode."""
-        numbers = dict.fromkeys(len(images) * k // _MAX_FRAMES for k in range(_MAX_FRAMES))
-        frames = [_frame(images[number], size // 2) for number in numbers if images]
-        tile["frames"] = [frame for frame in dict.fromkeys(frames) if frame] or None
-        tile["frame_count"] = len(images)
-
     def _fill_values(self, tile: dict[str, Any], example: Features) -> None:
         """Show a text, a curve, or the first values."""
         texts = [
@@ -208,8 +184,6 @@ class TileMaker:
             tile["text"] = f"{key_text(key)}: {format_count(len(values), 'value')}"
         elif longest:
             tile |= {"kind": "text", "text": longest[:_MAX_TEXT]}
-            if longest.startswith(tile["caption"]):
-                tile["caption"] = ""
         else:
             tile |= {"kind": "numbers", "text": "\n".join(_lines(example, _MAX_LINES))}
             tile["text"] = tile["text"] or "no features"
@@ -222,8 +196,10 @@ class TileMaker:
         lines = [f"{key_text(name)}: {len(steps):,}" for name, steps in [*lists.items()][:4]]
         tile["text"] = "\n".join([*_lines(context, 4), *lines])
         for steps in lists.values():
-            if tile["frames"] is None and steps and isinstance(steps[0], list):
-                self._fill_frames(tile, [step[0] for step in steps if step], size)
+            chosen = [steps[len(steps) * k // _MAX_FRAMES] for k in range(_MAX_FRAMES)]
+            if tile["frames"] is None and steps and isinstance(chosen[0], list):
+                frames = [_frame(step[0], size // 2) for step in chosen if step]
+                tile["frames"] = [frame for frame in dict.fromkeys(frames) if frame] or None
             elif tile["series"] is None and len(steps) > 1 and isinstance(steps[0], np.ndarray):
                 values = [step[0] if len(step) else math.nan for step in steps[:_SERIES_TESTED]]
                 if is_series(numbers := np.array(values)):
