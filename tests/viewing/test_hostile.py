@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.viewing.records import _Stream
+from recordsmith.viewing.compressed_stream import CompressedStream
 from recordsmith.viewing.wire_fields import wire_fields
 from recordsmith.wire import encode_record
 
@@ -111,7 +111,7 @@ def test_each_is_shown(open_viewer: Any, tmp_path: Path, name: str) -> None:
 def test_empty_records_of_a_compressed_shard_are_not_kept_without_end(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a.tfrecord.gz", "wb", 1) as file:
         file.write(bytes(encode_record(b"")) * 4_000_000)
-    stream = _Stream(rs.open(tmp_path / "a.tfrecord.gz").shards[0])
+    stream = CompressedStream(rs.open(tmp_path / "a.tfrecord.gz").shards[0])
     assert stream.read([*range(0, 4_000_000, 10_000)]) == [b""] * 400
     assert sum(map(len, stream._kept.values())) < 2_500_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import io
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,7 @@ def test_facets_count_the_records_of_each_value(open_viewer: Any, tmp_path: Path
     assert [*facets] == ["label", "kind", "score", "tags"]  # each id occurs once
 
     def counts(key: str) -> dict[Any, int]:
-        return {each["value"]: each["count"] for each in facets[key]["values"]}
+        return {json.loads(each["literal"]): each["count"] for each in facets[key]["values"]}
 
     assert counts("label") == {0: 100, 1: 100, 2: 100}
     assert (counts("kind"), facets["kind"]["missing"]) == ({"a": 150, "b": 149}, 1)

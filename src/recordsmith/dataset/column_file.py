@@ -11,7 +11,7 @@ docs/reference/dataset.md describes the file.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -92,6 +92,14 @@ class ShardColumn(NamedTuple):
 
     numbers: Numbers
     texts: tuple[str, ...] = ()
+
+    def rows(self, chosen: slice) -> RaggedArray:
+        """Return the values of some records, as they are decoded from records."""
+        numbers = self.numbers[chosen]
+        values: Any = numbers if numbers.dtype.kind == "f" else numbers.astype(np.int64)
+        if self.texts:
+            values = BytesArray.from_values(self.texts)[values]
+        return RaggedArray(values, np.arange(len(numbers) + 1))
 
 
 def record_counts(dataset: Dataset, key: str) -> Numbers:
@@ -217,14 +225,12 @@ def _shard_column(
     name = f"{measure} {key}"
     info = shard.info()
     near, cached = _locations(shard, info)
-    # the cache first: it takes no request
-    places = [near] if is_near else [cached, near] if shard.is_remote else [near, cached]
-    kept = _load(shard, info, [place for place in places if place is not near or _is_there(shard)])
+    kept = _load(shard, info, [near] if is_near else [near, cached])
     if name in kept:
         return kept[name]
     column = _read(shard, key, kind, measure)
     if is_near or (shard.keeps_index and info.size_bytes >= KEEP_FROM_BYTES):
-        places = [near] if is_near else [cached] if shard.is_remote else places
+        places = [near] if is_near else [cached] if shard.is_remote else [near, cached]
         samples = 0 if shard.is_remote else sample_checksum(shard.location, info.size_bytes)
         pieces = column_pieces({**kept, name: column}, info.size_bytes, samples)
         if save_pieces(pieces, places) is None and is_near:
@@ -232,8 +238,16 @@ def _shard_column(
     return column
 
 
-def _is_there(shard: Shard) -> bool:
-    return not shard.is_remote or shard.may_have_index
+def kept_values(shard: Shard, keys: Iterable[str]) -> dict[str, ShardColumn]:
+    """Return the values of each record, of those features whose values are kept.
+
+    Reads no record, and writes nothing.
+    """
+    kept: dict[str, ShardColumn] = {}
+    with suppress(FileAccessError, DataError):
+        info = shard.info()
+        kept = _load(shard, info, [*_locations(shard, info)])
+    return {key: kept[name] for key in keys if (name := f"value {key}") in kept}
 
 
 # -- from the records ------------------------------------------------------------------------------
@@ -378,7 +392,12 @@ def _locations(shard: Shard, info: ObjectInfo) -> tuple[Location, Location]:
 
 
 def _load(shard: Shard, info: ObjectInfo, locations: list[Location]) -> dict[str, ShardColumn]:
-    """Return the columns that are kept of a shard; none if no file is valid."""
+    """Return the columns that are kept of a shard; none if no file is valid.
+
+    `locations`: next to the shard, and in the cache.
+    """
+    if shard.is_remote:  # the cache takes no request
+        locations = [*locations[1:], *(locations[:1] if shard.may_have_index else ())]
     for location in locations:
         with suppress(FileAccessError, ValueError, DataError):
             check_folder(location)

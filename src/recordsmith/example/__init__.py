@@ -32,6 +32,7 @@ from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.spans import (
     InnerSpans,
     context_as_example,
+    contexts_as_examples,
     delimited,
     field_spans,
     step_counts,
@@ -61,6 +62,7 @@ __all__ = [
     "canonical",
     "classify",
     "context_as_example",
+    "contexts_as_examples",
     "decode_columns",
     "decode_example",
     "decode_payload",

@@ -89,6 +89,8 @@ def decode_example(payload: BytesLike) -> Features:
 def decode_sequence_example(payload: BytesLike) -> SequenceExample:
     """Decode a serialized tf.train.SequenceExample, with values as in `decode_example`.
 
+    The arrays of the steps of a list share its memory.
+
     Raises:
         NotAnExampleError: it does not begin as one.
         CorruptDataError: malformed-example.

@@ -23,9 +23,11 @@ from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.image.drawing.overlay import COLOUR_COUNT, label_colour
 from recordsmith.viewing.completion import complete
 from recordsmith.viewing.facets import FacetCounts
+from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.record_details import RecordDetails
 from recordsmith.viewing.records import ViewedRecords
-from recordsmith.viewing.selections import ViewKey, Views
+from recordsmith.viewing.scans import ViewKey
+from recordsmith.viewing.selections import Selected
 from recordsmith.viewing.tiles import SIZES, TileMaker
 from recordsmith.work import processor_count
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
+_MAX_VIEWS = 12
 _MAX_TILES = 400
 _MAX_LISTED = 2000  # features, splits, classes of the document of the dataset
 _READ_TOGETHER = (8, 16, 32)
@@ -70,7 +73,7 @@ class ViewerApp:
         self._make_reports = make_reports
         self._made_reports: ReportJobs | None = None
         self._start = start
-        self._views = Views(records)
+        self._views: LruCache[ViewKey, Selected] = LruCache(_MAX_VIEWS, drop=Selected.stop)
         self._tiles = TileMaker(records)
         self._details = RecordDetails(records, self._tiles)
         self._facets = FacetCounts(records, self._tiles.reader.label_key)
@@ -101,7 +104,7 @@ class ViewerApp:
 
     def close(self) -> None:
         """Stop what runs in threads."""
-        self._views.close()
+        self._views.clear()
         self._facets.close()
         if self._made_reports is not None:
             self._made_reports.close()
@@ -183,21 +186,24 @@ class ViewerApp:
     def _key(self, request: Request) -> ViewKey:
         return ViewKey(*(request.query_params.get(name, "")[:4000] for name in ViewKey._fields))
 
+    def _get_view(self, key: ViewKey) -> Selected:
+        return self._views.get_or_make(key, lambda: Selected(self.records, key))
+
     async def _view(self, request: Request) -> Response:
         key = self._key(request)
 
         def describe() -> dict[str, Any]:
             try:
-                view = self._views.get(key)
+                view = self._get_view(key)
             except OptionError as error:
                 return _failed_view(error)
-            view.wait(1, _WAIT_SECONDS)
+            view.wait(lambda: len(view.positions) > 0, _WAIT_SECONDS)
             return view.describe()
 
         return _json(await to_thread.run_sync(describe))
 
     async def _groups(self, request: Request) -> Response:
-        view = self._views.get(self._key(request))
+        view = self._get_view(self._key(request))
         key = self._key(request).sort.removeprefix("-")
         groups = await to_thread.run_sync(view.groups)
         return _json(
@@ -275,8 +281,8 @@ class ViewerApp:
         size = _number(request, "size", 160, *SIZES)
 
         def chosen() -> list[int]:
-            view = self._views.get(key)
-            view.wait(start + count, _WAIT_SECONDS)
+            view = self._get_view(key)
+            view.wait(lambda: len(view.positions) >= start + count, _WAIT_SECONDS)
             return list(map(int, view.positions[start : start + count]))
 
         positions = await to_thread.run_sync(chosen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -66,8 +65,7 @@ def _features(word: str, features: Mapping[str, str]) -> Iterator[tuple[str, str
 
 def _values(word: str, values: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for value in values:
-        is_text = isinstance(value["value"], str) and value["value"] == value["text"]
-        shown = json.dumps(value["value"], ensure_ascii=False) if is_text else str(value["value"])
-        if word.lower() in shown.lower() or word.lower() in str(value["text"]).lower():
-            detail = "" if is_text or value["text"] == shown else f"{value['text']}, "
-            yield shown, f"{detail}{value['count']:,}"
+        literal, text = value["literal"], value["text"]
+        if word.lower() in literal.lower() or word.lower() in text.lower():
+            detail = "" if literal in (text, f'"{text}"') else f"{text}, "
+            yield literal, f"{detail}{value['count']:,}"

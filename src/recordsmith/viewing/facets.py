@@ -7,24 +7,25 @@ histogram is that of a sample of the numbers, as in `recordsmith stats`.
 from __future__ import annotations
 
 import heapq
+import json
 import threading
-from collections import OrderedDict
+from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.record_document import key_text
-from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
 from recordsmith.examining.stats.class_counts import LabelCounter
-from recordsmith.examining.stats.sampling import ValueSample, hash_positions
+from recordsmith.examining.stats.sampling import Hashes, ValueSample, hash_positions
 from recordsmith.example import BytesArray, FeatureSchema, RaggedArray, keys
+from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.records import ViewedRecords
-from recordsmith.viewing.selections import ViewKey, decode_ragged, matching_blocks
-from recordsmith.viewing.tiles import exact
-from recordsmith.where import parse_where
+from recordsmith.viewing.scans import Scan, ViewKey
 
 _MAX_KEPT = 8
+_WAIT_SECONDS = 0.2
 _MAX_FACETS = 12
 _MAX_LENGTH = 64  # values of a feature in a record; longer ones are curves
 _SHOWN_VALUES = 60
@@ -42,8 +43,7 @@ class FacetCounts:
     def __init__(self, records: ViewedRecords, label_key: str | None) -> None:
         self._records = records
         self._named = {label_key, keys.OBJECT_LABEL}
-        self._kept: OrderedDict[ViewKey, _Counting] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: LruCache[ViewKey, _Counting] = LruCache(_MAX_KEPT, drop=_Counting.stop)
 
     def describe(self, key: ViewKey) -> dict[str, Any]:
         """Return the facets of a view so far; its first call begins to count.
@@ -52,24 +52,15 @@ class FacetCounts:
             OptionError: the condition or the split is invalid.
         """
         key = key._replace(sort="")
-        with self._lock:
-            counting = self._kept.get(key)
-            if counting is None:
-                counting = _Counting(self._records, key)
-                self._kept[key] = counting
-                if len(self._kept) > _MAX_KEPT:
-                    self._kept.popitem(last=False)[1].stopping.set()
-            self._kept.move_to_end(key)
-            whole = self._kept.get(ViewKey(key.split))
-        counting.done.wait(0.2)
+        counting = self._kept.get_or_make(key, lambda: _Counting(self._records, key))
+        whole = self._kept.get(ViewKey(key.split))
+        counting.wait(lambda: False, _WAIT_SECONDS)
         edges = {} if whole is None or whole is counting else whole.edges()
         return counting.describe(edges, self.text)
 
     def close(self) -> None:
         """Stop counting."""
-        with self._lock:
-            for counting in self._kept.values():
-                counting.stopping.set()
+        self._kept.clear()
 
     def text(self, key: str, value: Any) -> str:
         """Return a value as people read it: the name of a class, or the number."""
@@ -97,74 +88,75 @@ def facet_keys(features: dict[str, FeatureSchema]) -> list[str]:
     return chosen[:_MAX_FACETS]
 
 
-class _Counting:
+class _Counting(Scan):
     """Counts the facets of one view in a thread."""
 
     def __init__(self, records: ViewedRecords, key: ViewKey) -> None:
-        self._records = records
-        self._key = key
-        self._where = parse_where(key.where) if key.where else None
-        records.positions(key.split)  # raises if the split does not exist
+        super().__init__(records, key)
         schema = records.schema
         features = dict(schema.features or schema.sections.get("context", {}))
-        self._features = {name: _Facet() for name in facet_keys(features)}
-        self._scanned = self._counted = 0
-        self._error: RecordsmithError | None = None
+        self._facets = {name: _Facet(name) for name in facet_keys(features)}
+        self._counted: Collection[str] = ()  # the features of the pass
         self._lock = threading.Lock()
-        self.stopping, self.done = threading.Event(), threading.Event()
-        threading.Thread(target=self._run, name="facets", daemon=True).start()
+        self.begin()
 
-    def _run(self) -> None:
-        try:
-            for scanned, own, chosen in matching_blocks(
-                self._records, self._key.split, self._where
-            ):
-                if self.stopping.is_set() or not self._features:
-                    break
-                columns = decode_ragged(chosen, list(self._features)) if len(own) else {}
+    def scan(self) -> None:
+        for counted in self._passes():
+            with self._lock:
+                self.scanned, self._counted = 0, counted
+            for positions, columns in self.columns(counted):
+                hashes = hash_positions(positions)
                 with self._lock:
-                    for key, facet in self._features.items():
-                        facet.add(columns.get(key), own)
-                    self._scanned += scanned
-                    self._counted += len(own)
-        except (DataError, FileAccessError, OptionError) as error:
-            self._error = error
-        except Exception as error:  # noqa: BLE001 - shown on the page
-            self._error = RecordsmithError(f"counting failed: {type(error).__name__}: {error}")
-        self.done.set()
+                    for key in counted:
+                        self._facets[key].add(columns.get(key), positions, hashes)
+
+    def _passes(self) -> list[list[str]]:
+        """Divide the features into those whose values are kept, and those that need the records."""
+        filtered = self._where.keys if self._where else ()
+        kept = self._records.kept_keys(self._key.split, [*self._facets, *filtered])
+        if not kept.issuperset(filtered):
+            kept = set()
+        passes = [key for key in self._facets if key in kept], self._facets.keys() - kept
+        return [list(chosen) for chosen in passes if chosen]
+
+    def _is_counted(self, key: str) -> bool:
+        return self.is_complete or key not in self._counted
 
     def edges(self) -> dict[str, Any]:
         with self._lock:
-            return {key: facet.edges() for key, facet in self._features.items()}
+            return {key: facet.edges() for key, facet in self._facets.items()}
 
     def describe(self, edges: dict[str, Any], text: Any) -> dict[str, Any]:
         with self._lock:
             facets = [
-                {"key": key_text(key), **described}
-                for key, facet in self._features.items()
-                if (described := facet.describe(key, edges.get(key), text)) is not None
+                {"key": key_text(key), "is_complete": self._is_counted(key), **described}
+                for key, facet in self._facets.items()
+                if (described := facet.describe(edges.get(key), text)) is not None
             ]
+            scanned = self.scanned
         return {
             "facets": facets,
-            "scanned": self._scanned,
+            "scanned": scanned,
             "total": len(self._records.positions(self._key.split)),
-            "is_complete": self.done.is_set(),
-            "error": None if self._error is None else self._error.to_json(),
+            "is_complete": self.is_complete,
+            "error": None if self.error is None else self.error.to_json(),
         }
 
 
 class _Facet:
     """The values of one feature."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._is_class = any(word in key.lower() for word in _LABEL_WORDS)
         self._labels = LabelCounter()
         self._sample = ValueSample()
         self._finite = self._missing = 0
         self._range: tuple[float, float] | None = None
         self._is_float = self._is_number = False
 
-    def add(self, column: RaggedArray | None, positions: Int64Array) -> None:
-        """Add the values of records; None if none has any."""
+    def add(self, column: RaggedArray | None, positions: Int64Array, hashes: Hashes) -> None:
+        """Add the values of records; None if none has any. `hashes` are those of the positions."""
         if column is None:
             self._missing += len(positions)
             return
@@ -178,14 +170,16 @@ class _Facet:
             return
         self._is_number = True
         self._is_float |= values.dtype.kind == "f"
-        owners = positions if len(values) == len(positions) else np.repeat(positions, lengths)
-        hashes = hash_positions(owners)
+        if not (lengths == 1).all():
+            hashes = hash_positions(np.repeat(positions, lengths))
         if values.dtype.kind == "f":
             is_finite = np.isfinite(values)
             if not is_finite.all():
                 values, hashes = values[is_finite], hashes[is_finite]
         elif self._labels.counts is not None:
             self._labels.add(_once_each(values, values, lengths))
+            if not self._is_class and len(self._labels.counts or ()) > _MAX_AS_VALUES:
+                self._labels.counts = None
         if len(values):
             self._finite += len(values)
             low, high = values.min().item(), values.max().item()
@@ -195,27 +189,29 @@ class _Facet:
             self._sample.add(hashes[chosen], values[chosen])
 
     def edges(self) -> Any:
-        if self._range is None:
+        """Return the edges of a histogram; None if the values are counted, or there are none."""
+        if self._range is None or self._counts():
             return None
         low, high = self._range
         if not self._is_float and high - low < _BINS:
             return np.arange(low, high + 2)
         return np.linspace(low, high, _BINS + 1)
 
-    def describe(self, key: str, edges: Any, text: Any) -> dict[str, Any] | None:
-        """Return the facet for the page; None if its values are too many, or there are none."""
-        counts = None if self._is_float else self._labels.counts
-        is_class = any(word in key.lower() for word in _LABEL_WORDS)
-        if counts and self._is_number and len(counts) > _MAX_AS_VALUES and not is_class:
-            counts = None
+    def _counts(self) -> Counter[Any] | None:
+        return None if self._is_float else self._labels.counts
+
+    def describe(self, edges: Any, text: Any) -> dict[str, Any] | None:
+        """Return the facet for the page; None if its values are too many, or there are none.
+
+        `edges` are those of a histogram of all records, if there is one.
+        """
+        counts = self._counts() if edges is None else None
         if counts:
             if not self._is_number and len(counts) > max(20, 0.9 * counts.total()):
                 return None  # names, each of which occurs once
             values = [
-                {"value": exact(value), "text": text(key, value), "count": count}
-                for value, count in heapq.nsmallest(
-                    _SHOWN_VALUES, counts.items(), lambda item: (-item[1], item[0])
-                )
+                {"literal": _literal(value), "text": text(self._key, value), "count": count}
+                for value, count in heapq.nsmallest(_SHOWN_VALUES, counts.items(), _rank)
             ]
             return {
                 "kind": "values",
@@ -237,13 +233,21 @@ class _Facet:
         }
 
 
+def _rank(item: tuple[Any, int]) -> tuple[int, bool, Any]:
+    """Order values by their counts; numbers before texts."""
+    value, count = item
+    return -count, isinstance(value, str), value
+
+
+def _literal(value: int | str) -> str:
+    """Return a value as in a condition."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _once_each(values: Any, codes: Any, lengths: Int64Array) -> Any:
     """Return each value of a record once, so that the counts are those of records."""
     if lengths.max(initial=0) <= 1:
         return values
-    owners = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((codes, owners))
-    owners, sorted_codes = owners[order], codes[order]
-    is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = (owners[1:] != owners[:-1]) | (sorted_codes[1:] != sorted_codes[:-1])
-    return values[order[is_first]]
+    distinct, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    pairs = np.repeat(np.arange(len(lengths)), lengths) * len(distinct) + numbers
+    return values[first[np.unique(pairs) % len(distinct)]]

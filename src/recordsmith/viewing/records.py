@@ -8,12 +8,11 @@ files, as in `recordsmith head --at`.
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -29,23 +28,25 @@ from recordsmith.dataset import (
     joined_shards,
     records_of,
 )
+from recordsmith.dataset.column_file import kept_values
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.opening import dataset_of, open_around_defects
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.errors import DataError, Defect, FileAccessError, OptionError, RecordsmithError
-from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.example import RaggedArray, Schema, SchemaSurvey
+from recordsmith.viewing.compressed_stream import CompressedStream, Payload
 from recordsmith.wire import RecordBlock
 from recordsmith.work import WorkerPool
 
-Payload: TypeAlias = bytes | RecordsmithError
-"""The payload of a record, or why it cannot be read."""
+Columns: TypeAlias = Mapping[str, RaggedArray]
+"""Features of some records, by name."""
 
 _FIRST_COUNT = 256  # records that are read before a file is counted
 _FIRST_BYTES = 16 << 20
 _WAIT_SECONDS = 0.15  # for the count of the first file, before its first records are read
 _SURVEYED = 64
-_KEPT_BYTES = 64 << 20  # of records of compressed shards
-_OPEN_STREAMS = 4
+_KEPT_ROWS = 1 << 18  # of columns, at a time
+_OPEN_STREAMS = 4  # of compressed shards
 _MAX_DEFECTS = 100
 _GIVEN_WAY = 20  # hundredths of a second, at each step
 _FIRST_SECONDS = 1.0  # in which a page asks for its first screen
@@ -81,7 +82,7 @@ class ViewedRecords:
         self._first_until = time.monotonic() + _FIRST_SECONDS
         self._is_closed = False
         self._first: list[bytes] = []
-        self._streams = _Streams()
+        self._stream_of = lru_cache(_OPEN_STREAMS)(CompressedStream)
         self._broken: dict[Shard, RecordsmithError] = {}
         self._only = None if only is None else np.unique(np.array(only, np.int64))
         self._numbers: dict[str, int] | None = None  # of the shards, by their paths
@@ -276,7 +277,8 @@ class ViewedRecords:
             if is_plain:
                 plain += rows
                 continue
-            for row, payload in zip(rows, self._streams.read(shard, numbers.tolist()), strict=True):
+            payloads = self._stream_of(shard).read(numbers.tolist())
+            for row, payload in zip(rows, payloads, strict=True):
                 result[row] = payload
         if plain:
             for row, payload in zip(plain, self._read_plain(records, places[plain]), strict=True):
@@ -342,33 +344,57 @@ class ViewedRecords:
 
     # -- in order ------------------------------------------------------------------------------
 
-    def blocks(self, split: str | None = None) -> Iterator[tuple[Int64Array, RecordBlock]]:
+    def blocks(
+        self, split: str | None = None, keys: Collection[str] = ()
+    ) -> Iterator[tuple[Int64Array, RecordBlock | Columns]]:
         """Yield the records of views in blocks, each with their positions.
 
-        Waits for shards that are not counted yet. Damaged records are skipped.
+        Waits for shards that are not counted yet. Damaged records are skipped. Where the values of
+        all features `keys` are kept next to a shard, yields these, and reads no record.
 
         Raises:
             OptionError: a selection of records in a compressed shard is not in order.
         """
-        blocks = self._selected_blocks(split) if self._is_selection else self._file_blocks(split)
-        for positions, block in blocks:
+        chosen = self._selected_blocks(split) if self._is_selection else None
+        for positions, block in chosen or self._file_blocks(split, keys):
             if self._urgent:
                 time.sleep(0.005)
             if self._only is None:
                 yield positions, block
                 continue
             rows = np.flatnonzero(np.isin(positions, self._only))
-            starts, lengths = block.starts[rows], block.lengths[rows]
-            yield positions[rows], replace(block, starts=starts, lengths=lengths)
+            if isinstance(block, RecordBlock):
+                starts, lengths = block.starts[rows], block.lengths[rows]
+                yield positions[rows], replace(block, starts=starts, lengths=lengths)
+            else:
+                yield positions[rows], {key: column[rows] for key, column in block.items()}
 
-    def _file_blocks(self, split: str | None) -> Iterator[tuple[Int64Array, RecordBlock]]:
+    def kept_keys(self, split: str | None, keys: Collection[str]) -> set[str]:
+        """Return the features whose values are kept next to the first shard."""
+        for number, shard in enumerate(() if self._is_selection else self.shards):
+            if not split or shard.split == split:
+                self.wait_counted(number + 1)
+                return {*kept_values(shard, keys)}
+        return set()
+
+    def _file_blocks(
+        self, split: str | None, keys: Collection[str]
+    ) -> Iterator[tuple[Int64Array, RecordBlock | Columns]]:
+        are_kept = 0 < len(keys) == len(self.kept_keys(split, keys))
         for number, shard in enumerate(self.shards):
             if split and shard.split != split:
                 continue
             self.wait_counted(number + 1)
             if self._is_closed:
                 return
-            start = self._starts[number]
+            start, stop = self._starts[number : number + 2]
+            kept = kept_values(shard, keys) if are_kept else {}
+            if are_kept and len(kept) == len(keys):
+                for first in range(start, stop, _KEPT_ROWS):
+                    rows = slice(first - start, first - start + _KEPT_ROWS)
+                    positions = np.arange(first, min(stop, first + _KEPT_ROWS))
+                    yield positions, {key: column.rows(rows) for key, column in kept.items()}
+                continue
             for block in self._shard_blocks(shard):
                 first = start + block.position
                 yield np.arange(first, first + len(block)), block
@@ -412,63 +438,3 @@ def survey(records: Sequence[bytes]) -> Schema:
             SchemaSurvey().update(record, start, length)  # raises before damage is counted
             builder.update(record, start, length)
     return builder.finish()
-
-
-class _Streams:
-    """Reads records of compressed shards in order, and keeps those that were read last."""
-
-    def __init__(self) -> None:
-        self._streams: OrderedDict[Shard, _Stream] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def read(self, shard: Shard, numbers: Sequence[int]) -> list[Payload]:
-        """Return the payloads of some records of a shard."""
-        with self._lock:
-            stream = self._streams.pop(shard, None) or _Stream(shard)
-            self._streams[shard] = stream
-            if len(self._streams) > _OPEN_STREAMS:
-                self._streams.popitem(last=False)
-        return stream.read(numbers)
-
-
-class _Stream:
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
-        self._blocks: Iterator[RecordBlock] | None = None
-        self._next = 0  # the first record that is not read
-        self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
-        self._kept_bytes = 0
-        self._error: RecordsmithError | None = None
-        self._lock = threading.Lock()
-
-    def read(self, numbers: Sequence[int]) -> list[Payload]:
-        with self._lock:
-            by_number = {number: self._find(number) for number in sorted(numbers)}
-        return [by_number[number] for number in numbers]
-
-    def _find(self, number: int) -> Payload:
-        for start, records in self._kept.items():
-            if start <= number < start + len(records):
-                self._kept.move_to_end(start)
-                return records[number - start]
-        if self._error is not None and number >= self._next:
-            return self._error
-        if self._blocks is None or number < self._next:
-            self._blocks, self._next = self._shard.blocks(check_payloads=False), 0
-        try:
-            for block in self._blocks:
-                self._next = block.position + len(block)
-                if number < self._next:
-                    self._keep(block)
-                    return self._kept[block.position][number - block.position]
-        except (DataError, FileAccessError) as error:
-            self._error = error
-            return error
-        return OptionError(f"{self._shard.location} has no record {number}")
-
-    def _keep(self, block: RecordBlock) -> None:
-        records = list(block.records())
-        self._kept[block.position] = records
-        self._kept_bytes += sum(map(sys.getsizeof, records))
-        while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
-            self._kept_bytes -= sum(map(sys.getsizeof, self._kept.popitem(last=False)[1]))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import itertools
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,7 +23,9 @@ from recordsmith.example.payload import as_text
 from recordsmith.image import Pixels, encode_png, resize_nearest
 from recordsmith.image.drawing.overlay import fit_to_tile
 from recordsmith.image.storing.encode import encode_jpeg
-from recordsmith.viewing.records import Payload, ViewedRecords, survey
+from recordsmith.viewing.compressed_stream import Payload
+from recordsmith.viewing.lru_cache import LruCache
+from recordsmith.viewing.records import ViewedRecords, survey
 from recordsmith.viewing.wire_fields import describe_fields
 from recordsmith.words import count as format_count
 
@@ -53,28 +53,16 @@ class TileMaker:
     def __init__(self, records: ViewedRecords) -> None:
         self._records = records
         self.reader = SceneReader(records.schema.features, records.view.class_names)
-        self._cached: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._cached_bytes = 0
-        self._lock = threading.Lock()
+        self._cached: LruCache[tuple[int, int], bytes] = LruCache(_CACHED_BYTES, size_of=len)
 
     def cached(self, position: int, size: int) -> bytes | None:
         """Return a tile that was made before, without its place."""
-        with self._lock:
-            tile = self._cached.get((position, size))
-            if tile is not None:
-                self._cached.move_to_end((position, size))
-            return tile
+        return self._cached.get((position, size))
 
     def make(self, position: int, payload: Payload, size: int) -> bytes:
         """Return the tile of a record: the members of a JSON object, without its place."""
         line = msgspec.json.encode(self._tile(position, payload, size))
-        with self._lock:
-            if (position, size) not in self._cached:
-                self._cached[position, size] = line
-                self._cached_bytes += len(line)
-            while self._cached_bytes > _CACHED_BYTES:
-                self._cached_bytes -= len(self._cached.popitem(last=False)[1])
-        return line
+        return self._cached.get_or_make((position, size), lambda: line)
 
     def reader_for(self, example: Features) -> SceneReader:
         """Return what reads the image of an example, which may differ from the first ones."""

@@ -11,17 +11,16 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import DataError, Defect
 from recordsmith.example import (
     ColumnDecoder,
     FeatureSpec,
     Schema,
     SchemaSurvey,
-    classify,
-    context_as_example,
+    contexts_as_examples,
 )
-from recordsmith.where.conditions import Condition
+from recordsmith.where.conditions import Columns, Condition
 from recordsmith.where.parser import parse_condition, unknown_feature
 from recordsmith.wire import RecordBlock
 
@@ -55,6 +54,11 @@ class Where:
             if error.record is not None:
                 error.record += block.position
             raise
+
+    def holds(self, columns: Columns, row_count: int) -> npt.NDArray[np.bool_]:
+        """Return whether each row of the columns of `keys` matches: bool, (row_count,)."""
+        self._unseen.difference_update(columns)
+        return self._condition.evaluate(columns, row_count)
 
     def check(self, schema: Schema) -> None:
         """Check against the schema of all records, before reading any.
@@ -113,13 +117,11 @@ class Where:
             if error.defect is Defect.FEATURE_KIND and len(starts) > 1:
                 return self._holds_one_by_one(buffer, starts, lengths)
             if error.defect is Defect.NOT_AN_EXAMPLE and may_be_sequences:
-                contexts = _contexts(buffer, starts, lengths)
+                contexts = contexts_as_examples(buffer, starts, lengths)
                 if contexts is not None:
                     return self._holds(*contexts, may_be_sequences=False)
             raise
-        columns = decoder.finish(is_strict=False)
-        self._unseen.difference_update(columns)
-        return self._condition.evaluate(columns, len(starts))  # type: ignore[arg-type]
+        return self.holds(decoder.finish(is_strict=False), len(starts))  # type: ignore[arg-type]
 
     def _holds_one_by_one(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
@@ -157,19 +159,3 @@ def _feature_spans(block: RecordBlock) -> tuple[str, ...]:
         survey.update(block.buffer, block.starts[:_SAMPLED], block.lengths[:_SAMPLED])
     schema = survey.finish()
     return tuple(schema.sections.get("context", schema.features))
-
-
-def _contexts(
-    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-) -> tuple[bytes, Int64Array, Int64Array] | None:
-    """Return the contexts of SequenceExamples as Examples; None for other payloads."""
-    view = as_view(buffer)
-    pieces = []
-    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-        payload = view[start : start + length]
-        kind = classify(payload)
-        if kind not in ("Example", "SequenceExample"):
-            return None
-        pieces.append(payload if kind == "Example" else context_as_example(payload))
-    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-    return b"".join(pieces), np.cumsum(sizes) - sizes, sizes

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.stats.feature_blocks import Values
@@ -126,10 +127,10 @@ class LabelCounter:
         if self.counts is None:
             return
         keys: Any = values.hashes() if isinstance(values, BytesArray) else values
-        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        distinct, counts = np.unique(keys, return_counts=True)
         labels: list[Label] | None = None
-        if len(first) <= MAX_CLASSES:
-            labels = _labels(values[first])
+        if len(distinct) <= MAX_CLASSES:
+            labels = _labels(values, keys, distinct)
         if labels is None:
             self.counts = None
         else:
@@ -149,14 +150,17 @@ class LabelCounter:
             self._join(other.counts)
 
 
-def _labels(values: Any) -> list[Label] | None:
-    """Return numbers or texts; None if a text is not a class name."""
+def _labels(values: Values, keys: Any, distinct: npt.NDArray[Any]) -> list[Label] | None:
+    """Return the numbers or texts of the distinct keys; None if a text is not a class name."""
     if not isinstance(values, BytesArray):
-        return values.tolist()  # type: ignore[no-any-return]
-    if values.lengths.max(initial=0) > MAX_TEXT_BYTES:
+        return distinct.tolist()  # type: ignore[no-any-return]
+    places = np.empty(len(distinct), np.int64)
+    places[np.searchsorted(distinct, keys)] = np.arange(len(keys))  # one of each
+    texts = values[places]
+    if texts.lengths.max(initial=0) > MAX_TEXT_BYTES:
         return None
     try:
-        return [str(view, "utf-8") for view in values.views()]
+        return [str(view, "utf-8") for view in texts.views()]
     except ValueError:
         return None
 

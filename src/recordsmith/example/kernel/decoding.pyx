@@ -35,59 +35,101 @@ from recordsmith.example.kernel.message cimport (
 import numpy as np
 
 
-cdef object decode_feature(span feature, growable_array *scratch):
-    """Decode a list of bytes or an int64 or float32 array; [] without a kind, None if malformed."""
-    cdef int kind, odd = 0, code
-    cdef span values, items, item
+cdef object decode_strings(span values):
+    """Decode a list of bytes; None if malformed."""
+    cdef span items, item
     cdef uint32_t tag
+    cdef list strings = []
+    while next_list(&values, KIND_BYTES, &items):
+        while items.at < items.end:
+            if not read_tag(&items, &tag):
+                return None
+            if tag == FIELD_1:
+                if not read_delimited(&items, &item):
+                    return None
+                strings.append(PyBytes_FromStringAndSize(<char *>item.at, item.end - item.at))
+            elif not skip_field(&items, tag, 0):
+                return None
+    return strings
+
+
+cdef bint append_numbers(span values, int kind, growable_array *scratch) except -1:
+    """Append int64 or float32 numbers to the scratch memory; False if malformed."""
+    cdef span items
+    cdef int code
     cdef int64_t count = 0
-    cdef list strings
-    if not read_feature(feature, &kind, &values, &odd):
-        return None
-    if kind == KIND_NONE:
-        return []
-    if kind == KIND_BYTES:
-        strings = []
-        while next_list(&values, kind, &items):
-            while items.at < items.end:
-                if not read_tag(&items, &tag):
-                    return None
-                if tag == FIELD_1:
-                    if not read_delimited(&items, &item):
-                        return None
-                    strings.append(PyBytes_FromStringAndSize(<char *>item.at, item.end - item.at))
-                elif not skip_field(&items, tag, 0):
-                    return None
-        return strings
-    scratch.size = 0
     while next_list(&values, kind, &items):
         code = append_values(items, kind, NULL, scratch, NULL, &count)
         if code < 0:
             raise MemoryError
         if code == 0:
-            return None
-    return np.frombuffer(
-        PyByteArray_FromStringAndSize(<char *>scratch.data, scratch.size),
-        np.int64 if kind == KIND_INT64 else np.float32,
-    )
+            return False
+    return True
+
+
+cdef object take_numbers(growable_array *scratch, int kind):
+    """Return the numbers in the scratch memory as an array, and empty it."""
+    data = PyByteArray_FromStringAndSize(<char *>scratch.data, scratch.size)
+    scratch.size = 0
+    return np.frombuffer(data, np.int64 if kind == KIND_INT64 else np.float32)
+
+
+cdef object decode_feature(span feature, growable_array *scratch):
+    """Decode a list of bytes or an int64 or float32 array; [] without a kind, None if malformed."""
+    cdef int kind, odd = 0
+    cdef span values
+    if not read_feature(feature, &kind, &values, &odd):
+        return None
+    if kind == KIND_NONE:
+        return []
+    if kind == KIND_BYTES:
+        return decode_strings(values)
+    return take_numbers(scratch, kind) if append_numbers(values, kind, scratch) else None
+
+
+cdef object add_numbers(list steps, list ends, growable_array *scratch, int kind):
+    """Add steps with numbers: views of one array, which take a fifth of the time of an array each."""
+    cdef Py_ssize_t start = 0, end, size = 8 if kind == KIND_INT64 else 4
+    numbers = take_numbers(scratch, kind)
+    for end in ends:
+        steps.append(numbers[start:end // size])
+        start = end // size
+    ends.clear()
 
 
 cdef object decode_feature_list(span feature_list, growable_array *scratch):
+    """Decode the steps of a list; None if malformed."""
     cdef uint32_t tag
-    cdef span feature
-    cdef list steps = []
+    cdef span feature, values
+    cdef int kind, before = KIND_NONE, odd = 0
+    cdef list steps = [], ends = []
     while feature_list.at < feature_list.end:
         if not read_tag(&feature_list, &tag):
             return None
-        if tag == FIELD_1:
-            if not read_delimited(&feature_list, &feature):
+        if tag != FIELD_1:
+            if not skip_field(&feature_list, tag, 0):
                 return None
-            step = decode_feature(feature, scratch)
-            if step is None:
-                return None
-            steps.append(step)
-        elif not skip_field(&feature_list, tag, 0):
+            continue
+        if not read_delimited(&feature_list, &feature):
             return None
+        if not read_feature(feature, &kind, &values, &odd):
+            return None
+        if kind != before and ends:
+            add_numbers(steps, ends, scratch, before)
+        before = kind
+        if kind == KIND_NONE:
+            steps.append([])
+        elif kind == KIND_BYTES:
+            strings = decode_strings(values)
+            if strings is None:
+                return None
+            steps.append(strings)
+        elif append_numbers(values, kind, scratch):
+            ends.append(scratch.size)
+        else:
+            return None
+    if ends:
+        add_numbers(steps, ends, scratch, before)
     return steps
 
 

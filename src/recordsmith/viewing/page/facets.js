@@ -1,7 +1,7 @@
 // Counts and histograms of features, which write into the filter, and the switches of the overlays.
 
 import { button, count, el, link, Poll, quiet, settings, short, svg } from './dom.js';
-import { clauseOf, keyText, literal, literalsOf, rangeClause, valuesClause, withClause } from './filter.js';
+import { clauseOf, keyText, literalsOf, rangeClause, valuesClause, withClause } from './filter.js';
 import { swatch } from './gallery.js';
 import { overlays } from './overlay.js';
 
@@ -54,19 +54,19 @@ export class Facets {
     const part = this.part?.facets.find((other) => other.key === key);
     const isMissing = clause.startsWith('missing(');
     return el('details', { open: settings.read(`facet.${key}`, true), ontoggle: ({ target }) => settings.write(`facet.${key}`, target.open) },
-      el('summary', {}, key), clause && link('Remove the condition', '', () => change('')),
+      el('summary', {}, key), facet.is_complete && !this.whole.is_complete && quiet('of all records'), clause && link('Remove the condition', '', () => change('')),
       facet.kind === 'histogram' ? this.drawHistogram(facet, part, clause, change) : this.drawValues(facet, part, clause, change),
       facet.missing > 0 && this.drawValue(key, '(missing)', facet.missing, this.part && (part?.missing ?? 0), facet.missing, isMissing, () => change(isMissing ? '' : `missing(${keyText(key)})`)));
   }
 
   drawValues({ key, values, distinct = values.length }, part, clause, change) {
     const most = Math.max(1, ...values.map((value) => value.count));
-    const counts = new Map(part?.values?.map((value) => [value.value, value.count]));
+    const counts = new Map(part?.values?.map((value) => [value.literal, value.count]));
     const chosen = literalsOf(clause);
-    const rows = values.map(({ value, text, count: number }) => {
-      const isChosen = chosen.includes(literal(value));
-      const next = isChosen ? chosen.filter((one) => one !== literal(value)) : [...chosen, literal(value)];
-      return this.drawValue(key, text ?? String(value), number, this.part && (counts.get(value) ?? 0), most, isChosen, () => change(valuesClause(key, next)));
+    const rows = values.map(({ literal, text, count: number }) => {
+      const isChosen = chosen.includes(literal);
+      const next = isChosen ? chosen.filter((one) => one !== literal) : [...chosen, literal];
+      return this.drawValue(key, text, number, this.part && (counts.get(literal) ?? 0), most, isChosen, () => change(valuesClause(key, next)));
     });
     return el('div', {}, rows, distinct > values.length && quiet(`and ${count(distinct - values.length)} more`));
   }

@@ -5,7 +5,6 @@ import { $, el, getJson } from './dom.js';
 const RESERVED = new Set(['and', 'or', 'not', 'in', 'has', 'missing', 'len', 'all', 'any', 'true', 'false', 'none']);
 
 export const keyText = (key) => (/^[A-Za-z_][A-Za-z0-9_/.:-]*$/.test(key) && !RESERVED.has(key.toLowerCase()) ? key : `\`${key}\``);
-export const literal = (value) => (typeof value === 'number' ? String(value) : JSON.stringify(String(value)));
 
 /** Cut a condition at its outermost `and`s; one with an outermost `or` is a single clause. */
 function clauses(text) {

@@ -1,0 +1,64 @@
+"""Random access to the records of a compressed shard, which can only be read in order."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from recordsmith.dataset import Shard
+from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
+from recordsmith.wire import RecordBlock
+
+Payload: TypeAlias = bytes | RecordsmithError
+"""The payload of a record, or why it cannot be read."""
+
+_KEPT_BYTES = 64 << 20  # of records
+
+
+class CompressedStream:
+    """The records of a compressed shard; keeps those that were read last. Thread-safe."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._blocks: Iterator[RecordBlock] | None = None
+        self._next = 0  # the first record that is not read
+        self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._kept_bytes = 0
+        self._error: RecordsmithError | None = None
+        self._lock = threading.Lock()
+
+    def read(self, numbers: Sequence[int]) -> list[Payload]:
+        """Return the payloads of some records; each that cannot be read is the error."""
+        with self._lock:
+            by_number = {number: self._find(number) for number in sorted(numbers)}
+        return [by_number[number] for number in numbers]
+
+    def _find(self, number: int) -> Payload:
+        for start, records in self._kept.items():
+            if start <= number < start + len(records):
+                self._kept.move_to_end(start)
+                return records[number - start]
+        if self._error is not None and number >= self._next:
+            return self._error
+        if self._blocks is None or number < self._next:
+            self._blocks, self._next = self._shard.blocks(check_payloads=False), 0
+        try:
+            for block in self._blocks:
+                self._next = block.position + len(block)
+                if number < self._next:
+                    self._keep(block)
+                    return self._kept[block.position][number - block.position]
+        except (DataError, FileAccessError) as error:
+            self._error = error
+            return error
+        return OptionError(f"{self._shard.location} has no record {number}")
+
+    def _keep(self, block: RecordBlock) -> None:
+        records = list(block.records())
+        self._kept[block.position] = records
+        self._kept_bytes += sum(map(sys.getsizeof, records))
+        while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
+            self._kept_bytes -= sum(map(sys.getsizeof, self._kept.popitem(last=False)[1]))
