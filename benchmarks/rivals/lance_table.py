@@ -78,7 +78,9 @@ class Images(Loader):
         what = self._options.what
         keys = rows["key"].to_pylist()
         rng = np.random.default_rng([self._options.seed, self._epoch, keys[0]])
-        images = [decode(image.as_buffer(), what, rng) for image in rows["image"]]
+        images = [
+            decode(memoryview(image.as_buffer()).cast("B"), what, rng) for image in rows["image"]
+        ]
         return list(zip(keys, images, strict=True))
 
     def _batch(self, samples: list[tuple[int, Any]]) -> Batch:
