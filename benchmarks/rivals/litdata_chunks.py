@@ -40,6 +40,10 @@ class Images(Loader):
             raise UnsupportedError("no filter documented")
         remote = "://" in options.place
         more: dict[str, Any] = {}
+        if remote:  # the server of the benchmark has no TLS
+            from litdata.streaming import downloader
+
+            downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True  # noqa: SLF001
         if remote and options.cache_bytes is not None:
             more["max_cache_size"] = options.cache_bytes
         photos = litdata.StreamingDataset(

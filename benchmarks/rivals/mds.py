@@ -50,10 +50,10 @@ class Images(Loader):
                 rng = np.random.default_rng(torch.initial_seed() + int(position))
                 return int(sample["key"]), decode(sample["jpg"], options.what, rng)
 
-        is_remote = options.cache is not None
+        is_remote = "://" in options.place or options.cache is not None
         photos: Any = Photos(
             remote=options.place if is_remote else None,
-            local=options.cache or options.place,
+            local=options.cache if is_remote else options.place,
             cache_limit=options.cache_bytes if is_remote else None,
             batch_size=options.batch_size,
             shuffle=options.shuffle,

@@ -45,7 +45,7 @@ def measure(rival: Rival, way: str, folder: str, count: int) -> dict[str, Any]:
     """
     if way not in WAYS:
         raise UnsupportedError(CANNOT.get(way, f"{rival.title} has images only"))
-    write, read = WAYS[way]
+    write, read, _ = WAYS[way]
     given = columns(count)
     place = Path(folder) / f"{way}-{count}"
     if not place.exists():
@@ -177,7 +177,7 @@ def _read_hugging_face(folder: Path) -> Epochs:
         nonlocal epoch
         epoch += 1
         rows.set_epoch(epoch)
-        yield from rows.batch(BATCH)
+        yield from rows.iter(BATCH)
 
     return begin
 
@@ -243,15 +243,19 @@ def _read_litdata(folder: Path) -> Epochs:
     return lambda: iter(loader)
 
 
-WAYS: dict[str, tuple[Callable[[dict[str, Any], Path], None], Callable[[Path], Epochs]]] = {
-    "recordsmith_shards": (_write_records, _read_records),
-    "tf_data": (_write_records, _read_tf_data),
-    "grain_array_record": (_write_parquet, _read_grain),
-    "hf_parquet": (_write_parquet, _read_hugging_face),
-    "lance_table": (_write_lance, _read_lance),
-    "mds": (_write_mds, _read_mds),
-    "litdata_chunks": (_write_parquet, _read_litdata),
+Write = Callable[[dict[str, Any], Path], None]
+
+WAYS: dict[str, tuple[Write, Callable[[Path], Epochs], str]] = {
+    "recordsmith_shards": (_write_records, _read_records, "recordsmith"),
+    "tf_data": (_write_records, _read_tf_data, "tf.data"),
+    "grain_array_record": (_write_parquet, _read_grain, "grain, `ParquetIterDataset`"),
+    "hf_parquet": (_write_parquet, _read_hugging_face, "Hugging Face datasets, Parquet streamed"),
+    "lance_table": (_write_lance, _read_lance, "Lance, `take`"),
+    "mds": (_write_mds, _read_mds, "MosaicML streaming"),
+    "litdata_chunks": (_write_parquet, _read_litdata, "LitData, `ParquetLoader`"),
 }
+"""With what the table calls it."""
+
 CANNOT = {
     "webdataset_tars": (
         "a sample is files of a tar: https://webdataset.github.io/webdataset/creating/"

@@ -7,7 +7,7 @@ from typing import Any
 from bench import Bench, Measured, number_text, reason, rival_of, spread
 from packed_tokens import LENGTH
 from packed_tokens import WAYS as TOKEN_WAYS
-from table_rows import BATCH, FLOATS
+from table_rows import BATCH, FLOATS, WAYS
 
 from case import Table
 
@@ -25,7 +25,8 @@ def report_rows(bench: Bench) -> Table:
         if why is None:
             cells = [spread(run[clock] * 1e6 / count for run in found) for clock in ("cpu", "wall")]
             cells.append(number_text(_median({module: found}, "cpu") / base))
-        rows.append((rival_of(module).title, *cells))
+        title = WAYS[module][2] if module in WAYS else rival_of(module).title
+        rows.append((title, *cells))
     return Table(
         "rows",
         "Rows of a table",

@@ -47,20 +47,26 @@ def report(bench: Bench) -> Table:
             }
             for name, options in ways.items():
                 mark, cpu = server.mark(), server.cpu_seconds
-                with tempfile.TemporaryDirectory(dir=bench.folder) as cache:
+                with tempfile.TemporaryDirectory(dir=bench.folder) as empty:
+                    # where LitData and MosaicML streaming keep shards if they are told no folder
+                    os.environ |= {"HOME": empty, "TMPDIR": empty}
                     settings: dict[str, Any] = {**bench.settings(module), **options}
                     if name == "cached":
-                        settings["cache"] = f"{cache}/cache"
+                        settings["cache"] = f"{empty}/cache"
+                        Path(settings["cache"]).mkdir()
                     run = bench.job(module, "epochs", place=place, **settings)
                 if reason(run) is not None:
                     return run
+                keys = run["epochs"][-1]["keys"]
+                if sorted(keys) != list(range(count)):
+                    return {"failed": f"{len(set(keys))} of {count} images in {len(keys)}"}
                 requests = server.requests(mark)
                 runs[name] = {
                     **{clock: run["epochs"][-1][clock] for clock in ("cpu", "wall", "first")},
                     "server_cpu": server.cpu_seconds - cpu,
                     "requests": len(requests),
                     "bytes": sum(request.size_bytes for request in requests),
-                    "count": len(set(run["epochs"][-1]["keys"])),
+                    "count": count,
                 }
             return runs
 
