@@ -117,6 +117,14 @@ def test_features_that_are_left_out_are_counted(open_viewer: Any, tmp_path: Path
     assert client.json("/api/record/2")["left_out"] == {}
 
 
+def test_boxes_that_are_left_out_are_counted(open_viewer: Any, tmp_path: Path) -> None:
+    example: Any = {"image/encoded": encode(smooth(16, 12), "PNG")}
+    for number, side in enumerate(("ymin", "xmin", "ymax", "xmax")):
+        example[f"image/object/bbox/{side}"] = np.full(2100, 0.2 + 0.3 * (number > 1), np.float32)
+    record = open_viewer(write(tmp_path / "a.tfrecord", [example])).json("/api/record/0")
+    assert (len(record["boxes"]), record["left_out"]) == (2000, {"boxes": 100})
+
+
 def test_names_of_properties_are_names_of_features(open_viewer: Any, tmp_path: Path) -> None:
     values = np.arange(20, dtype=np.float32)
     client = open_viewer(write(tmp_path / "a.tfrecord", [{"__proto__": values, "toString": 1}]))

@@ -45,6 +45,7 @@ export class RecordView {
     this.root.setAttribute('aria-label', `Record ${record.position}`);
     this.root.replaceChildren(this.bar(record), el('div', { class: images.length ? 'body' : 'body alone' }, images.length && this.makeStage(images), facts));
     if (defect) facts.append(record.payload === 'other' ? quiet(defect.message) : alertOf(defect.message));
+    if (leftOut.boxes) facts.append(quiet(`${count(leftOut.boxes)} more boxes, which are not drawn`));
     for (const [key, total] of Object.entries(imageCounts)) {
       if (total > 1) facts.append(this.filmStrip(key, total, images.filter((image) => image.key === key)));
     }
@@ -173,7 +174,7 @@ export class RecordView {
     const curves = new Map(Object.entries(this.record.curves[name] ?? {}));
     return definitions(Object.entries(section).map(([key, feature]) => {
       const length = lengthOf(feature);
-      return [[el('span', { class: 'key' }, key), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature, curves.get(key))];
+      return [[el('span', { class: 'key' }, key.split(/(?<=\/)/).flatMap((part) => [part, el('wbr')])), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature, curves.get(key))];
     }));
   }
 
