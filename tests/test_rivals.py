@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,10 @@ NEEDS = {
     "hf_parquet": ("datasets", "torchdata"),
     "lance_table": ("lancedb", "lance"),
     "spdl_files": ("spdl",),
+    "webdataset_tars": ("webdataset", "torch"),
+    "mds": ("streaming",),
+    "litdata_chunks": ("litdata",),
+    "energon_tars": ("megatron",),
 }
 KEYS = list(range(12))
 
@@ -85,6 +90,44 @@ def test_rival(module: str, folder: Path) -> None:
     assert "unsupported" in read or read["total"] == sum(
         path.stat().st_size for path in folder.glob("*/*")
     )
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The tables, whose jobs run in this Python."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import bench
+    from tables import damage, resume
+
+    monkeypatch.setattr(bench.Bench, "python", lambda *_: sys.executable)
+    return SimpleNamespace(bench=bench, resume=resume, damage=damage)
+
+
+def test_differences_of_a_resumed_run(tables: Any) -> None:
+    steps = [[1, 2], [3, 4], [5, 6]]
+    cases = [
+        ([[1, 2], [3, 4], [5, 6]], None, (0, 0, False)),
+        ([[1, 2, 3], [4, 5, 6]], None, (0, 0, False)),
+        ([[1, 2], [4, 3], [5, 6]], None, (0, 0, True)),
+        ([[1, 2], [4, 3], [5, 6]], 2, (0, 0, False)),
+        ([[1, 2], [4, 5], [3, 6]], 2, (0, 0, True)),
+        ([[1, 2], [3, 4], [3, 4], [5, 6]], None, (2, 0, True)),
+        ([[1, 2], [5, 5]], None, (1, 3, True)),
+    ]
+    for found, chunk, expected in cases:
+        assert tables.resume.difference(steps, found, chunk) == expected
+
+
+def test_training_that_is_killed_resumes(tables: Any, folder: Path, tmp_path: Path) -> None:
+    place = packed("recordsmith_shards", folder)
+    bench = tables.bench.Bench(tmp_path, tmp_path, ("recordsmith_shards",), 1, quick=True)
+    part = tables.resume.Part(batch_size=1)
+    case = tables.resume.Case("killed twice", (part, part, part))
+    torture = tables.resume.Torture(bench, "recordsmith_shards", str(place), tmp_path / "torture")
+    assert torture.run(case, 0) == (0, 0, False)
+    logs = [(tmp_path / "torture" / f"killed twice-0-{n}" / "rank-0") for n in range(3)]
+    counts = [len(log.read_text().splitlines()) for log in logs]
+    assert all(0 < count < len(KEYS) for count in counts)
 
 
 def test_a_missing_library_is_reported(folder: Path) -> None:

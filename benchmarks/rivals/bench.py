@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -33,6 +33,10 @@ depends on the machine: torch for the CPU, or for a GPU."""
 RIVALS = (
     "recordsmith_shards",
     "torch_files",
+    "webdataset_tars",
+    "mds",
+    "litdata_chunks",
+    "energon_tars",
     "spdl_files",
     "grain_array_record",
     "hf_arrow",
@@ -55,6 +59,12 @@ Measured = dict[str, Any]
 def rival_of(module: str) -> Rival:
     rival: Rival = importlib.import_module(module).RIVAL
     return rival
+
+
+def with_variants(modules: Iterable[str], variants: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Each module, and those that a table has next to it."""
+    for module in modules:
+        yield from (module, *variants.get(module, ()))
 
 
 def reason(measured: Measured) -> str | None:
@@ -102,11 +112,11 @@ class Bench:
     _pixels: Measured = field(default_factory=dict)
 
     def photos(self, kind: str = "photos") -> Path:
-        """The folder of images, made if it is missing: "photos", or "tiny", which are many."""
+        """The folder of images, made if it is missing: "photos", "tiny" or a "few" tiny ones."""
         if self.own_photos is not None and kind == "photos":
             name = hashlib.sha256(str(self.own_photos.resolve()).encode()).hexdigest()[:8]
             return self._make(f"own-{name}", self._link_own)
-        counts = {"photos": (128, 2_048), "tiny": (2_000, 20_000)}
+        counts = {"photos": (128, 2_048), "tiny": (2_000, 20_000), "few": (200, 600)}
         count = counts[kind][not self.quick]
         return self._make(f"{kind}-{count}", lambda out: _draw(out, kind, count))
 

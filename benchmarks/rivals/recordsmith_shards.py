@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rival import SIDE, Batch, Loader, Options, Photo, Rival, UnsupportedError
+from rival import SIDE, Batch, Loader, Options, Photo, Rival
 
 
 def pack(photos: Sequence[Photo], out: Path) -> None:
@@ -26,10 +26,9 @@ class Images(Loader):
         else:
             fit: Any = "random-crop" if options.what == "crops" else "resize"
             image = rs.Image(size=SIDE, fit=fit)
-        if options.keep is not None:
-            raise UnsupportedError("a filter by a Python function: see Dataset.filter")
+        keep = options.keep
         self._loader = rs.Loader(
-            rs.open(options.place),
+            self._records(options.place),
             {"image": image, "key": rs.Text("image/filename")},
             batch_size=options.batch_size,
             shuffle=options.shuffle,
@@ -38,20 +37,39 @@ class Images(Loader):
             prefetch=options.prefetch,
             rank=options.rank,
             world_size=options.world_size,
+            filter=None if keep is None else lambda example: keep(key_of(example["key"])),
         )
 
-    def epoch(self) -> Iterator[Batch]:
-        import numpy as np
+    def _records(self, place: str) -> Any:
+        import recordsmith as rs
 
+        return rs.open(place)
+
+    def epoch(self) -> Iterator[Batch]:
         for batch in self._loader:
-            keys = [int(Path(name).stem) for name in batch["key"]]
-            yield Batch(np.array(keys, np.int64), batch["image"])
+            yield as_batch(batch)
 
     def state(self) -> Any:
         return self._loader.state_dict()
 
     def load(self, state: Any) -> None:
         self._loader.load_state_dict(state)
+
+
+def key_of(name: str) -> int:
+    return int(Path(name).stem)
+
+
+def as_batch(batch: dict[str, Any]) -> Batch:
+    import numpy as np
+
+    return Batch(np.array([key_of(name) for name in batch["key"]], np.int64), batch["image"])
+
+
+def verify(place: str) -> list[str]:
+    import recordsmith as rs
+
+    return [str(defect) for defect in rs.verify(place).defects]
 
 
 def reader(place: str) -> Callable[[Sequence[int]], list[bytes]]:
@@ -75,5 +93,6 @@ RIVAL = Rival(
     pack=pack,
     loader=Images,
     reader=reader,
+    verify=verify,
     checked="all records read back, synced",
 )

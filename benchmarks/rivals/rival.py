@@ -45,6 +45,11 @@ def photos_of(folder: Path) -> list[Photo]:
     return [Photo(int(path.stem), path, classes.index(path.parent.name)) for path in paths]
 
 
+def shard_bytes(photos: Sequence[Photo]) -> int:
+    """How large shards may be: 64 MiB, or an eighth of a small dataset."""
+    return min(64 << 20, -(-sum(photo.path.stat().st_size for photo in photos) // 8))
+
+
 def digest_of(images: Iterable[tuple[int, str]]) -> str:
     """Of keys and SHA-256 hashes of JPEG files, in any order."""
     return hashlib.sha256(repr(sorted(images)).encode()).hexdigest()
@@ -108,6 +113,10 @@ class Loader(ABC):
         """Go on with a state of another process: the next epoch begins after its batch."""
         raise UnsupportedError(f"none documented, {type(state)}")
 
+    def load_other_ranks(self, states: Sequence[Any]) -> None:
+        """Go on with the states of another number of ranks; here any of them is for all."""
+        self.load(states[0])
+
 
 @dataclass(frozen=True)
 class Rival:
@@ -120,6 +129,7 @@ class Rival:
     pack: writes images to a folder; None if it reads the files as they are.
     loader: begins to load.
     reader: returns what reads the JPEG files at some positions; None if it cannot.
+    verify: its own tool that checks a packed folder: returns what it finds; None if it has none.
     checked: how what was packed is checked before packing ends, as documented.
     environment: the lock file of this folder with its libraries: "torch" or "tensorflow".
     """
@@ -131,5 +141,6 @@ class Rival:
     pack: Callable[[Sequence[Photo], Path], None] | None
     loader: Callable[[Options], Loader]
     reader: Callable[[str], Callable[[Sequence[int]], list[bytes]]] | None = None
+    verify: Callable[[str], list[str]] | None = None
     checked: str = "no"
     environment: str = "torch"

@@ -117,24 +117,16 @@ def test_features_that_are_left_out_are_counted(open_viewer: Any, tmp_path: Path
     assert client.json("/api/record/2")["left_out"] == {}
 
 
+def test_boxes_that_are_left_out_are_counted(open_viewer: Any, tmp_path: Path) -> None:
+    example: Any = {"image/encoded": encode(smooth(16, 12), "PNG")}
+    for number, side in enumerate(("ymin", "xmin", "ymax", "xmax")):
+        example[f"image/object/bbox/{side}"] = np.full(2100, 0.2 + 0.3 * (number > 1), np.float32)
+    record = open_viewer(write(tmp_path / "a.tfrecord", [example])).json("/api/record/0")
+    assert (len(record["boxes"]), record["left_out"]) == (2000, {"boxes": 100})
+
+
 def test_names_of_properties_are_names_of_features(open_viewer: Any, tmp_path: Path) -> None:
     values = np.arange(20, dtype=np.float32)
     client = open_viewer(write(tmp_path / "a.tfrecord", [{"__proto__": values, "toString": 1}]))
     record = client.json("/api/record/0")
     assert record["curves"]["features"]["__proto__"] == values.tolist()
-
-
-def test_tiles_of_episodes_have_some_of_their_frames(open_viewer: Any, tmp_path: Path) -> None:
-    frames = [encode(smooth(16, 12).rotate(step), "PNG") for step in range(90)]
-    steps = rs.encode_sequence_example({}, {"frame": [[frame] for frame in frames]})
-    examples = [{"steps/image": frames}, steps, {"steps/image": frames[:1]}]
-    flat, sequence, one = open_viewer(write(tmp_path / "a.tfrecord", examples)).tiles(count=3)
-    assert (flat["kind"], flat["frame_count"], len(flat["frames"])) == ("image", 90, 6)
-    assert flat["frames"] == sequence["frames"]
-    assert (one["frames"], one["frame_count"]) == (None, 0)
-
-
-def test_a_text_is_not_repeated_as_its_caption(open_viewer: Any, tmp_path: Path) -> None:
-    examples = [{"text": "To be, or not to be, that is the question."}]
-    (tile,) = open_viewer(write(tmp_path / "a.tfrecord", examples)).tiles(count=1)
-    assert (tile["text"], tile["caption"]) == ("To be, or not to be, that is the question.", "")

@@ -489,7 +489,7 @@ def test_the_record_view_zooms_with_its_boxes_and_mask(meadows: Path, open_page:
     page.click("#record summary:has-text('File')")
     page.wait_for_selector("dt:has-text('byte offset')")
     facts = str(page.text_content("#record .facts"))
-    assert str(meadows) in facts
+    assert f"recordsmith view {meadows} --at 1shard" in facts
     data = meadows.read_bytes()
     start = int.from_bytes(data[:8], "little") + 16
     stop = start + int.from_bytes(data[start : start + 8], "little") + 16

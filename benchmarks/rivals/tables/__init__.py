@@ -11,7 +11,7 @@ from collections.abc import Callable
 from bench import Bench
 
 from case import Table
-from tables import access, epoch, order, packing, settings, start
+from tables import access, damage, epoch, order, packing, resume, settings, start
 
 TABLES: dict[str, Callable[[Bench], Table]] = {
     "settings": settings.report,
@@ -21,4 +21,7 @@ TABLES: dict[str, Callable[[Bench], Table]] = {
     "start": start.report,
     "access": access.report,
     "order": order.report,
+    "resume": resume.report_same_job,
+    "resume-other": resume.report_other_job,
+    "damage": damage.report,
 }

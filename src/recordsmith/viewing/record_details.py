@@ -33,7 +33,7 @@ from recordsmith.wire import encode_record
 
 _MAX_VALUES = 64
 _MAX_FEATURES = 2000
-_MAX_BOXES = 5000
+_MAX_BOXES = 2000  # as many as the page draws
 _MAX_TEXT = 1000
 _MAX_IMAGES = 64  # of a feature, in one answer
 _MAX_LISTED_IMAGES = 1024
@@ -125,6 +125,8 @@ class RecordDetails:
             document["defect"] = problem_of(error)
             return
         document["boxes"] = boxes_of(scene, _MAX_BOXES)
+        if len(scene.boxes) > _MAX_BOXES:
+            document["left_out"]["boxes"] = len(scene.boxes) - _MAX_BOXES
         document["has_mask"] = scene.mask is not None
         if not any(image["key"] == reader.image_key for image in document["images"]):  # raw pixels
             raw = {"key": reader.image_key, "index": 0, "format": "raw"}

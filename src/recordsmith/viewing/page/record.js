@@ -45,6 +45,7 @@ export class RecordView {
     this.root.setAttribute('aria-label', `Record ${record.position}`);
     this.root.replaceChildren(this.bar(record), el('div', { class: images.length ? 'body' : 'body alone' }, images.length && this.makeStage(images), facts));
     if (defect) facts.append(record.payload === 'other' ? quiet(defect.message) : alertOf(defect.message));
+    if (leftOut.boxes) facts.append(quiet(`${count(leftOut.boxes)} more boxes, which are not drawn`));
     for (const [key, total] of Object.entries(imageCounts)) {
       if (total > 1) facts.append(this.filmStrip(key, total, images.filter((image) => image.key === key)));
     }
@@ -62,8 +63,7 @@ export class RecordView {
 
   bar(record) {
     const { step, close, mark } = this.actions;
-    const file = record.shard?.split('/').pop();
-    const about = [record.name && `record ${count(record.position)}`, file && `${file} #${count(record.record)}`, !file?.includes(record.split) && record.split,
+    const about = [`record ${count(record.position)}`, record.shard && `${record.shard.split('/').pop()} #${count(record.record)}`, record.split,
       record.size_bytes != null && bytes(record.size_bytes)];
     this.marker = el('button', { type: 'button', class: 'marker', title: 'Mark (x)', onclick: () => mark(record) });
     this.showMark(record.position);
@@ -174,7 +174,7 @@ export class RecordView {
     const curves = new Map(Object.entries(this.record.curves[name] ?? {}));
     return definitions(Object.entries(section).map(([key, feature]) => {
       const length = lengthOf(feature);
-      return [[el('span', { class: 'key' }, key), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature, curves.get(key))];
+      return [[el('span', { class: 'key' }, key.split(/(?<=\/)/).flatMap((part) => [part, el('wbr')])), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature, curves.get(key))];
     }));
   }
 

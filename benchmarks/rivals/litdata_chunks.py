@@ -1,0 +1,95 @@
+"""LitData: chunks, read by `StreamingDataset`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from decode import decode
+from rival import Batch, Loader, Options, Photo, Rival, UnsupportedError, shard_bytes
+from torch_files import collate
+
+
+def sample_of(photo: Photo) -> dict[str, Any]:
+    return {"key": photo.key, "label": photo.label, "jpg": photo.path.read_bytes()}
+
+
+def pack(photos: Sequence[Photo], out: Path) -> None:
+    import litdata
+
+    litdata.optimize(
+        fn=sample_of,
+        inputs=list(photos),
+        output_dir=str(out),
+        chunk_bytes=shard_bytes(photos),
+        num_workers=1,
+        verbose=False,
+    )
+
+
+class Images(Loader):
+    """`StreamingDataLoader` with its shuffle and workers that stay."""
+
+    def __init__(self, options: Options) -> None:
+        from functools import partial
+
+        import litdata
+
+        if options.keep is not None:
+            raise UnsupportedError("no filter documented")
+        remote = "://" in options.place
+        more: dict[str, Any] = {}
+        if remote and options.cache_bytes is not None:
+            more["max_cache_size"] = options.cache_bytes
+        photos = litdata.StreamingDataset(
+            options.place,
+            cache_dir=options.cache if remote else None,
+            shuffle=options.shuffle,
+            seed=options.seed,
+            transform=partial(decoded, options=options),
+            **more,
+        )
+        self._loader = litdata.StreamingDataLoader(
+            photos,
+            batch_size=options.batch_size,
+            num_workers=options.threads,
+            prefetch_factor=options.prefetch if options.threads else None,
+            persistent_workers=options.threads > 0,
+            collate_fn=partial(collate, what=options.what),
+        )
+
+    def epoch(self) -> Iterator[Batch]:
+        yield from self._loader
+
+    def state(self) -> Any:
+        return self._loader.state_dict()
+
+    def load(self, state: Any) -> None:
+        self._loader.load_state_dict(state)
+
+
+def decoded(sample: dict[str, Any], options: Options) -> tuple[int, Any]:
+    import numpy as np
+    import torch
+
+    rng = np.random.default_rng(torch.initial_seed() + sample["key"])
+    return sample["key"], decode(sample["jpg"], options.what, rng)
+
+
+def reader(place: str) -> Callable[[Sequence[int]], list[bytes]]:
+    import litdata
+
+    photos = litdata.StreamingDataset(place)
+    return lambda positions: [photos[position]["jpg"] for position in positions]
+
+
+RIVAL = Rival(
+    title="LitData",
+    distributions=("litdata", "torch"),
+    pages=("https://github.com/Lightning-AI/litData/blob/main/README.md",),
+    chosen="optimize to chunks of at most 64 MB, its StreamingDataLoader, workers that stay",
+    pack=pack,
+    loader=Images,
+    reader=reader,
+)
