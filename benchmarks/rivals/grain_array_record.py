@@ -13,7 +13,7 @@ from rival import Batch, Loader, Options, Photo, Rival, UnsupportedError, key_an
 def pack(photos: Sequence[Photo], out: Path) -> None:
     from array_record.python.array_record_module import ArrayRecordWriter
 
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     for number in range(8):
         writer = ArrayRecordWriter(
             str(out / f"train-{number:05d}-of-00008.array_record"), "group_size:1"

@@ -18,7 +18,7 @@ def pack(photos: Sequence[Photo], out: Path) -> None:
     from datasets.table import embed_table_storage
 
     datasets.disable_progress_bars()
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     dataset = dataset_of(photos)
     for number in range(8):  # the files are embedded as `push_to_hub` does
         shard = dataset.shard(8, number).with_format("arrow")

@@ -87,8 +87,11 @@ def access(rival: Rival, positions: list[int], place: str, batch_size: int) -> d
 
 
 def versions(rival: Rival) -> dict[str, str]:
-    """Of the rival's libraries."""
-    return {name: version(name) for name in rival.distributions}
+    """Of the rival's libraries. recordsmith is not installed here, but on the path."""
+    return {
+        name: import_module(name).__version__ if name == "recordsmith" else version(name)
+        for name in rival.distributions
+    }
 
 
 def epochs(rival: Rival, epoch_count: int = 2, **options: Any) -> dict[str, Any]:

@@ -225,6 +225,7 @@ def test_reports_link_to_records(open_viewer: Any, tmp_path: Path) -> None:
 
 def test_a_batch_is_drawn_as_a_loader_gives_it(open_viewer: Any, flowers: Path) -> None:
     client = open_viewer(flowers)
+    client.poll("/api/view")  # until both shards are counted
     pages = [
         client.get("/api/preview", seed=seed, size=64, crop="random", flip=1) for seed in (1, 1, 2)
     ]
