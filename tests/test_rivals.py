@@ -24,6 +24,8 @@ NEEDS = {
     "hf_parquet": ("datasets", "torchdata"),
     "lance_table": ("lancedb", "lance"),
     "spdl_files": ("spdl",),
+    "tf_data": ("tensorflow",),
+    "dali_records": ("nvidia",),
     "webdataset_tars": ("webdataset", "torch"),
     "mds": ("streaming",),
     "litdata_chunks": ("litdata",),
@@ -90,6 +92,32 @@ def test_rival(module: str, folder: Path) -> None:
     assert "unsupported" in read or read["total"] == sum(
         path.stat().st_size for path in folder.glob("*/*")
     )
+
+
+@pytest.mark.parametrize(
+    ("job", "module", "sizes"),
+    [
+        ("table_rows", "recordsmith_shards", {"count": 2_000}),
+        pytest.param("table_rows", "tf_data", {"count": 2_000}, marks=pytest.mark.slow),
+        pytest.param("table_rows", "grain_array_record", {"count": 2_000}, marks=pytest.mark.slow),
+        ("packed_tokens", "recordsmith_shards", {"token_count": 50_000}),
+        ("packed_tokens", "recordsmith_shards, end to end", {"token_count": 50_000}),
+        pytest.param(
+            "packed_tokens", "grain_array_record", {"token_count": 50_000}, marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_rows_and_tokens(job: str, module: str, sizes: dict[str, int], tmp_path: Path) -> None:
+    """The job compares what it reads with what it wrote."""
+    name = module.partition(",")[0]
+    for needed in NEEDS[name]:
+        if find_spec(needed) is None:
+            pytest.skip(f"{needed} is not installed")
+    measured = run_job(name, f"{job}:measure", way=module, folder=str(tmp_path), **sizes)
+    assert measured["count"] > 0.9 * max(sizes.values())
+    assert 0.9 < measured.get("fill", 1) <= 1
+    unknown = run_job(name, f"{job}:measure", way="torch_files", folder=str(tmp_path), **sizes)
+    assert "no " in unknown["unsupported"]
 
 
 @pytest.fixture

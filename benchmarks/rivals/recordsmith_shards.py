@@ -18,6 +18,8 @@ def pack(photos: Sequence[Photo], out: Path) -> None:
 class Images(Loader):
     """`rs.Loader` with a global shuffle."""
 
+    order: Any = True
+
     def __init__(self, options: Options) -> None:
         import recordsmith as rs
 
@@ -27,11 +29,14 @@ class Images(Loader):
             fit: Any = "random-crop" if options.what == "crops" else "resize"
             image = rs.Image(size=SIDE, fit=fit)
         keep = options.keep
+        place: Any = options.place
+        if options.cache is not None:
+            place = rs.remote(place, cache=options.cache, cache_bytes=options.cache_bytes)
         self._loader = rs.Loader(
-            self._records(options.place),
+            self._records(place),
             {"image": image, "key": rs.Text("image/filename")},
             batch_size=options.batch_size,
-            shuffle=options.shuffle,
+            shuffle=options.shuffle and self.order,
             seed=options.seed,
             threads=options.threads,
             prefetch=options.prefetch,
@@ -40,7 +45,7 @@ class Images(Loader):
             filter=None if keep is None else lambda example: keep(key_of(example["key"])),
         )
 
-    def _records(self, place: str) -> Any:
+    def _records(self, place: Any) -> Any:
         import recordsmith as rs
 
         return rs.open(place)

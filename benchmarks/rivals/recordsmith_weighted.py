@@ -11,7 +11,7 @@ import recordsmith_shards
 class Images(recordsmith_shards.Images):
     """`rs.Loader` of a `Weighted` dataset."""
 
-    def _records(self, place: str) -> Any:
+    def _records(self, place: Any) -> Any:
         import recordsmith as rs
 
         return rs.Weighted(rs.open(place), by="image/class/label")

@@ -11,7 +11,18 @@ from collections.abc import Callable
 from bench import Bench
 
 from case import Table
-from tables import access, damage, epoch, order, packing, resume, settings, start
+from tables import (
+    access,
+    damage,
+    epoch,
+    order,
+    packing,
+    resume,
+    rows_and_tokens,
+    s3,
+    settings,
+    start,
+)
 
 TABLES: dict[str, Callable[[Bench], Table]] = {
     "settings": settings.report,
@@ -21,6 +32,9 @@ TABLES: dict[str, Callable[[Bench], Table]] = {
     "start": start.report,
     "access": access.report,
     "order": order.report,
+    "s3": s3.report,
+    "rows": rows_and_tokens.report_rows,
+    "tokens": rows_and_tokens.report_tokens,
     "resume": resume.report_same_job,
     "resume-other": resume.report_other_job,
     "damage": damage.report,
