@@ -134,16 +134,17 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_differences_of_a_resumed_run(tables: Any) -> None:
     steps = [[1, 2], [3, 4], [5, 6]]
     cases = [
-        ([[1, 2], [3, 4], [5, 6]], None, (0, 0, False)),
-        ([[1, 2, 3], [4, 5, 6]], None, (0, 0, False)),
-        ([[1, 2], [4, 3], [5, 6]], None, (0, 0, True)),
-        ([[1, 2], [4, 3], [5, 6]], 2, (0, 0, False)),
-        ([[1, 2], [4, 5], [3, 6]], 2, (0, 0, True)),
-        ([[1, 2], [3, 4], [3, 4], [5, 6]], None, (2, 0, True)),
-        ([[1, 2], [5, 5]], None, (1, 3, True)),
+        ([[3, 4], [5, 6]], None, (0, 0, False)),
+        ([[3, 4, 5], [6]], None, (0, 0, False)),
+        ([[4, 3], [5, 6]], None, (0, 0, True)),
+        ([[4, 3], [5, 6]], 2, (0, 0, False)),
+        ([[4, 5], [3, 6]], 2, (0, 0, True)),
+        ([[3, 4], [3, 4], [5, 6]], None, (2, 0, True)),
+        ([[5, 5]], None, (1, 3, True)),
     ]
-    for found, chunk, expected in cases:
-        assert tables.resume.difference(steps, found, chunk) == expected
+    for rest, step_size, expected in cases:
+        assert tables.resume.difference(steps, [[1, 2]], rest, step_size) == expected
+    assert tables.resume.difference(steps, [[2, 1]], steps[1:], 2) == (0, 0, True)
 
 
 def test_training_that_is_killed_resumes(tables: Any, folder: Path, tmp_path: Path) -> None:

@@ -82,16 +82,17 @@ class Images(Loader):
         import torch
 
         with tempfile.TemporaryDirectory() as folder:
-            old = [f"{folder}/old-{rank}.pt" for rank in range(len(states))]
-            for path, state in zip(old, states, strict=True):
-                torch.save(state, path)
+            old, new = Path(folder, "old", "state.pt"), Path(folder, "new", "state.pt")
+            for path in (old, new):
+                path.parent.mkdir()
+            torch.save(list(states), old)  # as `save_state_global` returns it
             size = str(self._world_size)
-            new = ["--new-world-size", size, *old, f"{folder}/new"]
-            done = command("checkpoint", "redist", *new)
+            done = command(
+                "checkpoint", "redist", "--new-world-size", size, str(old), str(new.parent)
+            )
             if done.returncode:
                 raise UnsupportedError(done.stderr.strip().splitlines()[-1])
-            shared = torch.load(f"{folder}/new/old-{self._rank}.pt", weights_only=False)
-        self.load(shared)
+            self.load(torch.load(new, weights_only=False)[self._rank])
 
 
 def task_encoder(options: Options) -> Any:

@@ -31,7 +31,8 @@ def pack(photos: Sequence[Photo], out: Path) -> None:
 class Images(Loader):
     """`StreamingDataLoader` with its shuffle and workers that stay."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, **more: Any) -> None:
+        """`more`: for its `StreamingDataset`."""
         from functools import partial
 
         import litdata
@@ -39,7 +40,6 @@ class Images(Loader):
         if options.keep is not None:
             raise UnsupportedError("no filter documented")
         remote = "://" in options.place
-        more: dict[str, Any] = {}
         if remote:  # the server of the benchmark has no TLS
             from litdata.streaming import downloader
 

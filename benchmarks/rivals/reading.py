@@ -25,8 +25,7 @@ def read(rival: Rival, **options: Any) -> dict[str, Any]:
 
 def verify(rival: Rival, place: str) -> dict[str, Any]:
     """What its own tool finds."""
-    if rival.verify is None:
-        raise UnsupportedError("no tool documented")
+    assert rival.verify is not None
     try:
         return {"findings": rival.verify(place)}
     except Exception as error:  # noqa: BLE001

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ def main() -> None:
     # SIGINT; it continues to do so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.disable()  # it would take a sixth of the time of the imports; commands enable it
     _silence_c_libraries()
     try:
         with needs_extra("cli", "typer"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,28 @@ def test_facets_of_kept_columns_come_first(
     some = client.poll("/api/facets", where="label == 3")
     counts = {f["key"]: f.get("values") for f in some["facets"]}
     assert counts["label"] == [{"literal": "3", "text": "3", "count": COUNT // 5}]
+
+
+def test_kept_columns_are_counted_before_records_are_read(
+    open_viewer: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_read, blocks = threading.Event(), Shard.blocks
+
+    def waiting(shard: Shard, *args: Any, **options: Any) -> Iterator[Any]:
+        assert may_read.wait(60)
+        yield from blocks(shard, *args, **options)
+
+    monkeypatch.setattr(Shard, "blocks", waiting)
+    client = open_viewer(folder)
+    for _ in range(100):
+        answer = client.json("/api/facets", where="label == 3")
+        if len(answer["facets"]) == len(KEPT):
+            break
+    assert {f["key"]: f["is_complete"] for f in answer["facets"]} == dict.fromkeys(KEPT, True)
+    assert (answer["scanned"], answer["is_complete"]) == (0, False)
+    may_read.set()
+    answer = client.poll("/api/facets", where="label == 3")
+    assert (answer["scanned"], len(answer["facets"])) == (COUNT, len(KEPT) + 1)
 
 
 def test_only_some_positions_of_kept_columns(

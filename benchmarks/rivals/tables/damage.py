@@ -16,7 +16,7 @@ from rival import Photo, photos_of
 
 from case import Table
 
-SECONDS = 120
+SECONDS = 300
 VARIANTS = {"mds": ("mds_hashed",)}
 _MESSAGE = re.compile(r"error|warn|corrupt|damage|invalid|skip|truncat|unexpected", re.IGNORECASE)
 
@@ -131,11 +131,10 @@ def _damages(bench: Bench, module: str, folder: Path) -> dict[str, dict[str, Any
         path = _file_of(image, place)
         damage(Damaged(path, middle.key), image, others / path.relative_to(place))
         run = _read(bench, module, place)
-        tool = bench.job(module, "reading:verify", place=str(place), timeout=SECONDS)
         answers[title] = {
             "file": str(path.relative_to(place)),
             "run": run,
-            "tool": reason(tool) or _found(tool["findings"], path),
+            "tool": _checked(bench, module, place, path),
             "loader": _answer(run, clean, expected, path),
         }
     return answers
@@ -186,7 +185,12 @@ def _named(text: str, path: Path) -> str:
     return f" that names {' and '.join(names)}" if names else ""
 
 
-def _found(findings: list[str], path: Path) -> str:
-    if not findings:
-        return "finds nothing"
-    return "finds it" + (", names the file" if path.name in " ".join(findings) else "")
+def _checked(bench: Bench, module: str, place: Path, path: Path) -> str | None:
+    """What the rival's own tool finds, if it has one."""
+    if rival_of(module).verify is None:
+        return None
+    run = bench.job(module, "reading:verify", place=str(place), timeout=SECONDS)
+    why = reason(run)
+    if why is not None or not run["findings"]:
+        return why or "finds nothing"
+    return "finds it" + (", names the file" if path.name in " ".join(run["findings"]) else "")

@@ -7,7 +7,7 @@ import random
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -18,10 +18,11 @@ from bench import Bench, reason, rival_of, say, with_variants
 
 from case import Table
 
-SAVE_EVERY, SECONDS, ROUNDS = 3, 120, 3
+SAVE_EVERY, SECONDS, ROUNDS = 3, 300, 3
 
 VARIANTS = {
     "recordsmith_shards": ("recordsmith_torch", "recordsmith_weighted", "recordsmith_packed"),
+    "litdata_chunks": ("litdata_equal",),
     "energon_tars": ("energon_endless",),
 }
 """Modules that follow a rival in this table."""
@@ -76,19 +77,26 @@ class FailedError(Exception):
     """Something is not supported, or a process failed."""
 
 
-def difference(expected: Steps, found: Steps, chunk: int | None) -> Difference:
+def difference(expected: Steps, kept: Steps, rest: Steps, step_size: int | None) -> Difference:
     """Compare keys, and their order.
 
-    chunk: how many keys a step has, whose own order does not count; None if it counts.
+    kept: the steps that the last state contains; `rest`: those after it.
+    step_size: how many keys of `rest` may be in any order, as several ranks have them at the same
+        time; None if all keys have an order.
     """
-    due, seen = Counter(chain(*expected)), Counter(chain(*found))
-    orders: list[list[Any]] = [list(chain(*steps)) for steps in (expected, found)]
-    if chunk is not None:
-        orders = [
-            [sorted(keys[start : start + chunk]) for start in range(0, len(keys), chunk)]
-            for keys in orders
-        ]
-    return Difference((seen - due).total(), (due - seen).total(), orders[0] != orders[1])
+    due, seen = Counter(chain(*expected)), Counter(chain(*kept, *rest))
+    first, keys = list(chain(*kept)), list(chain(*expected))
+    before, after = keys[: len(first)], keys[len(first) :]
+    is_reordered = before != first or _parts(after, step_size) != _parts(chain(*rest), step_size)
+    return Difference((seen - due).total(), (due - seen).total(), is_reordered)
+
+
+def _parts(keys: Iterable[int], size: int | None) -> list[list[int]]:
+    """All keys as they are; or parts of them, in which the order does not count."""
+    found = list(keys)
+    if size is None:
+        return [found]
+    return [sorted(found[start : start + size]) for start in range(0, len(found), size)]
 
 
 @dataclass
@@ -106,11 +114,11 @@ class Torture:
         Raises:
             FailedError: that did not work.
         """
-        first = case.parts[0]
         expected = self._undisturbed(case)
-        found = self._killed(case, len(expected), number)
-        is_same = all(part.ranks == first.ranks for part in case.parts)
-        return difference(expected, found, None if is_same else first.ranks * first.batch_size)
+        kept, rest = self._killed(case, len(expected), number)
+        is_same = len({part.ranks for part in case.parts}) == 1
+        step_size = None if is_same else max(part.ranks * part.batch_size for part in case.parts)
+        return difference(expected, kept, rest, step_size)
 
     def _undisturbed(self, case: Case) -> Steps:
         part = case.parts[0]
@@ -120,7 +128,7 @@ class Torture:
             (folder / "done").touch()
         return _steps(folder, part)
 
-    def _killed(self, case: Case, count: int, number: int) -> Steps:
+    def _killed(self, case: Case, count: int, number: int) -> tuple[Steps, Steps]:
         """The steps that states contain, and those after the last one."""
         rng = random.Random(f"{case} {number}")
         kept: Steps = []
@@ -136,7 +144,7 @@ class Torture:
             self._train(part, case, folder, states, kill_at)
             steps = _steps(folder, part)
             if kill_at is None:
-                return kept + steps
+                return kept, steps
             states = [f"{_log(folder, rank)}.state" for rank in range(part.ranks)]
             saved = (kill_at - 1) // SAVE_EVERY * SAVE_EVERY
             kept += steps[: saved - len(kept)]

@@ -5,6 +5,7 @@ Exit codes: 0 success, 1 defects in the data, 2 invalid command, 130 interrupted
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import signal
@@ -99,6 +100,8 @@ def executable(name: str, command: Callable[..., None]) -> Callable[..., None]:
                 if quiet and name in _SUMMARIZED and not given.get("json"):
                     null = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
                     stack.enter_context(redirect_stdout(null))
+                gc.freeze()  # what was imported stays
+                gc.enable()
                 call(**given)
             sys.stdout.flush()
         except RecordsmithError as error:

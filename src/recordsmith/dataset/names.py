@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
 
@@ -122,6 +123,7 @@ def _check_template(template: str) -> None:
             raise ValueError(f"unsupported width {width!r}")
 
 
+@lru_cache(1 << 14)
 def parse_shard_name(name: str) -> ShardNumber | None:
     """Parse a shard name; None if the name has no numbers."""
     match = _TAIL_NUMBERED.fullmatch(name) or _NUMBERED.fullmatch(name)

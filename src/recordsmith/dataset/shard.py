@@ -191,6 +191,10 @@ class Shard:
             count = None
             if self._index is None and self.keeps_index and not self.is_remote:
                 count = saved_record_count(self.location)
+                if count is None:  # there is no index to load
+                    with self._lock:
+                        if self._index is None:
+                            self._index = self._build_index()
             self.known_record_count = self.index.record_count if count is None else count
         return self.known_record_count
 

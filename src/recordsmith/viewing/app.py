@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -22,7 +22,6 @@ from recordsmith.dataset.record_document import key_text
 from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.image.drawing.overlay import COLOUR_COUNT, label_colour
 from recordsmith.viewing.completion import complete
-from recordsmith.viewing.facets import FacetCounts
 from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.record_details import RecordDetails
 from recordsmith.viewing.records import ViewedRecords
@@ -32,6 +31,7 @@ from recordsmith.viewing.tiles import SIZES, TileMaker
 from recordsmith.work import processor_count
 
 if TYPE_CHECKING:
+    from recordsmith.viewing.facets import FacetCounts
     from recordsmith.viewing.reports import ReportJobs
 
 _Result = TypeVar("_Result")
@@ -76,7 +76,6 @@ class ViewerApp:
         self._views: LruCache[ViewKey, Selected] = LruCache(_MAX_VIEWS, drop=Selected.stop)
         self._tiles = TileMaker(records)
         self._details = RecordDetails(records, self._tiles)
-        self._facets = FacetCounts(records, self._tiles.reader.label_key)
         self._decoding = CapacityLimiter(max(2, processor_count()))
         self.app = Starlette(
             routes=[
@@ -105,7 +104,8 @@ class ViewerApp:
     def close(self) -> None:
         """Stop what runs in threads."""
         self._views.clear()
-        self._facets.close()
+        if "_facets" in vars(self):
+            self._facets.close()
         if self._made_reports is not None:
             self._made_reports.close()
         self.records.close()
@@ -215,6 +215,12 @@ class ViewerApp:
             }
         )
 
+    @cached_property
+    def _facets(self) -> FacetCounts:
+        from recordsmith.viewing.facets import FacetCounts  # loads the statistics
+
+        return FacetCounts(self.records, self._tiles.reader.label_key)
+
     async def _facet_counts(self, request: Request) -> Response:
         key = self._key(request)
         return _json(await to_thread.run_sync(self._facets.describe, key))
@@ -227,8 +233,10 @@ class ViewerApp:
         kinds = {key_text(key): feature.kind for key, feature in [*features.items()][:_MAX_LISTED]}
         key = ViewKey(request.query_params.get("split", ""))
 
+        counts = self._facets
+
         def describe() -> dict[str, Any]:
-            facets = self._facets.describe(key)["facets"]
+            facets = counts.describe(key)["facets"]
             values = {each["key"]: each["values"] for each in facets if "values" in each}
             return complete(text, cursor, kinds, values)
 

@@ -43,7 +43,7 @@ Columns: TypeAlias = Mapping[str, RaggedArray]
 
 _FIRST_COUNT = 256  # records that are read before a file is counted
 _FIRST_BYTES = 16 << 20
-_WAIT_SECONDS = 0.15  # for the count of the first file, before its first records are read
+_WAIT_SECONDS = 0.05  # for the count of the first file, before its first records are read
 _SURVEYED = 64
 _KEPT_ROWS = 1 << 18  # of columns, at a time
 _OPEN_STREAMS = 4  # of compressed shards

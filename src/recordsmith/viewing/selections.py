@@ -143,9 +143,7 @@ class _Order:
             values = np.unique(values, return_inverse=True)[1]
         if self._is_descending:
             values = ~values if values.dtype.kind == "i" else -values
-        places = np.argsort(values, kind="stable")
-        are_last = missing[places]
-        return np.concatenate([places[~are_last], places[are_last]])
+        return np.lexsort((values, missing))
 
     def values(self, places: Int64Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """Return the values at places after `places()`, and whether they are missing."""
