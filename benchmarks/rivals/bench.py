@@ -37,6 +37,8 @@ RIVALS = (
     "mds",
     "litdata_chunks",
     "energon_tars",
+    "tf_data",
+    "dali_records",
     "spdl_files",
     "grain_array_record",
     "hf_arrow",
