@@ -131,7 +131,13 @@ def _damages(bench: Bench, module: str, folder: Path) -> dict[str, dict[str, Any
         shutil.copytree(whole, place)
         image = middle.path.read_bytes()
         path = _file_of(image, place)
-        damage(Damaged(path, middle.key), image, others / path.relative_to(place))
+        other = others / path.relative_to(place)
+        if not other.exists():  # its name is random
+            other = _file_of(
+                (folder / "others" / middle.path.relative_to(folder / "images")).read_bytes(),
+                others,
+            )
+        damage(Damaged(path, middle.key), image, other)
         run = _read(bench, module, place)
         answers[title] = {
             "file": str(path.relative_to(place)),
