@@ -44,8 +44,6 @@ RIVALS = (
     "hf_arrow",
     "hf_parquet",
     "lance_table",
-    "tf_data",
-    "dali_records",
 )
 """The modules here that have a `RIVAL`, in the order of the tables."""
 

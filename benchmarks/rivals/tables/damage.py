@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +18,7 @@ from rival import Photo, photos_of
 
 from case import Table
 
-SECONDS = 300
+SECONDS = 60
 VARIANTS = {"mds": ("mds_hashed",)}
 _MESSAGE = re.compile(r"error|warn|corrupt|damage|invalid|skip|truncat|unexpected", re.IGNORECASE)
 
@@ -129,7 +131,13 @@ def _damages(bench: Bench, module: str, folder: Path) -> dict[str, dict[str, Any
         shutil.copytree(whole, place)
         image = middle.path.read_bytes()
         path = _file_of(image, place)
-        damage(Damaged(path, middle.key), image, others / path.relative_to(place))
+        other = others / path.relative_to(place)
+        if not other.exists():  # its name is random
+            other = _file_of(
+                (folder / "others" / middle.path.relative_to(folder / "images")).read_bytes(),
+                others,
+            )
+        damage(Damaged(path, middle.key), image, other)
         run = _read(bench, module, place)
         answers[title] = {
             "file": str(path.relative_to(place)),
@@ -137,6 +145,7 @@ def _damages(bench: Bench, module: str, folder: Path) -> dict[str, dict[str, Any
             "tool": _checked(bench, module, place, path),
             "loader": _answer(run, clean, expected, path),
         }
+        say(f"    {title}: {answers[title]['loader']}; {answers[title]['tool']}")
     return answers
 
 
@@ -150,7 +159,12 @@ def _file_of(image: bytes, place: Path) -> Path:
 def _read(bench: Bench, module: str, place: Path) -> Measured:
     """What the job printed, and its standard error."""
     process = bench.start(module, "reading:read", place=str(place), threads=2, batch_size=8)
-    out, errors = process.communicate(timeout=SECONDS)
+    try:
+        out, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # its workers, too
+        process.communicate()
+        return {"failed": f"no end after {SECONDS} s", "messages": ""}
     measured: Measured = json.loads(out.splitlines()[-1]) if out.strip() else {"failed": errors}
     return {**measured, "messages": errors}
 

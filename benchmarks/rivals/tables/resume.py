@@ -244,11 +244,13 @@ def _outcomes(torture: Torture, cases: Sequence[Case]) -> Iterator[tuple[str, li
     for index, case in enumerate(cases):
         try:
             rounds = range(_round_count(torture.bench))
-            yield case.title, [torture.run(case, number) for number in rounds]
+            found: list[Any] = [torture.run(case, number) for number in rounds]
         except FailedError as error:
-            yield case.title, [str(error)]
-            if index == 0 and "unsupported" in str(error):
-                return
+            found = [str(error)]
+        say(f"    {case.title}: {cell(found)}")
+        yield case.title, found
+        if index == 0 and "unsupported" in cell(found):
+            return
 
 
 def cell(found: Sequence[Any]) -> str:
