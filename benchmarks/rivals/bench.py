@@ -266,7 +266,8 @@ class Bench:
         self._pixels = self._pixels or pixels  # of the first rival
         reference = self._pixels
         same = pixels["count"] == reference["count"] and pixels["shapes"] == reference["shapes"]
-        if not same or abs(pixels["mean"] - reference["mean"]) > 1:
+        # tf.data rounds down, which makes half a level, and has a faster, less exact decoder
+        if not same or abs(pixels["mean"] - reference["mean"]) > 1.5:
             return f"failed: its pixels are {pixels}, those of the first rival {reference}"
         return None
 

@@ -51,11 +51,14 @@ def content(rival: Rival, **options: Any) -> dict[str, Any]:
 
 def pixels(rival: Rival, **options: Any) -> dict[str, Any]:
     """The gate of decoded images: their number, shapes and mean value."""
+    import numpy as np
+
     count, total, shapes = 0, 0.0, set()
     for batch in rival.loader(Options(**options)).epoch():
+        images = np.asarray(batch.images)  # of tensors, too
         count += len(batch.keys)
-        total += float(batch.images.mean(dtype="float64")) * len(batch.images)
-        shapes.add(f"{batch.images.dtype} {batch.images.shape[1:]}")
+        total += float(images.mean(dtype="float64")) * len(images)
+        shapes.add(f"{images.dtype} {images.shape[1:]}")
     return {"count": count, "shapes": sorted(shapes), "mean": total / count}
 
 
