@@ -143,9 +143,9 @@ def test_reshards(run, numbers: Path, tmp_path: Path) -> None:
         outcome = run("reshard", numbers, tmp_path / "some", "--at", f"@{file}", "--json")
         assert (outcome.code, outcome.document["is_new"]) == (0, is_new)
         assert numbers_of(tmp_path / "some") == {"test": [0, 8, 9], "train": [10, 11, 29]}
-    options = ("--split", "train", "--at", "0,19", "--splits", "a=0.5,b=0.5")
+    options = ("--split", "train[:50%]", "--at", "0,9", "--splits", "a=0.5,b=0.5")
     assert run("reshard", numbers, tmp_path / "two", *options).code == 0
-    assert sorted(n for part in numbers_of(tmp_path / "two").values() for n in part) == [10, 29]
+    assert sorted(n for part in numbers_of(tmp_path / "two").values() for n in part) == [10, 19]
     file.write_text("\n")
     outcome = run("reshard", numbers, tmp_path / "none", "--at", f"@{file}", "--json")
     assert (outcome.code, outcome.document["option"]) == (2, "at")

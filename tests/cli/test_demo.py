@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import sys
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import recordsmith as rs
 
 
 def test_the_whole_tour(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo = sys.modules["recordsmith.cli.demo"]
+    demo = importlib.import_module("recordsmith.cli.demo")
     monkeypatch.setattr(demo, "_IMAGES_PER_CLASS", 4)
     monkeypatch.setattr(demo, "_BATCH_SIZE", 12)
     loaded = []

@@ -90,7 +90,7 @@ def test_lint(run, shown: Shown, folder: Path) -> None:
     assert {*shown(outcome.out)[path]} == {0, 1, 2, 3}
 
 
-def test_loaders(shown: Shown, folder: Path) -> None:
+def test_loaders(run, shown: Shown, folder: Path) -> None:
     image = encode(smooth(32, 24), "PNG")
     rows = [{"image/encoded": data} for data in (image, image, image[:90])]
     path = write(folder / "a.tfrecord", rows)
@@ -103,6 +103,8 @@ def test_loaders(shown: Shown, folder: Path) -> None:
         with pytest.raises(rs.DataError) as caught:
             list(loader)
         assert shown(str(caught.value)) == {path: [2]}
+    outcome = run("bench", path, "--size", 8)
+    assert (outcome.code, shown(outcome.err)) == (1, {path: [2]})  # named once
 
 
 def test_records_behind_damaged_framing_are_not_shown(run, shown: Shown, folder: Path) -> None:

@@ -415,6 +415,7 @@ def test_a_report_that_runs_is_stopped(
     open_viewer: Any, flowers: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     reading, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
+    stopped: list[BaseException] = []
     compute = getattr(reports, kind)
 
     def held(*arguments: Any, progress: Any, **options: Any) -> Any:
@@ -425,6 +426,9 @@ def test_a_report_that_runs_is_stopped(
 
         try:
             return compute(*arguments, progress=advance, **options)
+        except BaseException as error:
+            stopped.append(error)
+            raise
         finally:
             ended.set()
 
@@ -436,6 +440,7 @@ def test_a_report_that_runs_is_stopped(
     assert client.http.delete(f"/api/report/{kind}").json() == {"state": "cancelled"}
     goes_on.set()
     assert ended.wait(30)
+    assert len(stopped) == 1
     ended.clear()
     assert client.poll(f"/api/report/{kind}")["state"] == "done"  # asked for again, it runs again
     assert ended.is_set()

@@ -130,3 +130,19 @@ def test_names_of_properties_are_names_of_features(open_viewer: Any, tmp_path: P
     client = open_viewer(write(tmp_path / "a.tfrecord", [{"__proto__": values, "toString": 1}]))
     record = client.json("/api/record/0")
     assert record["curves"]["features"]["__proto__"] == values.tolist()
+
+
+def test_tiles_of_episodes_have_some_of_their_frames(open_viewer: Any, tmp_path: Path) -> None:
+    frames = [encode(smooth(16, 12).rotate(step), "PNG") for step in range(90)]
+    steps = rs.encode_sequence_example({}, {"frame": [[frame] for frame in frames]})
+    examples = [{"steps/image": frames}, steps, {"steps/image": frames[:1]}]
+    flat, sequence, one = open_viewer(write(tmp_path / "a.tfrecord", examples)).tiles(count=3)
+    assert (flat["kind"], flat["frame_count"], len(flat["frames"])) == ("image", 90, 6)
+    assert flat["frames"] == sequence["frames"]
+    assert (one["frames"], one["frame_count"]) == (None, 0)
+
+
+def test_a_text_is_not_repeated_as_its_caption(open_viewer: Any, tmp_path: Path) -> None:
+    examples = [{"text": "To be, or not to be, that is the question."}]
+    (tile,) = open_viewer(write(tmp_path / "a.tfrecord", examples)).tiles(count=1)
+    assert (tile["text"], tile["caption"]) == ("To be, or not to be, that is the question.", "")

@@ -29,8 +29,9 @@ for batch in rs.Loader(dataset, features, batch_size=30, shuffle=True): ..."""
 
 _NEXT = """\
 Next, pack your own images, in one folder per class: `recordsmith pack FOLDER OUT`. For other
-sources see `recordsmith pack --help`. For any TFRecord file, `recordsmith inspect FILE` shows its
-contents and `recordsmith verify FILE` finds what is damaged."""
+sources see `recordsmith pack --help`. For any TFRecord file, `recordsmith view FILE` shows its
+records in a browser, `recordsmith inspect FILE` its contents, and `recordsmith verify FILE` finds
+what is damaged."""
 
 
 def demo(

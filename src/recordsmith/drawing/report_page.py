@@ -77,6 +77,8 @@ table { width: 100%; border-collapse: collapse; background: var(--card); font-si
 th { text-align: left; color: var(--quiet); font-weight: 500; }
 th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }
 td { overflow-wrap: anywhere; }
+td:not(.number) { min-width: 90px; }
+td:first-child:not(.number) { min-width: 150px; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .scroll { overflow-x: auto; margin: 6px 0 24px; }
 td svg { display: block; }

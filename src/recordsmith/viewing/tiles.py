@@ -92,6 +92,7 @@ class TileMaker:
             "text": "",
             "series": None,
             "frames": None,
+            "frame_count": 0,
             "problem": None,
         }
         if isinstance(payload, RecordsmithError):
@@ -143,6 +144,10 @@ class TileMaker:
             except DataError as error:
                 text = "\n".join(_lines(example, _MAX_LINES))
                 tile |= {"kind": "damage", "problem": problem_of(error), "text": text}
+                return
+            images = example[reader.image_key]
+            if isinstance(images, list) and len(images) > 1:
+                self._fill_frames(tile, images, size)
             return
         label, caption = reader.read_class(example)
         tile["label"], tile["caption"] = exact(label), caption[:_MAX_TEXT]
@@ -168,6 +173,13 @@ class TileMaker:
                 tile["mask"] = _url("image/png", encode_label_map(mask))
         tile["boxes"] = boxes_of(scene, _MAX_BOXES)
 
+    def _fill_frames(self, tile: dict[str, Any], images: Sequence[bytes], size: int) -> None:
+        """Show some of the images of an episode."""
+        numbers = dict.fromkeys(len(images) * k // _MAX_FRAMES for k in range(_MAX_FRAMES))
+        frames = [_frame(images[number], size // 2) for number in numbers if images]
+        tile["frames"] = [frame for frame in dict.fromkeys(frames) if frame] or None
+        tile["frame_count"] = len(images)
+
     def _fill_values(self, tile: dict[str, Any], example: Features) -> None:
         """Show a text, a curve, or the first values."""
         texts = [
@@ -184,6 +196,8 @@ class TileMaker:
             tile["text"] = f"{key_text(key)}: {format_count(len(values), 'value')}"
         elif longest:
             tile |= {"kind": "text", "text": longest[:_MAX_TEXT]}
+            if longest.startswith(tile["caption"]):
+                tile["caption"] = ""
         else:
             tile |= {"kind": "numbers", "text": "\n".join(_lines(example, _MAX_LINES))}
             tile["text"] = tile["text"] or "no features"
@@ -196,10 +210,8 @@ class TileMaker:
         lines = [f"{key_text(name)}: {len(steps):,}" for name, steps in [*lists.items()][:4]]
         tile["text"] = "\n".join([*_lines(context, 4), *lines])
         for steps in lists.values():
-            chosen = [steps[len(steps) * k // _MAX_FRAMES] for k in range(_MAX_FRAMES)]
-            if tile["frames"] is None and steps and isinstance(chosen[0], list):
-                frames = [_frame(step[0], size // 2) for step in chosen if step]
-                tile["frames"] = [frame for frame in dict.fromkeys(frames) if frame] or None
+            if tile["frames"] is None and steps and isinstance(steps[0], list):
+                self._fill_frames(tile, [step[0] for step in steps if step], size)
             elif tile["series"] is None and len(steps) > 1 and isinstance(steps[0], np.ndarray):
                 values = [step[0] if len(step) else math.nan for step in steps[:_SERIES_TESTED]]
                 if is_series(numbers := np.array(values)):

@@ -2,11 +2,11 @@
 
 import { $, bytes, button, copyButton, count, el, explain, getJson, Poll, quiet, settings, sleep, url } from './dom.js';
 import { drawOverlays, Facets } from './facets.js';
-import { attachCompletion } from './filter.js';
+import { attachCompletion, keyText } from './filter.js';
 import { Gallery } from './gallery.js';
 import { overlays } from './overlay.js';
 import { RecordView } from './record.js';
-import { commandsFor, positionsFile } from './save.js';
+import { commandsFor, partsOf, positionsFile } from './save.js';
 
 const VIEWS = { records: 'Records', stats: 'Statistics', verify: 'Damage', preview: 'Loader' };
 const KEYS = { 'Arrows, Page, Home, End': 'choose a record', Enter: 'open it', x: 'mark it', '/': 'filter', f: 'facets and overlays', 'b, m': 'boxes, masks', d: 'dark or light',
@@ -170,7 +170,7 @@ function openSave() {
   const { split, where } = state;
   const sectionOf = (title, records, name) => {
     const commands = commandsFor(dataset, records, name);
-    return [el('h3', {}, title), commands ? Object.entries(commands).map(([what, line]) => el('div', { class: 'command' }, el('span', {}, what), el('code', {}, line), copyButton('Copy', `Copy: ${what}`, () => line)))
+    return [el('h3', {}, title), commands ? Object.entries(commands).map(([what, line]) => el('div', { class: 'command' }, el('span', {}, what), el('code', {}, partsOf(line)), copyButton('Copy', `Copy: ${what}`, () => line)))
       : quiet('No command can choose a split of a part. Mark the records instead.')];
   };
   dialog('Save records', [
@@ -180,7 +180,7 @@ function openSave() {
         showMarks();
         $('dialog').close();
       }))] : quiet('Press x on a record, or Ctrl and click, to mark it; marks stay in this browser.'),
-    sectionOf(split || where ? `Records of this view: ${$('count').textContent}` : 'All records', { split, where }, where ? 'matching' : split || 'copy')]);
+    (split || where || !positions.length) && sectionOf(split || where ? `Records of this view: ${$('count').textContent}` : 'All records', { split, where }, where ? 'matching' : split || 'copy')]);
 }
 
 function dialog(title, content) {
@@ -266,7 +266,9 @@ async function start() {
   $('split-field').hidden = dataset.splits.length < 2;
   const isOrdered = ({ kind, content, section }) => section !== 'feature_lists' && (kind !== 'bytes' || content === 'text');
   $('sort').append(...['', ...dataset.features.filter(isOrdered).map(({ key }) => key)].map((value) => el('option', { value }, value || 'file order')));
-  $('overlays').hidden = dataset.features.every(({ content }) => content !== 'image' && content !== 'raw');
+  $('overlays').hidden = !dataset.scene.has_boxes && !dataset.scene.mask_key;
+  const number = dataset.features.find(({ kind, shape }) => kind !== 'bytes' && shape?.length === 0);
+  if (number) $('where').placeholder = `Filter, such as ${keyText(number.key)} > 1`;
   gallery.setSize(settings.read('size', innerWidth < 700 ? 104 : 160));
   $('size').value = gallery.size;
   drawOverlays($('overlays'), change);

@@ -234,7 +234,7 @@ export class Gallery {
       el('span', { class: 'label' }, tile.label != null && swatch(tile.label), tile.caption)), el('span', { class: 'mark', 'aria-hidden': 'true', title: 'Mark (x)' }, '✓'));
     overlays.see(tile.label, tile.caption);
     const source = tile.image ?? tile.frames?.[0];
-    let badge = tile.frames?.length > 1 ? `${count(tile.frames.length)} frames` : tile.series || tile.image ? tile.text : '';
+    let badge = tile.frames?.length > 1 ? count(tile.frame_count, 'frame') : tile.series || tile.image ? tile.text : '';
     if (source?.startsWith('data:image/')) this.fillImage(node, stage, tile, source);
     else if (tile.series?.length) stage.append(curve(tile.series, 160, 160, `curve of ${tile.series.length} values`));
     else stage.append(el('pre', { class: tile.problem ? 'text error' : 'text' }, tile.problem?.message ?? tile.text ?? ''));

@@ -63,7 +63,8 @@ export class RecordView {
 
   bar(record) {
     const { step, close, mark } = this.actions;
-    const about = [`record ${count(record.position)}`, record.shard && `${record.shard.split('/').pop()} #${count(record.record)}`, record.split,
+    const file = record.shard?.split('/').pop();
+    const about = [record.name && `record ${count(record.position)}`, file && `${file} #${count(record.record)}`, !file?.includes(record.split) && record.split,
       record.size_bytes != null && bytes(record.size_bytes)];
     this.marker = el('button', { type: 'button', class: 'marker', title: 'Mark (x)', onclick: () => mark(record) });
     this.showMark(record.position);

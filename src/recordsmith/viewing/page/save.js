@@ -1,5 +1,7 @@
 // Commands that take records along: in the shell, or in Python for a Dataset that was passed.
 
+import { el } from './dom.js';
+
 const LISTED = 200;  // positions in a command; more are in a file
 const POSITIONS = 'positions.txt';
 
@@ -24,6 +26,9 @@ export function commandsFor({ start: { paths, split }, scene }, records, name) {
   const ofOne = { 'Draw them': command('sheet', ` ${name}.png`), 'Export files': command('export', ` ${name}-files --format ${format}`) };
   return { 'Open them': command('view'), ...(paths.length === 1 && ofOne), 'New dataset': command('reshard', ` ${name}`) };
 }
+
+/** A command as text that breaks before its options. */
+export const partsOf = (line) => line.split(/ (?=--)/).flatMap((part, at) => [at && ' ', el('span', {}, part)]);
 
 /** The address of a file with positions. */
 export const positionsFile = (positions) => URL.createObjectURL(new Blob([`${positions.join(',')}\n`], { type: 'text/plain' }));
