@@ -115,6 +115,7 @@ def _damages(bench: Bench, module: str, folder: Path) -> dict[str, dict[str, Any
     """What happened with each damage; of the reason why there is nothing to damage."""
     whole, others = folder / module / "whole", folder / module / "others"
     for source, out in (("images", whole), ("others", others)):
+        out.parent.mkdir(parents=True, exist_ok=True)
         if rival_of(module).pack is None:
             shutil.copytree(folder / source, out)
             continue
