@@ -21,7 +21,7 @@ const notice = (text) => ($('notice').textContent = text);
 
 const gallery = new Gallery($('gallery'), { open: (place, tile) => go({ record: tile.position, place }), mark: ({ position }) => mark(position), isMarked, loaded });
 const recordView = new RecordView($('record'), { close: () => go({ record: '', place: '' }), step, mark: ({ position }) => mark(position), isMarked, command: (position) => commandsFor(dataset, { positions: [position] }, '')?.['Open them'] });
-const facets = new Facets($('facets'), (where) => go({ where }));
+const facets = new Facets($('facets'), (edit) => go({ where: edit(state.where) }));
 
 // the state
 

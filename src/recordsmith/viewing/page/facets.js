@@ -16,7 +16,7 @@ function redraw(root, ...children) {
 }
 
 export class Facets {
-  /** `filter(where)` is called when a facet changes the filter. */
+  /** `filter(edit)` is called when a facet changes the filter, with a function of what the filter is by then. */
   constructor(root, filter) {
     Object.assign(this, { root, filter, wholePoll: new Poll(), poll: new Poll() });
   }
@@ -50,24 +50,25 @@ export class Facets {
   drawFacet(facet) {
     const { key } = facet;
     const clause = clauseOf(this.where, key);
-    const change = (next) => this.filter(withClause(this.where, key, next));
+    const change = (edit) => this.filter((where) => withClause(where, key, edit(clauseOf(where, key))));
     const part = this.part?.facets.find((other) => other.key === key);
     const isMissing = clause.startsWith('missing(');
     return el('details', { open: settings.read(`facet.${key}`, true), ontoggle: ({ target }) => settings.write(`facet.${key}`, target.open) },
-      el('summary', {}, key), facet.is_complete && !this.whole.is_complete && quiet('of all records'), clause && link('Remove the condition', '', () => change('')),
+      el('summary', {}, key), facet.is_complete && !this.whole.is_complete && quiet('of all records'), clause && link('Remove the condition', '', () => change(() => '')),
       facet.kind === 'histogram' ? this.drawHistogram(facet, part, clause, change) : this.drawValues(facet, part, clause, change),
-      facet.missing > 0 && this.drawValue(key, '(missing)', facet.missing, this.part && (part?.missing ?? 0), facet.missing, isMissing, () => change(isMissing ? '' : `missing(${keyText(key)})`)));
+      facet.missing > 0 && this.drawValue(key, '(missing)', facet.missing, this.part && (part?.missing ?? 0), facet.missing, isMissing, () => change((now) => (now.startsWith('missing(') ? '' : `missing(${keyText(key)})`))));
   }
 
   drawValues({ key, values, distinct = values.length }, part, clause, change) {
     const most = Math.max(1, ...values.map((value) => value.count));
     const counts = new Map(part?.values?.map((value) => [value.literal, value.count]));
     const chosen = literalsOf(clause);
-    const rows = values.map(({ literal, text, count: number }) => {
-      const isChosen = chosen.includes(literal);
-      const next = isChosen ? chosen.filter((one) => one !== literal) : [...chosen, literal];
-      return this.drawValue(key, text, number, this.part && (counts.get(literal) ?? 0), most, isChosen, () => change(valuesClause(key, next)));
+    const toggle = (literal) => change((now) => {
+      const others = literalsOf(now).filter((one) => one !== literal);
+      return valuesClause(key, others.length < literalsOf(now).length ? others : [...others, literal]);
     });
+    const rows = values.map(({ literal, text, count: number }) =>
+      this.drawValue(key, text, number, this.part && (counts.get(literal) ?? 0), most, chosen.includes(literal), () => toggle(literal)));
     return el('div', {}, rows, distinct > values.length && quiet(`and ${count(distinct - values.length)} more`));
   }
 
@@ -103,10 +104,10 @@ export class Facets {
     root.addEventListener('pointermove', (event) => from !== null && draw(Math.min(from, bin(event)) * step, (Math.max(from, bin(event)) + 1) * step));
     root.addEventListener('pointerup', (event) => {
       const [first, last] = [from, bin(event)].sort((a, b) => a - b);
-      change(rangeClause(key, edges[first], edges[last + 1], last === counts.length - 1));
+      change(() => rangeClause(key, edges[first], edges[last + 1], last === counts.length - 1));
     });
     const inputs = [0, 1].map((at) => el('input', { type: 'number', step: 'any', value: range?.[at + 1], placeholder: short(edges.at(-at)), 'aria-label': `${key} ${at ? 'to' : 'from'}`,
-      'data-focus': `${key}${at}`, onchange: () => change(rangeClause(key, inputs[0].value || edges[0], inputs[1].value || edges.at(-1), true)) }));
+      'data-focus': `${key}${at}`, onchange: () => change(() => rangeClause(key, inputs[0].value || edges[0], inputs[1].value || edges.at(-1), true)) }));
     return el('div', {}, root, el('div', { class: 'range' }, inputs[0], '–', inputs[1]));
   }
 }
