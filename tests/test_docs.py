@@ -104,7 +104,8 @@ def run_python_apart(text: str, *launcher: str, count: int = 1, **environment: s
         text=True,
         timeout=240,
         check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        # each process prints at once: the lines of several would mix
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "", **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     printed = Counter(done.stdout.splitlines())
