@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rival import Rival, digest_of, photos_of
+from rival import Rival, digest_of, photos_of, written_once
 
 from clock import process_ticks
 
@@ -288,12 +288,7 @@ class Bench:
         path = self.folder / name
         if not path.exists():
             say(f"  making {path}")
-            partial = path.with_name(f"{name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            make(partial)
-            partial.rename(path)
-        return path
+        return written_once(path, make)
 
     def _link_own(self, out: Path) -> None:
         assert self.own_photos is not None

@@ -5,9 +5,10 @@ The same decoder and resizer as recordsmith's loader has, so that what is compar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from rival import SIDE, What
+from rival import SIDE, Batch, What
 
 
 def decode(data: Any, what: What, rng: Any = None) -> Any:
@@ -28,6 +29,20 @@ def decode(data: Any, what: What, rng: Any = None) -> Any:
     return cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
 
 
+def decode_in_worker(data: Any, what: What, number: int) -> Any:
+    """The same in a worker process of torch, which seeds each of them in each epoch.
+
+    number: of the image; each has random numbers of its own.
+    """
+    rng = None
+    if what == "crops":
+        import numpy as np
+        import torch
+
+        rng = np.random.default_rng(torch.initial_seed() + number)
+    return decode(data, what, rng)
+
+
 def random_rectangle(height: int, width: int, rng: Any) -> tuple[int, int, int, int]:
     """Top, left, height and width: 8 to 100 % of the area, sides from 3:4 to 4:3."""
     for _ in range(10):
@@ -40,6 +55,14 @@ def random_rectangle(height: int, width: int, rng: Any) -> tuple[int, int, int, 
             return top, left, down, across
     side = min(height, width)
     return (height - side) // 2, (width - side) // 2, side, side
+
+
+def batch_of(samples: Sequence[tuple[int, Any]], what: What) -> Batch:
+    """Keys and images of a batch."""
+    import numpy as np
+
+    keys, images = zip(*samples, strict=True)
+    return Batch(np.array(keys, np.int64), stack(list(images), what))
 
 
 def stack(images: list[Any], what: What) -> Any:

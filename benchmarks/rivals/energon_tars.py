@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import webdataset_tars
-from decode import decode, stack
+from decode import decode_in_worker, stack
 from rival import Batch, Loader, Options, Photo, Rival, UnsupportedError
 
 SHUFFLE_BUFFER, SEQUENCE = 100, 100
@@ -98,7 +98,6 @@ class Images(Loader):
 def task_encoder(options: Options) -> Any:
     """Filters, decodes and batches."""
     import numpy as np
-    import torch
     from megatron.energon import DefaultTaskEncoder, SkipSample, stateless
 
     class Encoder(DefaultTaskEncoder):  # type: ignore[misc]
@@ -109,8 +108,7 @@ def task_encoder(options: Options) -> Any:
             key = key_of(sample)
             if options.keep is not None and not options.keep(key):
                 raise SkipSample
-            rng = np.random.default_rng(torch.initial_seed() + key)
-            sample.image = decode(sample.image, options.what, rng)
+            sample.image = decode_in_worker(sample.image, options.what, key)
             return sample
 
         def batch(self, samples: list[Any]) -> dict[str, Any]:

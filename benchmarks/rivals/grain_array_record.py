@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from decode import decode, stack
+from decode import batch_of, decode
 from rival import Batch, Loader, Options, Photo, Rival, UnsupportedError, key_and_image, with_key
 
 
@@ -70,13 +71,8 @@ class Images(Loader):
             num_threads=options.threads,
             prefetch_buffer_size=options.threads * options.prefetch * options.batch_size,
         )
-        return dataset.to_iter_dataset(reading).batch(options.batch_size, batch_fn=self._batch)
-
-    def _batch(self, samples: Sequence[tuple[int, Any]]) -> Batch:
-        import numpy as np
-
-        keys, images = zip(*samples, strict=True)
-        return Batch(np.array(keys, np.int64), stack(list(images), self._options.what))
+        batch = partial(batch_of, what=options.what)
+        return dataset.to_iter_dataset(reading).batch(options.batch_size, batch_fn=batch)
 
     def state(self) -> Any:
         return {"epoch": self._epoch, "iterator": self._iterator.get_state()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from decode import decode, stack
-from rival import Batch, Loader, Options, Photo, Rival, UnsupportedError, What
+from rival import Batch, Options, Photo, Rival, UnsupportedError, What
+from torch_files import MapStyle
 
 
 def dataset_of(photos: Sequence[Photo]) -> Any:
@@ -49,39 +50,14 @@ def stored(place: str) -> Any:
     return datasets.load_from_disk(place).cast_column("image", datasets.Image(decode=False))
 
 
-class Images(Loader):
-    """`DataLoader`, whose workers stay; they read and decode a batch at a time."""
+class Images(MapStyle):
+    """The workers read and decode a batch at a time."""
 
     def __init__(self, options: Options) -> None:
-        import torch
-        from torch.utils.data import DataLoader, DistributedSampler
-
         if options.keep is not None:
             raise UnsupportedError("Dataset.filter writes an index before")
-        dataset = stored(options.place)
-        self._sampler = None
-        if options.world_size > 1:
-            self._sampler = DistributedSampler(
-                dataset, options.world_size, options.rank, options.shuffle, options.seed
-            )
-        self._loader = DataLoader(
-            dataset,
-            options.batch_size,
-            shuffle=options.shuffle and self._sampler is None,
-            sampler=self._sampler,
-            num_workers=options.threads,
-            prefetch_factor=options.prefetch if options.threads else None,
-            persistent_workers=options.threads > 0,
-            collate_fn=partial(collate, what=options.what, seed=options.seed),
-            generator=torch.Generator().manual_seed(options.seed),
-        )
-        self._epoch = 0
-
-    def epoch(self) -> Iterator[Batch]:
-        if self._sampler is not None:
-            self._sampler.set_epoch(self._epoch)
-        self._epoch += 1
-        yield from self._loader
+        batch = partial(collate, what=options.what, seed=options.seed)
+        super().__init__(options, stored(options.place), batch)
 
 
 def reader(place: str) -> Callable[[Sequence[int]], list[bytes]]:

@@ -7,7 +7,6 @@ JOB is a function below, or MODULE:FUNCTION. What libraries print goes to standa
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pickle
@@ -22,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rival import Options, Rival, UnsupportedError, digest_of, photos_of
+from rival import Options, Rival, UnsupportedError, digest_of, hashes_of, photos_of
 
 from clock import cpu_seconds
 
@@ -41,11 +40,7 @@ def pack(rival: Rival, images: str, out: str) -> dict[str, Any]:
 def content(rival: Rival, **options: Any) -> dict[str, Any]:
     """The gate: which images an epoch has, by the hash of each file; order does not matter."""
     loader = rival.loader(Options(**options, what="bytes"))
-    found = [
-        (int(key), hashlib.sha256(image).hexdigest())
-        for batch in loader.epoch()
-        for key, image in zip(batch.keys, batch.images, strict=True)
-    ]
+    found = list(hashes_of(loader.epoch()))
     return {"count": len(found), "digest": digest_of(found)}
 
 

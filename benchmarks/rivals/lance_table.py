@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from decode import decode, stack
+from decode import batch_of, decode
 from rival import Batch, Loader, Options, Photo, Rival
 
 _TABLE = "photos"
@@ -68,7 +69,8 @@ class Images(Loader):
     def epoch(self) -> Iterator[Batch]:
         from torch.utils.data import DataLoader
 
-        yield from DataLoader(self._dataset, self._options.batch_size, collate_fn=self._batch)
+        batch = partial(batch_of, what=self._options.what)
+        yield from DataLoader(self._dataset, self._options.batch_size, collate_fn=batch)
         self._epoch += 1
         self._dataset = self._make(self._epoch)
 
@@ -82,12 +84,6 @@ class Images(Loader):
             decode(memoryview(image.as_buffer()).cast("B"), what, rng) for image in rows["image"]
         ]
         return list(zip(keys, images, strict=True))
-
-    def _batch(self, samples: list[tuple[int, Any]]) -> Batch:
-        import numpy as np
-
-        keys, images = zip(*samples, strict=True)
-        return Batch(np.array(keys, np.int64), stack(list(images), self._options.what))
 
     def state(self) -> Any:
         return {"epoch": self._epoch, "dataset": self._dataset.state_dict()}

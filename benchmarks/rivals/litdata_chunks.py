@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from decode import decode
+from decode import batch_of, decode_in_worker
 from rival import Batch, Loader, Options, Photo, Rival, UnsupportedError, shard_bytes
-from torch_files import collate
 
 
 def sample_of(photo: Photo) -> dict[str, Any]:
@@ -60,7 +59,7 @@ class Images(Loader):
             num_workers=options.threads,
             prefetch_factor=options.prefetch if options.threads else None,
             persistent_workers=options.threads > 0,
-            collate_fn=partial(collate, what=options.what),
+            collate_fn=partial(batch_of, what=options.what),
         )
 
     def epoch(self) -> Iterator[Batch]:
@@ -74,11 +73,7 @@ class Images(Loader):
 
 
 def decoded(sample: dict[str, Any], options: Options) -> tuple[int, Any]:
-    import numpy as np
-    import torch
-
-    rng = np.random.default_rng(torch.initial_seed() + sample["key"])
-    return sample["key"], decode(sample["jpg"], options.what, rng)
+    return sample["key"], decode_in_worker(sample["jpg"], options.what, sample["key"])
 
 
 def reader(place: str) -> Callable[[Sequence[int]], list[bytes]]:

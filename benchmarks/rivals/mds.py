@@ -9,9 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from decode import decode
+from decode import batch_of, decode_in_worker
 from rival import Batch, Loader, Options, Photo, Rival, UnsupportedError, shard_bytes
-from torch_files import collate
 
 if find_spec("torchvision") is None:
     # only its datasets of images need torchvision, which has no build for every torch
@@ -34,8 +33,6 @@ class Images(Loader):
     def __init__(self, options: Options, validate_hash: str | None = None) -> None:
         from functools import partial
 
-        import numpy as np
-        import torch
         from streaming import StreamingDataLoader, StreamingDataset
         from streaming.base.util import clean_stale_shared_memory
 
@@ -47,8 +44,8 @@ class Images(Loader):
         class Photos(StreamingDataset):  # type: ignore[misc]
             def __getitem__(self, position: int) -> tuple[int, Any]:
                 sample = super().__getitem__(position)
-                rng = np.random.default_rng(torch.initial_seed() + int(position))
-                return int(sample["key"]), decode(sample["jpg"], options.what, rng)
+                image = decode_in_worker(sample["jpg"], options.what, int(position))
+                return int(sample["key"]), image
 
         is_remote = "://" in options.place or options.cache is not None
         photos: Any = Photos(
@@ -69,7 +66,7 @@ class Images(Loader):
             num_workers=options.threads,
             prefetch_factor=options.prefetch if options.threads else None,
             persistent_workers=options.threads > 0,
-            collate_fn=partial(collate, what=options.what),
+            collate_fn=partial(batch_of, what=options.what),
         )
 
     def epoch(self) -> Iterator[Batch]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rival import Rival, UnsupportedError
+from rival import Rival, UnsupportedError, written_once
 
 from clock import cpu_seconds
 
@@ -39,12 +38,7 @@ def measure(rival: Rival, way: str, folder: str, token_count: int) -> dict[str, 
     write, read = WAYS[way]
     texts = documents(token_count)
     place = Path(folder) / f"tokens-{write.__name__}-{token_count}"
-    if not place.exists():
-        partial = place.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        write(texts, partial)
-        partial.rename(place)
+    written_once(place, lambda folder: write(texts, folder))
     taken = []
     cpu = cpu_seconds()
     epochs = read(place)

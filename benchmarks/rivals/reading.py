@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
-from rival import Options, Rival, UnsupportedError
+from rival import Options, Rival, UnsupportedError, hashes_of
 
 
 def read(rival: Rival, **options: Any) -> dict[str, Any]:
@@ -13,9 +12,8 @@ def read(rival: Rival, **options: Any) -> dict[str, Any]:
     images: list[tuple[int, str]] = []
     try:
         loader = rival.loader(Options(**options, what="bytes"))
-        for batch in loader.epoch():
-            for key, image in zip(batch.keys, batch.images, strict=True):
-                images.append((int(key), hashlib.sha256(image).hexdigest()))
+        for image in hashes_of(loader.epoch()):
+            images.append(image)  # noqa: PERF402 - those before an error are kept
     except UnsupportedError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a rival raises is its answer

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from recordsmith_shards import loading
 from rival import Batch, Loader, Options, Photo, Rival, UnsupportedError
 
 LENGTH = 64
@@ -32,13 +33,7 @@ class Rows(Loader):
             raise UnsupportedError("rows have several documents: see Dataset.filter")
         self._loader = rs.Loader(
             rs.Packed(rs.open(options.place), "tokens", length=LENGTH, split_documents=False),
-            batch_size=options.batch_size,
-            shuffle=options.shuffle,
-            seed=options.seed,
-            threads=options.threads,
-            prefetch=options.prefetch,
-            rank=options.rank,
-            world_size=options.world_size,
+            **loading(options),
         )
 
     def epoch(self) -> Iterator[Batch]:

@@ -35,13 +35,7 @@ class Images(Loader):
         self._loader = rs.Loader(
             self._records(place),
             {"image": image, "key": rs.Text("image/filename")},
-            batch_size=options.batch_size,
-            shuffle=options.shuffle and self.order,
-            seed=options.seed,
-            threads=options.threads,
-            prefetch=options.prefetch,
-            rank=options.rank,
-            world_size=options.world_size,
+            **loading(options, self.order),
             filter=None if keep is None else lambda example: keep(key_of(example["key"])),
         )
 
@@ -59,6 +53,19 @@ class Images(Loader):
 
     def load(self, state: Any) -> None:
         self._loader.load_state_dict(state)
+
+
+def loading(options: Options, order: Any = True) -> dict[str, Any]:
+    """The options of `rs.Loader` that do not depend on what is loaded."""
+    return {
+        "batch_size": options.batch_size,
+        "shuffle": options.shuffle and order,
+        "seed": options.seed,
+        "threads": options.threads,
+        "prefetch": options.prefetch,
+        "rank": options.rank,
+        "world_size": options.world_size,
+    }
 
 
 def key_of(name: str) -> int:

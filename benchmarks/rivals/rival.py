@@ -8,6 +8,7 @@ that the time to import them is measured where it is spent.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,24 @@ def shard_bytes(photos: Sequence[Photo]) -> int:
 def digest_of(images: Iterable[tuple[int, str]]) -> str:
     """Of keys and SHA-256 hashes of JPEG files, in any order."""
     return hashlib.sha256(repr(sorted(images)).encode()).hexdigest()
+
+
+def hashes_of(batches: Iterable[Batch]) -> Iterator[tuple[int, str]]:
+    """Key and SHA-256 hash of each JPEG file, of a loader of "bytes"."""
+    for batch in batches:
+        for key, image in zip(batch.keys, batch.images, strict=True):
+            yield int(key), hashlib.sha256(image).hexdigest()
+
+
+def written_once(place: Path, write: Callable[[Path], None]) -> Path:
+    """A folder, which is written whole or not at all if it is missing."""
+    if not place.exists():
+        partial = place.with_name(f"{place.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        write(partial)
+        partial.rename(place)
+    return place
 
 
 class Batch(NamedTuple):

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from decode import decode, stack
-from rival import Batch, Loader, Options, Rival, UnsupportedError, What
-from torch_files import reader
+from decode import batch_of, decode
+from rival import Batch, Loader, Options, Rival
+from torch_files import paths_of, reader
 
 
 class Images(Loader):
     """`PipelineBuilder`: files, decoding, batches; each stage has the same threads."""
 
     def __init__(self, options: Options) -> None:
-        if "://" in options.place:
-            raise UnsupportedError("reads local files")
-        paths = sorted(Path(options.place).glob("*/*.jpg"), key=lambda path: path.stem)
-        self._paths = paths[options.rank :: options.world_size]
+        self._paths = paths_of(options.place)[options.rank :: options.world_size]
         self._options = options
         self._epoch = 0
 
@@ -56,13 +53,6 @@ def _rng(options: Options, epoch: int, key: int) -> Any:
     import numpy as np
 
     return np.random.default_rng([options.seed, epoch, key]) if options.what == "crops" else None
-
-
-def batch_of(samples: Sequence[tuple[int, Any]], what: What) -> Batch:
-    import numpy as np
-
-    keys, images = zip(*samples, strict=True)
-    return Batch(np.array(keys, np.int64), stack(list(images), what))
 
 
 RIVAL = Rival(

@@ -6,13 +6,12 @@ begins an epoch of shuffled batches: dicts with an array of each column.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rival import Rival, UnsupportedError
+from rival import Rival, UnsupportedError, written_once
 
 from clock import cpu_seconds
 
@@ -48,12 +47,7 @@ def measure(rival: Rival, way: str, folder: str, count: int) -> dict[str, Any]:
     write, read, _ = WAYS[way]
     given = columns(count)
     place = Path(folder) / f"{way}-{count}"
-    if not place.exists():
-        partial = place.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        write(given, partial)
-        partial.rename(place)
+    written_once(place, lambda folder: write(given, folder))
     epochs = read(place)
     for _ in range(2):
         cpu, wall = cpu_seconds(), time.perf_counter()

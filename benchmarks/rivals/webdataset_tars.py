@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from decode import decode, stack
+from decode import batch_of, decode_in_worker
 from rival import Batch, Loader, Options, Photo, Rival, What
 
 SHARDS, SHUFFLE_BUFFER = 8, 1_000
@@ -47,7 +47,7 @@ class Images(Loader):
             shards = shards.shuffle(SHUFFLE_BUFFER)
         self._loader = wds.WebLoader(
             shards.map(partial(decoded, what=options.what)).batched(
-                options.batch_size, collation_fn=partial(collate, what=options.what)
+                options.batch_size, collation_fn=partial(batch_of, what=options.what)
             ),
             batch_size=None,
             num_workers=options.threads,
@@ -67,19 +67,8 @@ def address(place: str) -> str:
 
 
 def decoded(sample: dict[str, Any], what: What) -> tuple[int, Any]:
-    import numpy as np
-    import torch
-
     key = int(sample["__key__"])
-    rng = np.random.default_rng(torch.initial_seed() + key)
-    return key, decode(sample["jpg"], what, rng)
-
-
-def collate(samples: list[tuple[int, Any]], what: What) -> Batch:
-    import numpy as np
-
-    keys, images = zip(*samples, strict=True)
-    return Batch(np.array(keys, np.int64), stack(list(images), what))
+    return key, decode_in_worker(sample["jpg"], what, key)
 
 
 RIVAL = Rival(

@@ -7,7 +7,7 @@ scanned so far.
 from __future__ import annotations
 
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ class ViewKey(NamedTuple):
     sort: str = ""
 
 
-class Scan:
+class Scan(ABC):
     """A pass over the records of a view, in a thread."""
 
     def __init__(self, records: ViewedRecords, key: ViewKey) -> None:
