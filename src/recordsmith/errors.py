@@ -434,14 +434,14 @@ class DataError(RecordsmithError, ValueError):
         return with_options(_sentences(self._what(), self.remedy))
 
     def advise_to_show(self) -> None:
-        """Advise the command that shows the record, if it is known and its checksums match."""
-        if self.path is None or self.record is None or self.defect not in SHOWN_RECORDS:
-            return
-        from recordsmith.reports import show_command  # loads more than most errors need
+        """Advise the command that shows the record, if there is one."""
+        from recordsmith.reports import show_commands, shown_place  # load more than errors need
 
-        advice = f"`{show_command([self.path], [self.record])}` shows the record."
-        if advice not in self.remedy:
-            self.advise(advice)
+        place = shown_place(self)
+        for command in [] if place is None else show_commands([place]):
+            advice = f"`{command}` shows the record."
+            if advice not in self.remedy:
+                self.advise(advice)
 
     def _what(self) -> str:
         if self.found and self.expected:

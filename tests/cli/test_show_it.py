@@ -115,6 +115,19 @@ def test_records_behind_damaged_framing_are_not_shown(run, shown: Shown, folder:
     assert shown(outcome.out) == {}
 
 
+def test_payloads_with_a_wrong_checksum(run, folder: Path, command: str) -> None:
+    path = Path(write(folder / "one.tfrecord", [{"x": n} for n in range(3)]))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    outcomes = [run("verify", path), run("stats", path)]
+    assert [outcome.code for outcome in outcomes] == [1, 1]
+    for outcome in outcomes:  # only the viewer shows such a record
+        text = " ".join((outcome.out + outcome.err).split())
+        shown = f"`recordsmith view {shlex.quote(str(path))} --at 1`"
+        assert (shown in text) == (command == "view")
+
+
 def test_diff(run, shown: Shown, folder: Path) -> None:
     a = write(folder / "a.tfrecord", [{"id": n, "x": 1} for n in range(5)])
     b = write(folder / "b.tfrecord", [{"id": n, "x": n // 4 + 1} for n in (9, 1, 2, 3, 4)])

@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from recordsmith.errors import SHOWN_RECORDS, DataError
+from recordsmith.errors import DataError
 from recordsmith.loading import LoaderStats
-from recordsmith.reports import Bar, Example, Place, ReportContent, ReportTable, ShownFinding
+from recordsmith.reports import (
+    Bar,
+    Example,
+    ReportContent,
+    ReportTable,
+    ShownFinding,
+    shown_place,
+)
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 from recordsmith.words import count as format_count
@@ -109,11 +116,7 @@ class BenchReport(Report):
         note = f"{self.cpu_seconds * per_record:,.0f} µs of CPU time for each record"
         if measured.decoded_share is not None:
             note += f"; {percent(measured.decoded_share)} of the pixels were decoded"
-        places = [
-            Place(str(error.path), error.record)
-            for error in self.skipped
-            if error.defect in SHOWN_RECORDS and error.record is not None
-        ]
+        places = [place for error in self.skipped if (place := shown_place(error))]
         skipped = ShownFinding(
             "skipped",
             "records that cannot be read.",

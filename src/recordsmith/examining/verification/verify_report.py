@@ -7,9 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recordsmith.errors import DAMAGED_RECORDS, SHOWN_RECORDS, DataError, Defect
+from recordsmith.errors import DAMAGED_RECORDS, DataError, Defect
 from recordsmith.examining.verification.defect_explanations import explain
-from recordsmith.reports import Example, Place, ReportContent, ReportTable, ShownFinding, Strip
+from recordsmith.reports import (
+    Example,
+    Place,
+    ReportContent,
+    ReportTable,
+    ShownFinding,
+    Strip,
+    shown_place,
+)
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 from recordsmith.wire import Compression
@@ -217,7 +225,7 @@ def _notes(report: VerifyReport) -> Iterator[str]:
 
 
 def _findings(report: VerifyReport) -> Iterator[ShownFinding]:
-    """Explain each kind of defect, with its first places; records that `head` can show as well."""
+    """Explain each kind of defect, with its first places; records that can be shown as well."""
     unreadable = {
         error.path
         for error in report.defects
@@ -239,11 +247,9 @@ def _findings(report: VerifyReport) -> Iterator[ShownFinding]:
                 count=len(alike),
                 examples=[Example(str(error), place=_place(error)) for error in alike[:_EXAMPLES]],
                 places=[
-                    Place(str(error.path), error.record)
+                    place
                     for error in alike[:_EXAMPLES]
-                    if kind in SHOWN_RECORDS
-                    and error.record is not None
-                    and error.path not in (None, *unreadable)
+                    if (place := shown_place(error)) and error.path not in unreadable
                 ],
             )
 
