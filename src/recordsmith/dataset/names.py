@@ -194,7 +194,12 @@ def has_split_word(name: str) -> bool:
 
 def split_word(name: str) -> str | None:
     """The last split word in a file name: `test` in `flowers_test.tfrecord`."""
-    words = [word.group() for word in _WORD.finditer(split_of(name))]
+    return _last_split_word(split_of(name))
+
+
+@lru_cache(1 << 10)  # thousands of shards are in few splits
+def _last_split_word(split: str) -> str | None:
+    words = [word.group() for word in _WORD.finditer(split)]
     return next(filter(is_split_name, reversed(words)), None)
 
 
