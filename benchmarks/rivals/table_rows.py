@@ -164,7 +164,9 @@ def _read_hugging_face(folder: Path) -> Epochs:
 
     files = f"{folder}/*.parquet"
     rows = datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
-    rows = rows.shuffle(0, buffer_size=SHUFFLE_BUFFER).with_format("numpy")
+    # with the default of 10, each epoch ends with a sleep of 5 s
+    rows = rows.shuffle(0, buffer_size=SHUFFLE_BUFFER, max_buffer_input_shards=1)
+    rows = rows.with_format("numpy")
     epoch = 0
 
     def begin() -> Iterator[dict[str, Any]]:
