@@ -64,7 +64,8 @@ class Images(Loader):
                 max_samples_per_sequence=SEQUENCE if options.shuffle else None,
                 task_encoder=task_encoder(options),
                 **(more or {"repeat": False}),
-            )
+            ),
+            prefetch_factor=options.prefetch,
         )
 
     def epoch(self) -> Iterator[Batch]:
