@@ -21,7 +21,9 @@ def decode(data: Any, what: What, rng: Any = None) -> Any:
     import cv2
     from simplejpeg import decode_jpeg
 
-    pixels = decode_jpeg(data)
+    # Like recordsmith, decode large images at 1/2, 1/4 or 1/8 of their size if that is enough.
+    least = SIDE if what == "images" else 0
+    pixels = decode_jpeg(data, min_height=least, min_width=least, min_factor=2 if least else 1)
     if what == "crops":
         height, width = pixels.shape[:2]
         top, left, down, across = random_rectangle(height, width, rng)
