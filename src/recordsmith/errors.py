@@ -23,9 +23,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recordsmith.words import did_you_mean, printable, similar_name
+
+if TYPE_CHECKING:
+    from recordsmith.reports import Place
 
 
 class Defect(str, Enum):
@@ -92,7 +95,7 @@ DAMAGED_RECORDS = frozenset(
 )
 """Records are lost to these, and others of the file may be intact: `salvage` rescues them."""
 
-SHOWN_RECORDS = frozenset(
+_SHOWN = frozenset(  # of records whose checksums match, so that `head` can print them
     {
         Defect.MALFORMED_EXAMPLE,
         Defect.NOT_AN_EXAMPLE,
@@ -109,7 +112,6 @@ SHOWN_RECORDS = frozenset(
         Defect.IMAGE_FORMAT,
     }
 )
-"""The checksums of records with these match, so that `head` can print them."""
 
 
 MAX_PROBLEMS = 100
@@ -433,11 +435,21 @@ class DataError(RecordsmithError, ValueError):
         """The message without the place and the name of the defect."""
         return with_options(_sentences(self._what(), self.remedy))
 
+    @property
+    def shown_place(self) -> Place | None:
+        """The place of a record that a command shows; only the viewer shows wrong checksums."""
+        from recordsmith.reports import Place, has_viewer  # load more than most errors need
+
+        if self.path is None or self.record is None:
+            return None
+        is_shown = self.defect in _SHOWN or (self.defect is Defect.PAYLOAD_CRC and has_viewer())
+        return Place(self.path, self.record) if is_shown else None
+
     def advise_to_show(self) -> None:
         """Advise the command that shows the record, if there is one."""
-        from recordsmith.reports import show_commands, shown_place  # load more than errors need
+        from recordsmith.reports import show_commands
 
-        place = shown_place(self)
+        place = self.shown_place
         for command in [] if place is None else show_commands([place]):
             advice = f"`{command}` shows the record."
             if advice not in self.remedy:

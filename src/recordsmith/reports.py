@@ -13,8 +13,6 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
-from recordsmith.errors import SHOWN_RECORDS, DataError, Defect
-
 Level: TypeAlias = Literal["good", "note", "bad", "quiet"]
 
 _MAX_SHOWN = 10  # records in a command
@@ -135,16 +133,8 @@ class ReportContent:
     notes: Sequence[str] = ()
 
 
-def shown_place(error: DataError) -> Place | None:
-    """Return the place of a record that a command shows; only the viewer shows wrong checksums."""
-    if error.path is None or error.record is None:
-        return None
-    if error.defect in SHOWN_RECORDS or (error.defect is Defect.PAYLOAD_CRC and _has_viewer()):
-        return Place(str(error.path), error.record)
-    return None
-
-
-def _has_viewer() -> bool:
+def has_viewer() -> bool:
+    """Whether the extra `view` is installed."""
     return all(map(find_spec, ("starlette", "uvicorn")))
 
 
@@ -156,7 +146,7 @@ def show_command(paths: Sequence[str], positions: Iterable[int], split: str | No
     typed = [f"./{path}" if path.startswith("-") else path for path in paths]
     of_split = [] if split is None else ["--split", split]
     at = ",".join(map(str, islice(dict.fromkeys(positions), _MAX_SHOWN)))
-    command = ["recordsmith", "view" if _has_viewer() else "head"]
+    command = ["recordsmith", "view" if has_viewer() else "head"]
     return shlex.join([*command, *typed, *of_split, "--at", at])
 
 

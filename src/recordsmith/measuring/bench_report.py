@@ -14,7 +14,6 @@ from recordsmith.reports import (
     ReportContent,
     ReportTable,
     ShownFinding,
-    shown_place,
 )
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
@@ -116,7 +115,7 @@ class BenchReport(Report):
         note = f"{self.cpu_seconds * per_record:,.0f} µs of CPU time for each record"
         if measured.decoded_share is not None:
             note += f"; {percent(measured.decoded_share)} of the pixels were decoded"
-        places = [place for error in self.skipped if (place := shown_place(error))]
+        places = [place for error in self.skipped if (place := error.shown_place)]
         skipped = ShownFinding(
             "skipped",
             "records that cannot be read.",

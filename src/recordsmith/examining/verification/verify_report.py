@@ -16,7 +16,6 @@ from recordsmith.reports import (
     ReportTable,
     ShownFinding,
     Strip,
-    shown_place,
 )
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
@@ -249,7 +248,7 @@ def _findings(report: VerifyReport) -> Iterator[ShownFinding]:
                 places=[
                     place
                     for error in alike[:_EXAMPLES]
-                    if (place := shown_place(error)) and error.path not in unreadable
+                    if (place := error.shown_place) and error.path not in unreadable
                 ],
             )
 
