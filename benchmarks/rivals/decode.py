@@ -5,6 +5,7 @@ The same decoder and resizer as recordsmith's loader has, so that what is compar
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,9 +69,17 @@ def batch_of(samples: Sequence[tuple[int, Any]], what: What) -> Batch:
 
 
 def stack(images: list[Any], what: What) -> Any:
-    """The images of a batch as one array, or the list of files."""
+    """The images of a batch as one array, or the list of files.
+
+    In a worker process of torch they are a tensor: it comes in shared memory, arrays are pickled.
+    """
     if what == "bytes":
         return images
+    if "torch" in sys.modules:
+        from torch.utils.data import default_collate, get_worker_info
+
+        if get_worker_info() is not None:
+            return default_collate(images)
     import numpy as np
 
     return np.stack(images)

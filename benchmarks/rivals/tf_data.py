@@ -89,7 +89,7 @@ def _dataset(options: Options) -> Any:
         key = tf.io.parse_single_example(payload, features)["key"]
         return tf.ensure_shape(tf.numpy_function(options.keep, [key], tf.bool), [])
 
-    def make(payload: Any, seed: Any) -> tuple[Any, Any]:
+    def make(payload: Any, seed: Any = None) -> tuple[Any, Any]:
         example = tf.io.parse_single_example(payload, features)
         encoded = example["image"]
         if options.what == "bytes":
@@ -124,14 +124,15 @@ def _dataset(options: Options) -> Any:
         records = records.filter(is_kept)
     if options.shuffle:
         records = records.shuffle(SHUFFLE_BUFFER, seed=options.seed)
-    # random operations inside of map have a state that checkpoints refuse
-    seeds = tf.data.Dataset.random(options.seed, rerandomize_each_iteration=True)
+    if options.what == "crops":
+        # random operations inside of map have a state that checkpoints refuse
+        seeds = tf.data.Dataset.random(options.seed, rerandomize_each_iteration=True)
+        records = tf.data.Dataset.zip(records, seeds)
     chosen = tf.data.Options()
     chosen.threading.private_threadpool_size = parallel
     chosen.threading.max_intra_op_parallelism = 1
     return (
-        tf.data.Dataset.zip(records, seeds)
-        .map(make, num_parallel_calls=parallel)
+        records.map(make, num_parallel_calls=parallel)
         .batch(options.batch_size)
         .prefetch(options.prefetch)
         .with_options(chosen)
