@@ -5,6 +5,7 @@ The same decoder and resizer as recordsmith's loader has, so that what is compar
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,9 +67,14 @@ def batch_of(samples: Sequence[tuple[int, Any]], what: What) -> Batch:
 
 
 def stack(images: list[Any], what: What) -> Any:
-    """The images of a batch as one array, or the list of files."""
+    """The images of a batch as one array, or the list of files.
+
+    In a worker process of torch, a tensor in shared memory: an array would go through a pipe.
+    """
     if what == "bytes":
         return images
+    if (data := sys.modules.get("torch.utils.data")) and data.get_worker_info() is not None:
+        return data.default_collate(images)
     import numpy as np
 
     return np.stack(images)
