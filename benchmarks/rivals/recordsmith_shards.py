@@ -86,13 +86,12 @@ def verify(place: str) -> list[str]:
 
 def reader(place: str) -> Callable[[Sequence[int]], list[bytes]]:
     import recordsmith as rs
-    from recordsmith.dataset import records_of
 
-    records = records_of(rs.open(place))
+    dataset = rs.open(place)
 
     def read(positions: Sequence[int]) -> list[bytes]:
-        payloads = records.read_records(positions)
-        return [rs.decode_example(payload)["image/encoded"][0] for payload in payloads]
+        payloads = dataset.read_records(positions)
+        return [rs.decode_example(payload)["image/encoded"][0] for payload in payloads.views()]
 
     return read
 

@@ -106,16 +106,19 @@ def test_copied_bytes_are_the_verified_bytes(path: Path, may_map: bool, *, whole
 
 
 @pytest.mark.parametrize("offset", [0, 7, 8, 12, 150_000, 300_011, 300_012, 300_015])
-def test_a_large_record_is_read_to_its_place_and_verified(path: Path, offset: int) -> None:
+def test_large_records_are_read_to_their_places_and_verified(path: Path, offset: int) -> None:
     frames = opened(path)
-    assert _gathered(frames, [9, 1]) == (2, [PAYLOADS[9], PAYLOADS[1]])
-    assert _gathered(frames, [9]) == (1, [PAYLOADS[9]])
+    for numbers in ([9], [9, 1], [9, 4, 6, 9]):
+        payloads = [PAYLOADS[number] for number in numbers]
+        assert _gathered(frames, numbers) == (len(numbers), payloads)
     with open(path, "r+b") as file:
         file.seek(int(BEGINS[9]) + offset)
         byte = file.read(1)[0]
         file.seek(int(BEGINS[9]) + offset)
         file.write(bytes([byte ^ 1]))
     assert _gathered(frames, [9])[0] == 0
+    assert _gathered(frames, [4, 9, 6])[0] == 0
+    assert _gathered(frames, [4, 6])[0] == 2
 
 
 def test_unused_file_is_closed(path: Path, open_files: Any) -> None:
