@@ -75,7 +75,10 @@ def written_once(place: Path, write: Callable[[Path], None]) -> Path:
 
 
 class Batch(NamedTuple):
-    """`keys`: int64 (n,). `images`: uint8 (n, 224, 224, 3), or the n JPEG files, for "bytes"."""
+    """`keys`: int64 (n,). `images`: uint8 (n, 224, 224, 3), or the n JPEG files, for "bytes".
+
+    Arrays, or tensors.
+    """
 
     keys: Any
     images: Any
