@@ -77,7 +77,6 @@ class Settings:
     repeat: measured rounds; each peer runs once in each.
     tfrecord_python: a Python that has the `tfrecord` package.
     tfx_bsl_python: a Python that has tfx_bsl.
-    remote_peers_python: a Python that has WebDataset and MosaicML streaming.
     beam_python: a Python that has recordsmith and apache-beam.
     ray_python: a Python that has recordsmith, Ray and TensorFlow.
     spark_python: a Python that has recordsmith and PySpark.
@@ -88,7 +87,6 @@ class Settings:
     repeat: int
     tfrecord_python: str | None = None
     tfx_bsl_python: str | None = None
-    remote_peers_python: str | None = None
     beam_python: str | None = None
     ray_python: str | None = None
     spark_python: str | None = None

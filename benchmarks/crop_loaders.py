@@ -22,7 +22,6 @@ from loaders import (
     WORKERS,
     Epochs,
     Seen,
-    dali_records,
     in_threads,
     seen,
     seen_tensors,
@@ -255,6 +254,23 @@ def torchvision(folder: Path, parts: Parts) -> Epochs:
     return epoch
 
 
+def _dali_records(shard: Path, index: Path, buffer_size: int) -> Any:
+    """The reader of a pipeline of DALI, shuffled."""
+    from nvidia.dali import fn, tfrecord
+
+    return fn.readers.tfrecord(
+        path=str(shard),
+        index_path=str(index),
+        features={
+            "image/encoded": tfrecord.FixedLenFeature([], tfrecord.string, ""),
+            "image/class/label": tfrecord.FixedLenFeature([], tfrecord.int64, 0),
+        },
+        random_shuffle=True,
+        initial_fill=buffer_size,
+        name="reader",
+    )
+
+
 def dali(folder: Path, parts: Parts) -> Epochs:
     """Its pipeline on the CPU, which decodes parts; it is endless, so batches are counted."""
     from nvidia.dali import fn, pipeline_def, types
@@ -266,7 +282,7 @@ def dali(folder: Path, parts: Parts) -> Epochs:
     @pipeline_def(batch_size=parts.batch, num_threads=WORKERS, device_id=None)  # type: ignore[untyped-decorator]
     def pipeline() -> Any:
         buffer_size = min(SHUFFLE_BUFFER, batch_count * parts.batch)
-        records = dali_records(shard, index, buffer_size)
+        records = _dali_records(shard, index, buffer_size)
         encoded, label = records["image/encoded"], records["image/class/label"]
         if parts.is_patch:
             images = fn.decoders.image_crop(

@@ -164,9 +164,7 @@ class Inputs:
             "camera-packed-256": lambda path: self._pack_camera("camera", path, shorter_side=256),
             "camera-packed-8": lambda path: self._pack_camera("camera", path, shorter_side=8),
             "camera-packed-10-times": self._make_camera_10_times,
-            "camera-tars": self._make_camera_tars,
             "remote/camera": self._make_remote_camera,
-            "remote/camera-tars": self._make_remote_tars,
             "remote/large": lambda path: self._pack_times("large.tfrecord", _LARGE_TIMES, path),
             "remote/1000-shards": self._make_1000_shards,
             "remote/sparse.tfrecord": self._make_sparse,
@@ -317,7 +315,6 @@ class Inputs:
 
     def _make_masks(self, path: Path) -> None:
         """Masks of a few polygons, as large as those of Pascal VOC."""
-        import io
 
         import numpy as np
         from PIL import Image, ImageDraw
@@ -400,13 +397,6 @@ class Inputs:
         self.make("camera-packed-10-times")
         reshard(self.path("camera-packed-10-times"), path, shards=10)
 
-    def _make_remote_tars(self, path: Path) -> None:
-        """The same images, in twenty tar files."""
-        self.make("camera-tars")
-        path.mkdir(parents=True)
-        for number in range(20):
-            shutil.copy(self.path("camera-tars") / f"{number % 2}.tar", path / f"{number}.tar")
-
     def _make_1000_shards(self, path: Path) -> None:
         from recordsmith import reshard
 
@@ -444,20 +434,6 @@ class Inputs:
         self.make(f"{name}-packed")
         (shard,) = self.path(f"{name}-packed").glob("*.tfrecord")
         path.write_text("".join(f"{at} {size}\n" for at, size in frame_places(shard)))
-
-    def _make_camera_tars(self, path: Path) -> None:
-        """Two, as each of two workers must have one of its own."""
-        import tarfile
-
-        self.make("camera")
-        path.mkdir()
-        for half in range(2):
-            with tarfile.open(path / f"{half}.tar", "w") as tar:
-                for image, label in self.camera()[half::2]:
-                    tar.add(image, f"{image.stem}.jpg")
-                    member = tarfile.TarInfo(f"{image.stem}.cls")
-                    member.size = len(str(label))
-                    tar.addfile(member, io.BytesIO(str(label).encode()))
 
     def _make_camera_array_record(self, name: str, path: Path) -> None:
         """A byte with the class, then the JPEG file: nothing needs to be parsed."""

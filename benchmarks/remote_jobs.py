@@ -13,12 +13,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from clock import cpu_seconds
 
-SIDE, BATCH, THREADS, SHUFFLE_BUFFER = 224, 32, 2, 1_000
+SIDE, BATCH, THREADS = 224, 32, 2
 _BLOCKS = (32, 16)
 """Of BlockShuffle: a window of 512 records of 110 kB is 56 MB."""
 
@@ -164,98 +163,6 @@ def _consume(options: dict[str, Any], sizes: Iterator[int]) -> dict[str, Any]:
     return {"count": count, "wall": wall, "cpu": cpu, "first": first}
 
 
-def webdataset(options: dict[str, Any]) -> dict[str, Any]:
-    """Tar files over HTTP through curl, as it does; `place` is a list of URLs."""
-    import webdataset as wds
-    from torch.utils.data import DataLoader
-
-    places: Any = options["place"]
-    dataset = (
-        wds.WebDataset(places, shardshuffle=len(places))
-        .shuffle(SHUFFLE_BUFFER)
-        .to_tuple("jpg", "cls")
-        .map(_decode_tuple)
-        .batched(BATCH)
-    )
-    stream = DataLoader(dataset, None, num_workers=THREADS, persistent_workers=True)
-    return {"epochs": [_consume(options, (len(labels) for _, labels in stream))]}
-
-
-def _decode_tuple(sample: tuple[bytes, bytes]) -> tuple[Any, int]:
-    return _decode(sample[0]), int(sample[1])
-
-
-def _decode(data: bytes) -> Any:
-    """The decoder and resizer of recordsmith's loader, so that the rest is compared."""
-    import cv2
-    import simplejpeg
-
-    pixels = simplejpeg.decode_jpeg(data)
-    return cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
-
-
-def mosaic(options: dict[str, Any]) -> dict[str, Any]:
-    """MosaicML streaming: shards of MDS from S3 into a local folder, as it does."""
-    import numpy as np
-    import streaming
-    import torch
-    from torch.utils.data import DataLoader
-
-    class Images(streaming.StreamingDataset):  # type: ignore[misc]
-        def __getitem__(self, number: int) -> tuple[Any, int]:
-            sample = super().__getitem__(number)
-            return torch.from_numpy(np.asarray(_decode(sample["jpg"]))), int(sample["class"])
-
-    streaming.base.util.clean_stale_shared_memory()  # earlier processes leave some behind
-    limit = options.get("cache_bytes")
-    dataset: Any = Images(
-        remote=options["place"],
-        local=options["local"],
-        shuffle=True,
-        batch_size=BATCH,
-        cache_limit=limit,
-    )
-    for stream in dataset.streams:  # forked workers would share its connection, and mix answers
-        stream._downloader.clean_up()  # noqa: SLF001
-    batches = DataLoader(dataset, BATCH, num_workers=THREADS, persistent_workers=True)
-    epochs = range(options.get("epochs", 1))
-    return {"epochs": [_consume(options, (len(labels) for _, labels in batches)) for _ in epochs]}
-
-
-def write_mds(options: dict[str, Any]) -> dict[str, Any]:
-    """The images of tar files as MDS, in shards of 64 MiB, its default."""
-    import tarfile
-
-    from streaming import MDSWriter
-
-    with MDSWriter(out=options["out"], columns={"jpg": "bytes", "class": "int"}) as writer:
-        for tar in sorted(Path(options["tars"]).glob("*.tar")):
-            with tarfile.open(tar) as opened:
-                sample: dict[str, Any] = {}
-                for member in opened:
-                    file = opened.extractfile(member)
-                    assert file is not None
-                    data = file.read()
-                    if member.name.endswith(".jpg"):
-                        sample = {"jpg": data}
-                    else:
-                        writer.write({**sample, "class": int(data)})
-    return {}
-
-
-def versions(_: dict[str, Any]) -> dict[str, Any]:
-    """Of the peers, as far as they are installed here."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for name in ("webdataset", "mosaicml-streaming", "torch", "boto3", "obstore"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def _measured_memory(run: Callable[[], Any]) -> dict[str, Any]:
     from worker import peak_bytes, reset_peak
 
@@ -274,10 +181,6 @@ JOBS = (
     head,
     first_batch,
     loader,
-    webdataset,
-    mosaic,
-    write_mds,
-    versions,
 )
 
 

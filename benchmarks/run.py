@@ -47,7 +47,6 @@ _PACKAGES = (
 _PYTHONS = {
     "tfrecord": "the tfrecord package, which cannot live next to TensorFlow",
     "tfx-bsl": "tfx_bsl, which needs TensorFlow 2.21",
-    "remote-peers": "webdataset and mosaicml-streaming, which needs an older NumPy",
     "beam": "recordsmith, apache-beam and google-crc32c",
     "ray": "recordsmith, ray[data] and tensorflow",
     "spark": "recordsmith and pyspark, which needs Java",

@@ -18,15 +18,11 @@ NAME = "loader-start"
 _SCRIPT = Path(__file__).resolve().parent.parent / "first_batch.py"
 _AT_MOST_SECONDS = 0.6
 _AT_MOST_OF_TENSORFLOW = 1 / 8
-_INPUTS = ("camera", "camera-packed", "camera.offsets", "camera.idx", "camera-tars")
+_INPUTS = ("camera", "camera-packed", "camera.offsets")
 _LOADERS = {
     OURS: "recordsmith",
     "by hand, libjpeg-turbo and OpenCV's resize": "by_hand",
     "tf.data": "tensorflow",
-    "grain, ArrayRecord, OpenCV": "grain",
-    "DALI on the CPU": "dali",
-    "torch `DataLoader`, Pillow": "torch",
-    "WebDataset, Pillow": "webdataset",
 }
 Taken = tuple[float, float]
 """Seconds: of CPU, on the wall."""
@@ -37,10 +33,6 @@ def report(settings: Settings) -> Table:
     say(NAME)
     make_inputs(settings, _INPUTS)
     folder = Inputs(settings.folder, settings.quick).folder
-    try:
-        make_inputs(settings, ("camera.arrayrecord",))
-    except subprocess.CalledProcessError:
-        say("  array_record is not installed")
     runs: dict[str, list[Taken | None]] = {name: [] for name in _LOADERS}
     for number in range(-1, settings.repeat):
         say(f"  round {number + 1} of {settings.repeat}")

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from case import OURS, Settings, Table
+from case import Settings, Table
 from inputs import Inputs
 from measure import make_inputs, say
 from slow_server import DELAY_SECONDS, LINK_RATE, Request, SlowServer, longest_chain, most_at_once
@@ -61,54 +61,20 @@ class Remote:
         """Run a job through the server; its requests are added."""
         return self._with_requests(job, place=f"{self.server.bucket}/{name}", **options)
 
-    def webdataset(self, **options: Any) -> dict[str, Any] | None:
-        """Run WebDataset on the tar files."""
-        tars = sorted((self.folder / "camera-tars").glob("*.tar"))
-        places = [f"{self.server.url}/camera-tars/{tar.name}" for tar in tars]
-        return self._peer("webdataset", place=places, **options)
-
-    def mosaic(self, **options: Any) -> dict[str, Any] | None:
-        """Run MosaicML streaming on the same images, written in its format."""
-        if self.settings.remote_peers_python is None:
-            return None
-        shards = self.folder / "camera-mds"
-        if not shards.exists():
-            partial = shards.with_suffix(".partial")
-            tars = str(self.folder / "camera-tars")
-            self._run("write_mds", peer=True, out=str(partial), tars=tars)
-            partial.rename(shards)
-            self.server.refresh()
-        place = f"{self.server.bucket}/camera-mds"
-        with tempfile.TemporaryDirectory(dir=self._scratch) as local:
-            return self._peer("mosaic", place=place, local=local, **options)
-
     def cache_folder(self) -> str:
         """Return an empty folder for a cache."""
         return tempfile.mkdtemp(dir=self._scratch)
 
-    def peer_versions(self) -> str:
-        """Return the versions of the peers, for the table."""
-        if self.settings.remote_peers_python is None:
-            return ""
-        found = self._run("versions", peer=True)
-        return ", ".join(f"{name} {version}" for name, version in found.items())
-
-    def _peer(self, job: str, **options: Any) -> dict[str, Any] | None:
-        if self.settings.remote_peers_python is None:
-            return None
-        return self._with_requests(job, peer=True, **options)
-
-    def _with_requests(self, job: str, *, peer: bool = False, **options: Any) -> dict[str, Any]:
+    def _with_requests(self, job: str, **options: Any) -> dict[str, Any]:
         mark = self.server.mark()
-        measured = self._run(job, peer=peer, **options)
+        measured = self._run(job, **options)
         return {**measured, "requests": self.server.requests(mark)}
 
-    def _run(self, job: str, *, peer: bool = False, **options: Any) -> dict[str, Any]:
-        python = self.settings.remote_peers_python if peer else None
+    def _run(self, job: str, **options: Any) -> dict[str, Any]:
         given = {"store_options": self.server.store_options, **options}
         with tempfile.TemporaryDirectory(dir=self._scratch) as cache:
             done = subprocess.run(
-                [python or sys.executable, str(HERE / "remote_jobs.py"), job, json.dumps(given)],
+                [sys.executable, str(HERE / "remote_jobs.py"), job, json.dumps(given)],
                 stdout=subprocess.PIPE,
                 check=True,
                 env={**os.environ, **self.server.aws_environment, "XDG_CACHE_HOME": cache},
@@ -209,59 +175,13 @@ def loader(settings: Settings) -> Table:
     )  # fmt: skip
 
 
-def loaders(settings: Settings) -> Table:
-    """An epoch as fast as it goes, next to WebDataset and MosaicML streaming."""
-    say("remote-loaders")
-    with Remote(settings, "camera", "camera-tars") as server:
-        peers: dict[str, Callable[[], dict[str, Any] | None]] = {
-            f"{OURS}, shuffled globally": lambda: server.remote("camera", shuffle="all"),
-            f"{OURS}, `BlockShuffle(32, 16)`": lambda: server.remote("camera", shuffle="blocks"),
-            "WebDataset, HTTP": server.webdataset,
-            "MosaicML streaming, S3": server.mosaic,
-        }
-        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in peers}
-        for _ in _rounds(settings):
-            for name, run in peers.items():
-                if (measured := run()) is not None:
-                    runs[name].append(measured)
-        versions = server.peer_versions()
-    rows = []
-    for name, measured_ in runs.items():
-        if not measured_:
-            rows.append((name, "not installed", *[""] * 5))
-            continue
-        epochs = [measured["epochs"][0] for measured in measured_]
-        requests = measured_[-1]["requests"]
-        rows.append(
-            (
-                name,
-                f"{_median(epoch['first'] for epoch in epochs):.2f}",
-                f"{_median(map(_rate, epochs)):,.0f}",
-                f"{_median(epoch['cpu'] / epoch['count'] * 1e6 for epoch in epochs):,.0f}",
-                f"{len(requests):,}",
-                f"{sum(request.size_bytes for request in requests) / 1e6:,.0f}",
-                str(most_at_once(requests)),
-            )
-        )
-    return Table(
-        "remote-loaders",
-        "An epoch of images on a server",
-        f"The same images, each loader's own format, batches of {_BATCH}, two threads or workers, "
-        f"simplejpeg and OpenCV in all of them; nothing is there before. {_LINK}",
-        ("", "first batch, s", "images/s", "CPU µs an image", "requests", "MB", "at once"),
-        tuple(rows),
-        notes=(versions,) if versions else (),
-        data={name: [_plain(run) for run in measured_] for name, measured_ in runs.items()},
-    )
-
-
 def cached(settings: Settings) -> Table:
     """Later epochs from a cache, and a cache that is much too small."""
     say("remote-cache")
-    with Remote(settings, "camera", "camera-tars") as server:
+    with Remote(settings, "camera") as server:
         size = sum(path.stat().st_size for path in (server.folder / "camera").glob("*.tfrecord"))
         tenth, ample = size // 10, 2 * size
-        ways: dict[str, Callable[[], dict[str, Any] | None]] = {
+        ways: dict[str, Callable[[], dict[str, Any]]] = {
             "local": lambda: server.local("camera", epochs=3),
             "cache of everything, third epoch": lambda: server.remote(
                 "camera", epochs=3, cache=server.cache_folder(), cache_bytes=ample
@@ -270,26 +190,21 @@ def cached(settings: Settings) -> Table:
             "cache of a tenth, third epoch": lambda: server.remote(
                 "camera", epochs=3, cache=server.cache_folder(), cache_bytes=tenth
             ),
-            "MosaicML, local copies, third epoch": lambda: server.mosaic(epochs=3),
         }
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
         for _ in _rounds(settings):
             for name, run in ways.items():
-                if (measured := run()) is not None:
-                    runs[name].append(measured)
+                runs[name].append(run())
     rates = {name: _median(_rate(run["epochs"][-1]) for run in all_)
-             for name, all_ in runs.items() if all_}  # fmt: skip
+             for name, all_ in runs.items()}  # fmt: skip
     cpu = {name: _median(run["epochs"][-1]["cpu"] / run["epochs"][-1]["count"] for run in all_)
-           for name, all_ in runs.items() if all_}  # fmt: skip
+           for name, all_ in runs.items()}  # fmt: skip
     targets = {
         "cache of everything, third epoch": ("local", 0.97),
         "cache of a tenth, third epoch": ("without a cache", 1.0),
     }
     rows = []
     for name in runs:
-        if name not in rates:
-            rows.append((name, "not installed", *[""] * 5))
-            continue
         shown = (name, f"{rates[name]:,.0f}", f"{cpu[name] * 1e6:,.0f}")
         if name not in targets:
             rows.append((*shown, "", "", "", ""))
@@ -369,7 +284,6 @@ def _without_ahead(requests: list[Request]) -> list[Request]:
 REPORTS = {
     "remote-sequential": sequential,
     "remote-loader": loader,
-    "remote-loaders": loaders,
     "remote-cache": cached,
     "remote-requests": requests,
 }
