@@ -192,7 +192,7 @@ def is_compressed(dataset: rs.Dataset) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(steps=st.lists(ALL_STEPS, max_size=4))
 def test_any_composition_equals_that_of_a_list(dataset: rs.Dataset, steps: list[Step]) -> None:
     part, expected = composed(dataset, steps)

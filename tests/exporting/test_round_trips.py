@@ -290,7 +290,7 @@ def any_examples(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(any_examples())
 def test_webdataset_of_any_features(examples: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
