@@ -49,7 +49,7 @@ from recordsmith.dataset.shard_sequence import (
     payload_sizes,
     read_bytes,
 )
-from recordsmith.dataset.view import View
+from recordsmith.dataset.view import PREVIEW_COUNT, View
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "LABELS_NAME",
     "LABEL_MAP_NAME",
     "MANIFEST_NAME",
+    "PREVIEW_COUNT",
     "BegunNote",
     "ClassNames",
     "Dataset",

@@ -31,6 +31,7 @@ from recordsmith.dataset.shard_index import (
     save_pieces,
 )
 from recordsmith.dataset.shard_sequence import reading_threads
+from recordsmith.dataset.view import PREVIEW_COUNT
 from recordsmith.errors import (
     CorruptDataError,
     DataError,
@@ -64,7 +65,6 @@ _HEADER = struct.Struct("<8sQIII")
 _TYPES = ("<u1", "<u2", "<u4", "<i8", "<f4")
 _LARGEST_TEXT = 1 << 10
 MAX_FILE_BYTES = 1 << 30
-_PREVIEW_COUNT = 64
 
 
 class ColumnEntry(msgspec.Struct, frozen=True):
@@ -203,7 +203,7 @@ def _shard_columns(dataset: Dataset, key: str, measure: Measure) -> Iterator[Sha
 
 def _feature(dataset: Dataset, key: str, *, has_lists: bool = True) -> tuple[Kind, Measure]:
     """Return the kind of a feature, and what is kept of it."""
-    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    schema, _ = dataset.view.preview_schema()
     kind, measure = _measured(schema, key)
     if kind is None or (measure == "steps" and not has_lists):
         raise OptionError(
@@ -321,7 +321,7 @@ class ColumnSurvey:
     ) -> dict[str, tuple[str, _ColumnBuilder]]:
         """Choose what to keep of each feature, by the first records."""
         survey = SchemaSurvey()
-        survey.update(buffer, starts[:_PREVIEW_COUNT], lengths[:_PREVIEW_COUNT])
+        survey.update(buffer, starts[:PREVIEW_COUNT], lengths[:PREVIEW_COUNT])
         schema = survey.finish()
         builders = {}
         for key in self._keys:

@@ -42,8 +42,7 @@ _WALKED_BYTES_OF_LARGE = (
 _GROUP_BYTES = 1 << 20
 """Frames that are read together: they are still in the processor's cache when they are verified."""
 
-_LARGE_BYTES = 256 << 10  # of frames that are read to their places, not copied there
-_LARGE_FRAME_BYTES = 32 << 10  # of each
+_LARGE_BYTES = 256 << 10  # of a frame: it is read to its place, not copied there
 
 _GAP_BYTES = 16 << 10
 """Frames with a smaller gap between them are one range: its bytes cost less than a range in Python.
@@ -117,11 +116,10 @@ class ReadFrames:
         begins, ends, places = frames
         if not self._reaches(int(ends[-1])):
             return False
-        sizes = ends - begins
-        stops = np.cumsum(sizes)
-        if not whole and stops[-1] >= _LARGE_BYTES and sizes.min() >= _LARGE_FRAME_BYTES:
-            return self._read_to_places(frames, out)
-        starts = stops - sizes
+        if len(begins) == 1 and not whole and ends[0] - begins[0] >= _LARGE_BYTES:
+            return self._read_into(int(begins[0]), int(ends[0]), out[places[0] :])
+        stops = np.cumsum(ends - begins)
+        starts = stops - (ends - begins)
         buffer: npt.NDArray[np.uint8] = np.empty(int(stops[-1]), np.uint8)
         # the first frames of adjacent runs
         firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1]))
@@ -130,27 +128,16 @@ class ReadFrames:
             return False
         return gather(buffer, starts, stops, places, out, whole=whole) == len(begins)
 
-    def _read_to_places(self, frames: FrameRows, out: npt.NDArray[np.uint8]) -> bool:
-        """Read the payloads of large frames to their places; return whether all are valid."""
-        begins, ends, places = frames
-        starts, stops = begins + HEADER_BYTES, ends - FOOTER_BYTES
-        rest: npt.NDArray[np.uint8] = np.empty((len(begins), FRAME_BYTES), np.uint8)
-        at = np.arange(len(begins)) * FRAME_BYTES
-        around = (
-            np.append(begins, stops),
-            np.append(starts, ends),
-            np.append(at, at + HEADER_BYTES),
+    def _read_into(self, begin: int, end: int, out: npt.NDArray[np.uint8]) -> bool:
+        """Read the payload of a frame to its place; return whether the frame is valid."""
+        start, stop = begin + HEADER_BYTES, end - FOOTER_BYTES
+        payload, rest = out[: stop - start], np.empty(FRAME_BYTES, np.uint8)
+        around = np.array([begin, stop]), np.array([start, end]), np.array([0, HEADER_BYTES])
+        inside = np.array([start]), np.array([stop]), np.zeros(1, np.int64)
+        are_read = self._reader.read_pieces(*around, rest) and self._reader.read_pieces(
+            *inside, payload
         )
-        if not (
-            self._reader.read_pieces(*around, rest.reshape(-1))
-            and self._reader.read_pieces(starts, stops, places, out)
-        ):
-            return False
-        begin_end = zip(places.tolist(), (places + (stops - starts)).tolist(), rest, strict=True)
-        return all(
-            is_frame(row[:HEADER_BYTES], out[begin:end], row[HEADER_BYTES:])
-            for begin, end, row in begin_end
-        )
+        return are_read and is_frame(rest[:HEADER_BYTES], payload, rest[HEADER_BYTES:])
 
     def _reaches(self, end: int) -> bool:
         """Whether the file is that long; checked before memory is allocated."""

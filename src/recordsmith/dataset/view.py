@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _NAMED_PATHS = 3
 
+PREVIEW_COUNT = 64
+"""Records that are read to infer an unknown schema."""
+
 
 class DatasetSource(NamedTuple):
     """What was opened: places, and splits; None for all."""
@@ -166,7 +169,7 @@ class View(msgspec.Struct):
         """The schema that columns are read with."""
         return self.outer_schema or self.read_schema()
 
-    def preview_schema(self, record_count: int) -> tuple[Schema, bool]:
+    def preview_schema(self, record_count: int = PREVIEW_COUNT) -> tuple[Schema, bool]:
         """Return the known schema, or that of the first undamaged records; and if it covers all."""
         if self.schema is not None and self.schema.is_complete:
             return self.schema, True

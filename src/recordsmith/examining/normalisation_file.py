@@ -33,7 +33,6 @@ MAX_BINS = 1 << 16
 MAX_DIMENSIONS = 1 << 12
 _PENDING_VALUES = 1 << 17
 _PENDING_ROWS = 1 << 13  # fewer would sort the counted values too often
-_PREVIEW_COUNT = 64
 _STEPS = "steps/"
 _SIGN = np.uint64(1 << 63)
 
@@ -166,7 +165,7 @@ def normalisation(
     is_list = isinstance(features, (list, tuple))
     if not is_list or not features or not all(isinstance(key, str) for key in features):
         raise OptionError(option="features", value=features, expected="a list of keys")
-    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    schema, _ = dataset.view.preview_schema()
     layout = None
     if schema.payload == "SequenceExample" or any(key.startswith(_STEPS) for key in features):
         layout = find_layout(dataset, _STEPS, None)

@@ -18,7 +18,6 @@ from recordsmith.loading.features import Feature
 from recordsmith.loading.number_options import whole_number
 from recordsmith.measuring.bench_report import BenchReport
 
-_PREVIEW_COUNT = 64
 _FIRST_BATCHES = 3
 _WARM_UP_SHARE = 0.5  # maximum share of the time, if batches are slow
 _UPDATE_SECONDS = 0.25
@@ -75,7 +74,7 @@ def bench(
     dataset = dataset_of(paths_or_dataset, split)
     if not len(dataset):
         raise OptionError("the dataset has no records to measure")
-    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    schema, _ = dataset.view.preview_schema()
     key = _image_key(schema, key)
     image = None if key is None else _image_of(key, size, fit)
     shards = records_of(dataset).used_shards()

@@ -16,12 +16,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
-from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
+from recordsmith.dataset import PREVIEW_COUNT, Dataset, Faults, RecordLocation, records_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray, Schema
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
-
-PREVIEW_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
 
 
 class RecordSource(Protocol):

@@ -32,7 +32,7 @@ from recordsmith.example import (
     Schema,
 )
 from recordsmith.loading.number_options import record_count_number, seed_number, whole_number
-from recordsmith.loading.order.inputs import PREVIEW_COUNT, LoaderInput, check_random_access
+from recordsmith.loading.order.inputs import LoaderInput, check_random_access
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents, RowLayout, StreamLayout
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
 from recordsmith.loading.record_cache import RecordCache
@@ -302,7 +302,7 @@ class _PackedOrder(DatasetOrder):
 
 def _check_tokens(dataset: Dataset, key: str) -> None:
     """Raise OptionError if the schema shows that a feature has no int64 tokens."""
-    schema, _ = dataset.view.preview_schema(PREVIEW_COUNT)
+    schema, _ = dataset.view.preview_schema()
     known = schema.features.get(key)
     if known is None:
         hint = suggest_names(key, schema.features, "they have no features")
