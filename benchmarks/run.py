@@ -38,8 +38,6 @@ _PACKAGES = (
     "grain",
     "nvidia-dali-cuda120",
     "torch",
-    "torchvision",
-    "webdataset",
     "albumentations",
     "torchvision",
 )

@@ -142,15 +142,9 @@ class SlowServer:
         self._stop()
         shutil.rmtree(self._own, ignore_errors=True)
 
-    def refresh(self) -> None:
-        """List the folder again, and begin a new log."""
-        self._stop()
-        self._log.unlink(missing_ok=True)
-        self._start()
-
     @property
     def cpu_seconds(self) -> float:
-        """CPU time of the server since it was started or refreshed."""
+        """CPU time of the server since it was started."""
         assert self._process is not None
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -75,6 +76,15 @@ def reason(measured: Measured) -> str | None:
         if name in measured:
             return f"{name}: {measured[name]}".replace("|", "/").replace("\n", " ")
     return None
+
+
+def error_class(text: str) -> str:
+    """The class that an error, or the end of a traceback, names.
+
+    Messages may have folders of this machine, which do not belong in a table.
+    """
+    found = re.findall(r"^(?:failed: )?(?:\w+\.)*([A-Z]\w*[a-z]\w*): ", text, re.MULTILINE)
+    return found[-1] if found else "an error"
 
 
 def spread(values: Iterable[float], digits: int = 3) -> str:

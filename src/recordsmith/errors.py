@@ -95,8 +95,9 @@ DAMAGED_RECORDS = frozenset(
 )
 """Records are lost to these, and others of the file may be intact: `salvage` rescues them."""
 
-_SHOWN = frozenset(  # of records whose checksums match, so that `head` can print them
+_SHOWN = frozenset(  # `head` prints the records; with a wrong checksum, only the viewer shows them
     {
+        Defect.PAYLOAD_CRC,
         Defect.MALFORMED_EXAMPLE,
         Defect.NOT_AN_EXAMPLE,
         Defect.MISSING_FEATURE,
@@ -438,22 +439,23 @@ class DataError(RecordsmithError, ValueError):
     @property
     def shown_place(self) -> Place | None:
         """The place of a record that a command shows; only the viewer shows wrong checksums."""
-        from recordsmith.reports import Place, has_viewer  # load more than most errors need
-
-        if self.path is None or self.record is None:
+        if self.path is None or self.record is None or self.defect not in _SHOWN:
             return None
-        is_shown = self.defect in _SHOWN or (self.defect is Defect.PAYLOAD_CRC and has_viewer())
-        return Place(self.path, self.record) if is_shown else None
+        from recordsmith.reports import Place, has_viewer  # loads more than most errors need
+
+        if self.defect is Defect.PAYLOAD_CRC and not has_viewer():
+            return None
+        return Place(self.path, self.record)
 
     def advise_to_show(self) -> None:
         """Advise the command that shows the record, if there is one."""
-        from recordsmith.reports import show_commands
+        if (place := self.shown_place) is None:
+            return
+        from recordsmith.reports import show_command
 
-        place = self.shown_place
-        for command in [] if place is None else show_commands([place]):
-            advice = f"`{command}` shows the record."
-            if advice not in self.remedy:
-                self.advise(advice)
+        advice = f"`{show_command([place.path], [place.record])}` shows the record."
+        if advice not in self.remedy:
+            self.advise(advice)
 
     def _what(self) -> str:
         if self.found and self.expected:

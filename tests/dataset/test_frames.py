@@ -106,7 +106,7 @@ def test_copied_bytes_are_the_verified_bytes(path: Path, may_map: bool, *, whole
 
 
 @pytest.mark.parametrize("offset", [0, 7, 8, 12, 150_000, 300_011, 300_012, 300_015])
-def test_large_records_are_read_to_their_places_and_verified(path: Path, offset: int) -> None:
+def test_large_records_are_copied_and_verified(path: Path, offset: int) -> None:
     frames = opened(path)
     for numbers in ([9], [9, 1], [9, 4, 6, 9]):
         payloads = [PAYLOADS[number] for number in numbers]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import Bench, Measured, reason, rival_of, say, with_variants
+from bench import Bench, Measured, error_class, reason, rival_of, say, with_variants
 from rival import Photo, photos_of
 
 from case import Table
@@ -180,9 +180,8 @@ def _answer(run: Measured, clean: Measured, expected: dict[int, str], path: Path
     missing = len(expected) - len(images)
     words = [f"{wrong} wrong images"] if wrong else []
     if run["error"] is not None:
-        kinds = re.findall(r"^(?:[\w.]+\.)?(\w+): ", run["error"], re.MULTILINE)
         when = f"after {len(images)} images" if images else "before the first batch"
-        words.append(f"{kinds[-1]} {when}{_named(run['error'], path)}")
+        words.append(f"{error_class(run['error'])} {when}{_named(run['error'], path)}")
     elif missing:
         known = set(clean["messages"].splitlines())
         messages = [line for line in run["messages"].splitlines() if line not in known]

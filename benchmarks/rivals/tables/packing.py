@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import time
 from pathlib import Path
 from typing import Any
 
-from bench import Bench, Measured, number_text, reason, rival_of, spread
+from bench import Bench, Measured, error_class, number_text, reason, rival_of, spread
 from rival import photos_of
 
 from case import Table
@@ -93,25 +92,19 @@ def _kill(bench: Bench, module: str, size_bytes: int) -> tuple[str, str]:
     count = bench.count()
     left = f"reads {read.get('count', 0):,} of {count:,} without an error"
     if why is not None:
-        left = _error_name(why)
+        left = error_class(why)
     files = sum(1 for path in out.parent.rglob("*") if path.is_file())
     left = f"{left} ({files} files, {_size(out.parent) / 1e6:.0f} MB)"
     packed = bench.job(module, "pack", images=photos, out=str(out))
     why = reason(packed)
     if why is not None:
-        return left, f"refused: {_error_name(why)}"
+        return left, f"refused: {error_class(why)}"
     again = bench.job(module, "content", place=str(out), timeout=120)
     if reason(again) is None and again["digest"] == bench.expected_digest():
         return left, f"complete, {number_text(packed['wall'])} s"
     why = reason(again)
-    wrong = _error_name(why) if why else f"{again['count']:,} of {count:,} images"
+    wrong = error_class(why) if why else f"{again['count']:,} of {count:,} images"
     return left, f"**wrong**: {wrong}"
-
-
-def _error_name(why: str) -> str:
-    """The class of an error, without its message, which names a folder of this machine."""
-    found = re.match(r"failed: (?:\w+\.)*([A-Z]\w*[a-z]\w*):", why)
-    return found[1] if found else "an error"
 
 
 def _size(folder: Path) -> int:

@@ -8,13 +8,7 @@ from typing import Any
 
 from recordsmith.errors import DataError
 from recordsmith.loading import LoaderStats
-from recordsmith.reports import (
-    Bar,
-    Example,
-    ReportContent,
-    ReportTable,
-    ShownFinding,
-)
+from recordsmith.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 from recordsmith.words import count as format_count

@@ -9,14 +9,7 @@ from typing import Any
 
 from recordsmith.errors import DAMAGED_RECORDS, DataError, Defect
 from recordsmith.examining.verification.defect_explanations import explain
-from recordsmith.reports import (
-    Example,
-    Place,
-    ReportContent,
-    ReportTable,
-    ShownFinding,
-    Strip,
-)
+from recordsmith.reports import Example, Place, ReportContent, ReportTable, ShownFinding, Strip
 from recordsmith.serialization import fields_to_json
 from recordsmith.summaries import Report
 from recordsmith.wire import Compression
