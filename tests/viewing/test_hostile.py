@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import struct
 import zlib
 from pathlib import Path
@@ -39,6 +40,8 @@ def _bomb(width: int, height: int) -> bytes:
 
 
 IMAGE = encode(noise(20, 10), "JPEG")
+FILES = Path(__file__).parent.parent / "conformance" / "files"
+CORPUS: dict[str, dict[str, Any]] = json.loads((FILES.parent / "cases.json").read_text())
 HOSTILE: dict[str, Any] = {
     "markup": {MARKUP: MARKUP, "image/filename": MARKUP, "image/class/text": MARKUP},
     "bomb": {"image/encoded": _bomb(50_000, 50_000)},
@@ -106,6 +109,31 @@ def test_each_is_shown(open_viewer: Any, tmp_path: Path, name: str) -> None:
             assert answer.content[:2] in (b"\xff\xd8", b"\x89P")
     assert client.get("/api/mask/0").status_code in (200, 400, 422)
     assert client.poll("/api/view", where="has(id)")["count"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CORPUS)
+def test_files_of_the_corpus(open_viewer: Any, name: str) -> None:
+    """What is readable is shown, and a wrong checksum in its place."""
+    case, path = CORPUS[name], FILES / name
+    defect, position = case["defect"], case["position"]
+    if defect is not None and not case["records"] and not case.get("behind"):
+        with pytest.raises(rs.CorruptDataError) as caught:
+            open_viewer(path)
+        assert str(caught.value.defect) == defect
+        return
+    client = open_viewer(path)
+    count = client.poll("/api/view")["count"]
+    assert count == case["records"] if defect is None else count >= case["records"]
+    tiles = client.tiles(count=8)
+    assert [tile["position"] for tile in tiles] == [*range(min(8, count))]
+    for tile in tiles:
+        assert any(tile[key] for key in ("image", "text", "frames", "series", "problem")), tile
+        assert client.json(f"/api/record/{tile['position']}")["record"] == tile["position"]
+    if defect == "payload-crc-mismatch" and position < len(tiles):
+        problem = tiles[position]["problem"]
+        assert problem["defect"] == defect
+        assert f", record {position}, byte {case['offset']}:" in problem["message"]
 
 
 def test_empty_records_of_a_compressed_shard_are_not_kept_without_end(tmp_path: Path) -> None:

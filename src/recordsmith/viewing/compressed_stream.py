@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from recordsmith.dataset import Shard
+from recordsmith.dataset import RecordLocation, Shard
 from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
-from recordsmith.wire import RecordBlock
+from recordsmith.wire import HEADER_BYTES, RecordBlock, read_blocks
 
 Payload: TypeAlias = bytes | RecordsmithError
 """The payload of a record, or why it cannot be read."""
@@ -25,7 +26,7 @@ class CompressedStream:
         self._shard = shard
         self._blocks: Iterator[RecordBlock] | None = None
         self._next = 0  # the first record that is not read
-        self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._kept: OrderedDict[int, list[Payload]] = OrderedDict()
         self._kept_bytes = 0
         self._error: RecordsmithError | None = None
         self._lock = threading.Lock()
@@ -57,8 +58,22 @@ class CompressedStream:
         return OptionError(f"{self._shard.location} has no record {number}")
 
     def _keep(self, block: RecordBlock) -> None:
-        records = list(block.records())
+        records = self._checked(block)
         self._kept[block.position] = records
         self._kept_bytes += sum(map(sys.getsizeof, records))
         while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
             self._kept_bytes -= sum(map(sys.getsizeof, self._kept.popitem(last=False)[1]))
+
+    def _checked(self, block: RecordBlock) -> list[Payload]:
+        """Return the payloads of a block; of each with a wrong checksum, the error."""
+        records: list[Payload] = list(block.records())
+        start = block.offset + int(block.starts[0]) - HEADER_BYTES
+
+        def note(error: DataError) -> None:
+            number, offset = error.record or 0, start + (error.offset or 0)
+            path = str(self._shard.location)
+            records[number] = RecordLocation(path, block.position + number, offset).located(error)
+
+        for _ in read_blocks(io.BytesIO(block.frames()), compression="none", on_defect=note):
+            pass
+        return records
