@@ -63,7 +63,7 @@ class Images(Loader):
             columns=["key", "image"],
             filter=self._filter,
             transform=self._decode,
-            transform_parallelism=options.threads,
+            transform_parallelism=max(options.threads, 1),
         )
 
     def epoch(self) -> Iterator[Batch]:

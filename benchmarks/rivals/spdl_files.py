@@ -23,7 +23,7 @@ class Images(Loader):
         import numpy as np
         from spdl.pipeline import PipelineBuilder
 
-        options = self._options
+        options, threads = self._options, max(self._options.threads, 1)
         paths = list(self._paths)
         rng = np.random.default_rng([options.seed, self._epoch])
         if options.shuffle:
@@ -39,11 +39,11 @@ class Images(Loader):
         pipeline = (
             PipelineBuilder()
             .add_source(paths)
-            .pipe(load, concurrency=options.threads)
+            .pipe(load, concurrency=threads)
             .aggregate(options.batch_size)
             .pipe(lambda samples: batch_of(samples, options.what))
-            .add_sink(options.prefetch * options.threads)
-            .build(num_threads=options.threads)
+            .add_sink(options.prefetch * threads)
+            .build(num_threads=threads)
         )
         with pipeline.auto_stop():
             yield from pipeline

@@ -146,6 +146,8 @@ class Torture:
             if kill_at is None:
                 return kept, steps
             states = [f"{_log(folder, rank)}.state" for rank in range(part.ranks)]
+            if not all(Path(state).exists() for state in states):
+                raise FailedError("nothing left to kill: too many images were lost")
             saved = (kill_at - 1) // SAVE_EVERY * SAVE_EVERY
             kept += steps[: saved - len(kept)]
         raise AssertionError
