@@ -38,8 +38,7 @@ class Images(Loader):
 
         if options.keep is not None:
             raise UnsupportedError("no filter documented: mosaicml/streaming issue 800")
-        if options.rank == 0:
-            clean_stale_shared_memory()  # of a killed process: advice of the FAQ
+        clean_stale_shared_memory()  # of a killed process: advice of the FAQ; waits for all ranks
 
         class Photos(StreamingDataset):  # type: ignore[misc]
             def __getitem__(self, position: int) -> tuple[int, Any]:

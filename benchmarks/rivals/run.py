@@ -17,6 +17,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench import ENVIRONMENTS, HERE, RIVALS, ROOT, Bench, reason, rival_of, say
@@ -28,7 +29,7 @@ from case import Table, processor
 def main() -> None:
     arguments = _parse()
     if arguments.command == "install":
-        install(arguments.environments)
+        install(arguments.environments, arguments.rivals or RIVALS)
         return
     bench = Bench(
         folder=arguments.folder.resolve(),
@@ -73,10 +74,10 @@ def describe(bench: Bench) -> Table:
     )
 
 
-def install(environments: Path) -> None:
-    """Make the environments from their lock files; one that is complete is left alone."""
-    for name, first in ENVIRONMENTS.items():
-        lock, folder = HERE / f"{name}.txt", environments / name
+def install(environments: Path, rivals: Iterable[str]) -> None:
+    """Make the environments of rivals from their lock files; one that is complete is left alone."""
+    for name in sorted({rival_of(module).environment for module in rivals}):
+        first, lock, folder = ENVIRONMENTS[name], HERE / f"{name}.txt", environments / name
         done = folder / "complete"
         if done.exists() and done.read_text() == lock.read_text():
             continue
