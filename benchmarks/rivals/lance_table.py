@@ -36,10 +36,11 @@ def pack(photos: Sequence[Photo], out: Path) -> None:
 class Images(Loader):
     """Its own threads read and decode; batches are made of its rows."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, num_splits: int | None = None) -> None:
+        """num_splits: one for each rank if None, as by default."""
         import lancedb
 
-        self._options = options
+        self._options, self._num_splits = options, num_splits
         self._table = lancedb.connect(options.place).open_table(_TABLE)
         self._filter = None
         if options.keep is not None:  # filters are SQL
@@ -53,7 +54,7 @@ class Images(Loader):
         options = self._options
         return StreamingDataset(
             self._table,
-            num_splits=options.world_size,
+            num_splits=self._num_splits,
             shuffle=options.shuffle,
             shuffle_seed=options.seed,
             epoch=epoch,
@@ -92,6 +93,10 @@ class Images(Loader):
         self._epoch = state["epoch"]
         self._dataset = self._make(self._epoch)
         self._dataset.load_state_dict(state["dataset"])
+
+    def load_other_ranks(self, states: Sequence[Any]) -> None:
+        merge = self._dataset.merge_state_dicts
+        self.load({**states[0], "dataset": merge([state["dataset"] for state in states])})
 
 
 def reader(place: str) -> Callable[[Sequence[int]], list[bytes]]:

@@ -24,6 +24,7 @@ VARIANTS = {
     "recordsmith_shards": ("recordsmith_torch", "recordsmith_weighted", "recordsmith_packed"),
     "litdata_chunks": ("litdata_equal",),
     "energon_tars": ("energon_endless",),
+    "lance_table": ("lance_splits",),
 }
 """Modules that follow a rival in this table."""
 
