@@ -83,17 +83,18 @@ class Images(Loader):
         import torch
 
         with tempfile.TemporaryDirectory() as folder:
-            old, new = Path(folder, "old", "state.pt"), Path(folder, "new", "state.pt")
-            for path in (old, new):
-                path.parent.mkdir()
-            torch.save(list(states), old)  # as `save_state_global` returns it
+            files = [Path(folder, f"rank-{rank}.pt") for rank in range(len(states))]
+            for file, state in zip(files, states, strict=True):
+                torch.save(state, file)
+            out = Path(folder, "out")
+            out.mkdir()
             size = str(self._world_size)
             done = command(
-                "checkpoint", "redist", "--new-world-size", size, str(old), str(new.parent)
+                "checkpoint", "redist", "--new-world-size", size, *map(str, files), str(out)
             )
             if done.returncode:
                 raise UnsupportedError(done.stderr.strip().splitlines()[-1])
-            self.load(torch.load(new, weights_only=False)[self._rank])
+            self.load(torch.load(out / f"rank-{self._rank}.pt", weights_only=False))
 
 
 def task_encoder(options: Options) -> Any:
