@@ -28,13 +28,13 @@ def documents(token_count: int) -> list[Any]:
     return np.split(values, lengths.cumsum()[:-1])
 
 
-def measure(rival: Rival, way: str, folder: str, token_count: int) -> dict[str, Any]:
+def measure(_rival: Rival, way: str, folder: str, token_count: int) -> dict[str, Any]:
     """Two epochs; what is computed once is in the first one.
 
     way: a name of `WAYS`. `rival` is only named in the tables.
     """
     if way not in WAYS:
-        raise UnsupportedError(CANNOT.get(way, f"{rival.title} has images only"))
+        raise UnsupportedError(CANNOT.get(way, "not measured"))
     write, read = WAYS[way]
     texts = documents(token_count)
     place = Path(folder) / f"tokens-{write.__name__}-{token_count}"

@@ -37,13 +37,13 @@ def columns(count: int) -> dict[str, Any]:
     }
 
 
-def measure(rival: Rival, way: str, folder: str, count: int) -> dict[str, Any]:
+def measure(_rival: Rival, way: str, folder: str, count: int) -> dict[str, Any]:
     """The second epoch of a rival, whose module is `way`; its rows are compared with those written.
 
     `rival` is only named in the tables.
     """
     if way not in WAYS:
-        raise UnsupportedError(CANNOT.get(way, f"{rival.title} has images only"))
+        raise UnsupportedError(CANNOT.get(way, "not measured"))
     write, read, _ = WAYS[way]
     given = columns(count)
     place = Path(folder) / f"{way}-{count}"
