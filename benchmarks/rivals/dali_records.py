@@ -74,7 +74,7 @@ def _pipeline(options: Options, checkpoint: Any) -> Any:
 
     @pipeline_def(
         batch_size=options.batch_size,
-        num_threads=max(options.threads, 1),
+        num_threads=options.thread_count,
         device_id=None,
         seed=options.seed,
         prefetch_queue_depth=options.prefetch,

@@ -64,7 +64,7 @@ class Images(Loader):
             columns=["key", "image"],
             filter=self._filter,
             transform=self._decode,
-            transform_parallelism=max(options.threads, 1),
+            transform_parallelism=options.thread_count,
         )
 
     def epoch(self) -> Iterator[Batch]:

@@ -31,7 +31,7 @@ def documents(token_count: int) -> list[Any]:
 def measure(_rival: Rival, way: str, folder: str, token_count: int) -> dict[str, Any]:
     """Two epochs; what is computed once is in the first one.
 
-    way: a name of `WAYS`. `rival` is only named in the tables.
+    way: a name of `WAYS`, which is all that is asked of a rival here.
     """
     if way not in WAYS:
         raise UnsupportedError(CANNOT.get(way, "not measured"))

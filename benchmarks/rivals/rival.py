@@ -92,7 +92,7 @@ class Options:
     what: "images": decoded whole, and resized to 224 by 224 pixels by bilinear interpolation;
         "crops": a random rectangle of 8 to 100 % of the area, resized in the same way;
         "bytes": the JPEG files as they are.
-    threads: how many threads, or worker processes, prepare batches.
+    threads: how many threads, or worker processes, prepare batches; 0 for none but the main thread.
     prefetch: how many batches each of them is ahead.
     keep: for rivals that filter: called with a key, whether the record is wanted.
     cache: a folder for shards from the bucket; `cache_bytes`: how large it may grow.
@@ -110,6 +110,11 @@ class Options:
     keep: Callable[[int], bool] | None = None
     cache: str | None = None
     cache_bytes: int | None = None
+
+    @property
+    def thread_count(self) -> int:
+        """`threads`, but at least one: for libraries that always have a thread of their own."""
+        return max(self.threads, 1)
 
 
 class UnsupportedError(Exception):

@@ -1,7 +1,7 @@
 """Compare recordsmith with its rivals, and print Markdown tables.
 
     python benchmarks/rivals/run.py install                      the locked environments, once
-    python benchmarks/rivals/run.py                              everything: about an hour
+    python benchmarks/rivals/run.py                              everything: several hours
     python benchmarks/rivals/run.py --quick                      little data, one round
     python benchmarks/rivals/run.py --only epoch --rivals lance_table --data my-photos
 

@@ -23,7 +23,7 @@ class Images(Loader):
         import numpy as np
         from spdl.pipeline import PipelineBuilder
 
-        options, threads = self._options, max(self._options.threads, 1)
+        options = self._options
         paths = list(self._paths)
         rng = np.random.default_rng([options.seed, self._epoch])
         if options.shuffle:
@@ -39,11 +39,11 @@ class Images(Loader):
         pipeline = (
             PipelineBuilder()
             .add_source(paths)
-            .pipe(load, concurrency=threads)
+            .pipe(load, concurrency=options.thread_count)
             .aggregate(options.batch_size)
             .pipe(lambda samples: batch_of(samples, options.what))
-            .add_sink(options.prefetch * threads)
-            .build(num_threads=threads)
+            .add_sink(options.prefetch * options.thread_count)
+            .build(num_threads=options.thread_count)
         )
         with pipeline.auto_stop():
             yield from pipeline

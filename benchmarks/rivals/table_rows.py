@@ -38,10 +38,7 @@ def columns(count: int) -> dict[str, Any]:
 
 
 def measure(_rival: Rival, way: str, folder: str, count: int) -> dict[str, Any]:
-    """The second epoch of a rival, whose module is `way`; its rows are compared with those written.
-
-    `rival` is only named in the tables.
-    """
+    """The second epoch of the module `way`; its rows are compared with those written."""
     if way not in WAYS:
         raise UnsupportedError(CANNOT.get(way, "not measured"))
     write, read, _ = WAYS[way]

@@ -78,7 +78,7 @@ class Images(Loader):
 def _dataset(options: Options) -> Any:
     import tensorflow as tf
 
-    parallel = max(options.threads, 1)
+    parallel = options.thread_count
     features = {
         "key": tf.io.FixedLenFeature([], tf.int64),
         "image": tf.io.FixedLenFeature([], tf.string),
