@@ -239,14 +239,30 @@ def detect(source: Source, source_options: SourceOptions, json: Json = False) ->
     print(f"  {console.printable(_options_in_shell(document['format'], document['options']))}")
     if document["splits"]:
         print(f"  splits: {console.printable(', '.join(document['splits']))}")
-    console.print_list("not read", document["left_out"])
+    _print_account(document["account"])
+    console.print_list("hints", document["hints"])
     console.print_list("notices", document["notices"])
+    console.print_list("pack stops, as this would be left behind", document["stops"])
     others = [
         f"{other['what']}: {_options_in_shell(other['format'], other['options'])}"
         for other in document["alternatives"]
         if other["strength"] != "possible"
     ]
     console.print_list("other readings", others)
+
+
+def _print_account(account: Mapping[str, Any] | None) -> None:
+    """Print how many files are read as what, and in which folders; notices have the others."""
+    if account is None:
+        return
+    console.print_line(f"{console.count(account['files'], 'file')}:", "  ")
+    for line in account["read"]:
+        folders = [folder or "." for folder in line["folders"]]
+        where = f" in {', '.join(folders[:3])}" + (" and others" if len(folders) > 3 else "")
+        console.print_line(f"{line['files']:,} read as {line['read_as']}{where}", "    ")
+    for line in account["left_out"]:
+        names = ", ".join(line["first"][:3]) + (" and others" if line["files"] > 3 else "")
+        console.print_line(f"{line['files']:,} left out ({line['left_out']}): {names}", "    ")
 
 
 # -- printing, for other commands as well ----------------------------------------------------------

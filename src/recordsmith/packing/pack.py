@@ -40,6 +40,7 @@ from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.shard_assignment import assign_shards
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source, source_of
+from recordsmith.sources.left_behind import check_left_behind
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, WorkerPool, thread_count
@@ -382,6 +383,7 @@ def _unknown_features(recipe: Recipe, manifest: Manifest) -> tuple[str, ...]:
 def _list_samples(source: Source, unread: Sequence[str]) -> Listing:
     """List the samples of a source; `unread` has further notices."""
     listing = source.list_samples()
+    check_left_behind(listing)
     return replace(listing, notices=[*listing.notices, *unread])
 
 

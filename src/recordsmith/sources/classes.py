@@ -65,6 +65,44 @@ def check_class_names(names: Iterable[str], noun: str = "class") -> None:
             )
 
 
+def sort_classes(names: Iterable[str]) -> list[str]:
+    """Class names in order: as text, or as numbers if all are whole numbers."""
+    listed = list(names)
+    if all(name.isascii() and name.isdecimal() for name in listed):
+        return sorted(listed, key=lambda name: (len(name.lstrip("0")), name.lstrip("0"), name))
+    return sorted(listed)
+
+
+def numbered_classes_notice(names: Sequence[str | None] | None) -> list[str]:
+    """A notice if classes are named by numbers that are not their labels."""
+    named = [(label, name) for label, name in enumerate(names or ()) if name is not None]
+    if not all(name.isascii() and name.isdecimal() for _, name in named):
+        return []
+    other = [
+        f"{name} has label {label}"
+        for label, name in named
+        if (name.lstrip("0") or "0") != str(label)
+    ]
+    if not other:
+        return []
+    return [f"classes are named by other numbers than their labels: {join_names(other)}"]
+
+
+def class_folder_classes(names: Iterable[str], label_map: Location | None) -> Classes:
+    """The classes of folders, from 0 in order of their names, or as in a label map."""
+    if label_map is None:
+        return Classes({name: label for label, name in enumerate(sort_classes(names))}, "the data")
+    classes = _from_label_map(label_map)
+    unknown = [name for name in sort_classes(names) if classes.label_of(name) is None]
+    if unknown:
+        raise SourceError(
+            f"the label map {label_map.name} lacks the class folders {join_names(unknown)}",
+            [classes.unknown(name) for name in unknown],
+            remedy="Add them to the label map, or rename the folders.",
+        )
+    return classes
+
+
 def make_classes(names: Iterable[str], label_map: PlaceLike | None) -> Classes:
     """The classes of a label map; without one, those of the data, sorted by name, from 1."""
     if label_map is not None:
@@ -136,6 +174,6 @@ def classes_in_names(
             path=root,
         )
     check_class_names(numbers)
-    classes = tuple(sorted(numbers))
+    classes = tuple(sort_classes(numbers))
     sorted_labels = {name: label for label, name in enumerate(classes)}
     return np.array([sorted_labels[name] for name in numbers], np.int32)[labels], classes

@@ -11,14 +11,14 @@ import itertools
 import os
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, TypedDict
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
-from recordsmith.errors import OptionError, SourceError, option, with_options
+from recordsmith.errors import OptionError, SourceError, with_options
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
 from recordsmith.sources.archives.arrays import Arrays
@@ -29,14 +29,21 @@ from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
-from recordsmith.sources.files.file_tree import TABLE_SUFFIXES, FileTree, TreeSource
+from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
+from recordsmith.sources.files.known_names import TABLE_SUFFIXES
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
-from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
+from recordsmith.sources.layouts import (
+    Choice,
+    Confidence,
+    LayoutCandidate,
+    choose,
+    not_accepted,
+)
+from recordsmith.sources.left_behind import Recogniser, concerns_of
 from recordsmith.sources.pairs import layout as pairs
 from recordsmith.sources.pairs.image_pairs import ImagePairs
-from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Source
 from recordsmith.sources.splits import is_like_split
 from recordsmith.sources.tables import detection as tables
@@ -48,10 +55,6 @@ _MAX_NOTICES = 100
 _MAX_DATASETS = 20
 _WITHOUT_IMAGES = ("shards", "tfds", "lerobot", "webdataset", "arrays")
 _DATA_SUFFIXES = (".json", ".xml", ".yaml", ".yml", ".data", ".names", *TABLE_SUFFIXES)
-_OVERRIDING = frozenset(
-    ("label_column", "split_column", "group_column", "colours", "encoding", "frame_quality")
-)
-"""Options that replace those of a reading; others select the readings that have the same."""
 
 
 class SourceOptions(TypedDict, total=False):
@@ -133,6 +136,12 @@ def formats_with(name: str) -> list[str]:
     return [known for known, source in FORMATS.items() if name in (*_options_of(source), "format")]
 
 
+@cache
+def _accepted_options() -> Mapping[str, frozenset[str]]:
+    """The formats with the options that each accepts."""
+    return {name: _options_of(source) for name, source in FORMATS.items()}
+
+
 _FINDERS = (
     archives.find_candidates,
     boxes.find_candidates,
@@ -174,23 +183,16 @@ class Detection:
                 has.
             OptionError: an option does not apply to the format.
         """
-        chosen = self._chosen
-        known, what = chosen.options, chosen.what
-        changed = {
-            name: value
-            for name, value in self.given.items()
-            if name not in known or not _are_equal(value, known[name])
-        }
-        if changed:
-            column = f", classes in column {known.get('label_column')}"
-            for name, stale in (("class_pattern", ", without classes"), ("label_column", column)):
-                what = what.replace(stale, "") if name in changed else what
-            what += f", with {' '.join(option(name, value) for name, value in changed.items())}"
-        left_out = chosen.left_out
-        if "class_pattern" in changed:
-            left_out = tuple(path for path in left_out if "class_pattern=" not in path)
-        options = {**known, **self.given}
-        return replace(chosen, what=what, options=options, left_out=left_out)
+        return self._chosen.with_options(self.given)
+
+    @cached_property
+    def _chosen(self) -> LayoutCandidate:
+        choice = Choice(self.given_format, self.given, _accepted_options())
+        return choose(self.path, self.readings, choice, self._find_datasets)
+
+    def _find_datasets(self, best: Sequence[LayoutCandidate]) -> dict[str, str]:
+        is_one_format = len(best) > 1 and len({way.format for way in best}) == 1
+        return {} if self.tree is None or is_one_format else _find_datasets(self.tree, best)
 
     @cached_property
     def source(self) -> Source:
@@ -201,19 +203,19 @@ class Detection:
         """
         source = FORMATS[self.reading.format](self.path, **self.reading.options)
         if self.tree is not None and isinstance(source, TreeSource):
+            self.tree.explained = self.reading.left_out
+            self.tree.recognise = Recogniser(self.tree).recognise
             source.use_tree(self.tree)
         return source
 
     def describe(self, listing: Listing) -> str:
         """What is read, for people: "images in image/, masks in label/: 30 pairs"."""
         number = count(len(listing.samples), self.reading.noun.removesuffix("s"))
-        skipped = self.reading.left_out
-        return f"{self.reading.what}: {number}" + (
-            f"; not read: {', '.join(skipped)}" if skipped else ""
-        )
+        hints = "".join(f"; {hint}" for hint in self.reading.hints.values())
+        return f"{self.reading.describe()}: {number}{hints}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return format, options, count, splits, classes, notices and alternatives.
+        """Return format, options, count, splits, classes, account, notices and alternatives.
 
         Lists the samples of the source, without reading them.
 
@@ -223,80 +225,27 @@ class Detection:
         """
         listing = self.source.list_samples()
         others = [candidate for candidate in self.readings if candidate is not self._chosen]
+        account = listing.account
         return {
             **_candidate_json(self.reading),
             "count": len(listing.samples),
             "splits": list(listing.splits or filter(None, [listing.only_split])),
             "classes": None if listing.class_names is None else list(listing.class_names),
+            "account": None if account is None else account.to_json(),
+            "stops": [] if account is None else [*map(with_options, concerns_of(listing))],
             "notices": [*map(with_options, itertools.islice(listing.notices, _MAX_NOTICES))],
             "alternatives": [*map(_candidate_json, others)],
         }
-
-    @cached_property
-    def _chosen(self) -> LayoutCandidate:
-        """The candidate that the format and the options leave."""
-        given = self.given
-        if self.given_format is not None:
-            return self._of_format(self.given_format)
-        if not given:
-            return self._strongest()
-        accepting = [
-            candidate
-            for candidate in self.readings
-            if given.keys() <= _options_of(FORMATS[candidate.format])
-        ]
-        agreeing = [candidate for candidate in accepting if _agrees(candidate, given)]
-        if agreeing:
-            if all(candidate.confidence == Confidence.POSSIBLE for candidate in agreeing):
-                fewest = min(len(candidate.options) for candidate in agreeing)
-                agreeing = [each for each in agreeing if len(each.options) == fewest]
-            return choose_candidate(self.path, agreeing, given)
-        likely = {each.format for each in accepting if each.confidence > Confidence.POSSIBLE}
-        able = {name for name, known in FORMATS.items() if given.keys() <= _options_of(known)}
-        if len(likely or able) == 1:  # the options say what is read
-            return _typed_candidate((likely or able).pop(), given)
-        first = self.readings[0]
-        for name in given:
-            if first.format not in formats_with(name):
-                raise _not_accepted(name, given[name], first.format, first.what)
-        return choose_candidate(self.path, self.readings, {})
-
-    def _strongest(self) -> LayoutCandidate:
-        """The only candidate of the highest confidence, unless the folder has several datasets."""
-        highest = self.readings[0].confidence
-        strongest = [reading for reading in self.readings if reading.confidence == highest]
-        is_one_format = len(strongest) > 1 and len({way.format for way in strongest}) == 1
-        datasets = {}
-        if self.tree is not None and not is_one_format:
-            datasets = _find_datasets(self.tree, strongest)
-        if not datasets:
-            return choose_candidate(self.path, strongest, {})
-        places = join_names(str(self.path / name) for name in datasets)
-        raise SourceError(
-            f"the folder contains {len(datasets)} datasets",
-            [f"{self.path / name}: {what}" for name, what in datasets.items()],
-            path=self.path,
-            remedy=f"Point at one of {places}.",
-            lists_problems=True,
-        )
-
-    def _of_format(self, format: str) -> LayoutCandidate:
-        """The candidate of a format that the options leave; without options one without any."""
-        fitting = [c for c in self.readings if c.format == format and _agrees(c, self.given)]
-        complete = [candidate for candidate in fitting if candidate.options == self.given]
-        if complete or not fitting:
-            return complete[0] if complete else _typed_candidate(format, self.given)
-        return choose_candidate(self.path, fitting, {**self.given, "format": format})
 
 
 def _candidate_json(candidate: LayoutCandidate) -> dict[str, Any]:
     return {
         "format": candidate.format,
         "options": dict(candidate.options),
-        "what": with_options(candidate.what),
+        "what": with_options(candidate.describe()),
         "noun": candidate.noun,
         "strength": candidate.confidence.name.lower(),
-        "left_out": [*map(with_options, candidate.left_out)],
+        "hints": [*map(with_options, candidate.hints.values())],
         "problem": with_options(candidate.problem),
     }
 
@@ -316,7 +265,7 @@ def check_source(source: object) -> Source:
 
 
 def source_of(source: object) -> tuple[Source, tuple[str, ...]]:
-    """Return the source of an object or a path, and notices of files that are not read.
+    """Return the source of an object or a path, and hints on how it may be read.
 
     Raises:
         OptionError: it is not a source.
@@ -325,9 +274,7 @@ def source_of(source: object) -> tuple[Source, tuple[str, ...]]:
     """
     if isinstance(source, (str, os.PathLike, Location)):
         detection = detect(source)
-        unread = ", ".join(detection.reading.left_out)
-        how = "to pack one of these, pass its path"
-        return detection.source, (f"not read: {unread}; {how}",) if unread else ()
+        return detection.source, tuple(detection.reading.hints.values())
     made = as_source(source)
     if made is None:
         raise OptionError(
@@ -339,7 +286,13 @@ def source_of(source: object) -> tuple[Source, tuple[str, ...]]:
     return made, ()
 
 
-def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detection:
+def detect(
+    path: PlaceLike,
+    format: str | None = None,
+    *,
+    leave_out: Sequence[str] = (),
+    **options: Any,
+) -> Detection:
     """Detect how a folder or file can be read.
 
     Lists the folder and opens at most some dozens of files in it.
@@ -348,6 +301,7 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
         path: a folder, a file, or a pattern of files.
         format: how to read it; None to detect it. One of those that `recordsmith detect --help`
             lists, such as `folder` or `coco`.
+        leave_out: files and folders of the folder to leave out: names, paths or patterns with `*`.
         options: those of `SourceOptions`, such as `images="photos"`; those that are None are
             ignored. They choose between readings: an option that only one of them accepts selects
             it.
@@ -369,11 +323,11 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
     if format is not None:
         _check_format(format, given)
         is_pattern = "*" in root.name or "{" in root.name
-        if "masks" in given or is_pattern or not root.is_folder():
+        if is_pattern or not root.is_folder():
             return Detection(root, (), format, given)  # nothing is left to detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
         return Detection(root, (_read_file(root),), format, given)
-    tree = FileTree(root)
+    tree = FileTree(root, leave_out=leave_out)
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)
 
 
@@ -447,41 +401,12 @@ def _is_data(name: str) -> bool:
     return lower.endswith(_DATA_SUFFIXES) or has_image_name(lower) or is_array_name(lower)
 
 
-def _typed_candidate(format: str, given: Mapping[str, Any]) -> LayoutCandidate:
-    """A candidate that the options say."""
-    return LayoutCandidate(
-        format, f"the format {format}", Confidence.ANNOTATED, given, noun="samples"
-    )
-
-
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
     if format not in FORMATS:
         raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
     for name in given:
         if format not in formats_with(name):
-            raise _not_accepted(name, given[name], format, "")
-
-
-def _agrees(reading: LayoutCandidate, given: Mapping[str, Any]) -> bool:
-    return all(
-        _are_equal(given[name], value)
-        for name, value in reading.options.items()
-        if name in given and name not in _OVERRIDING
-    )
-
-
-def _are_equal(given: object, value: object) -> bool:
-    return str(given).rstrip("/") == str(value).rstrip("/")
-
-
-def _not_accepted(name: str, value: object, format: str, what: str) -> OptionError:
-    accepting = formats_with(name)
-    return OptionError(
-        f"{option(name)} does not apply to the format {format}{f' ({what})' if what else ''}",
-        option=name,
-        value=value,
-        remedy=f"It applies to {', '.join(accepting)}." if accepting else "",
-    )
+            raise not_accepted(name, given[name], format, _accepted_options())
 
 
 def _read_file(path: Location) -> LayoutCandidate:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from recordsmith.errors import SourceError, option
+from recordsmith.errors import OptionError, SourceError, option
+from recordsmith.sources.files.account import Reason
+from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
+
+_OVERRIDING = frozenset(
+    ("label_column", "split_column", "group_column", "colours", "encoding", "frame_quality")
+)
+"""Options that replace those of a reading; others select the readings that have the same."""
 
 
 class Confidence(IntEnum):
@@ -28,9 +35,12 @@ class Confidence(IntEnum):
 class LayoutCandidate:
     """One way to read a folder: a source's format and its options, as `detect` takes them.
 
-    what: a clause for people without a count: "images in image/, masks in label/".
+    what: what is read, for people, without a count: "images in image/, masks in label/".
     noun: what is counted: images, pairs, rows, records.
-    left_out: paths in the folder that are not read, such as "test/ (no labels)".
+    clauses: what follows it, by the option that it is about: "classes in column kind". It holds
+        while the option has the value that was detected.
+    left_out: files and folders (with `/` at the end) that are not read, and why.
+    hints: what else is worth knowing, by the option that makes use of it.
     files: the tables and lists that are read in addition to images. Another candidate for such a
         file alone does not compete.
     problem: why the folder cannot be packed like this as it is, such as colours that need a table.
@@ -43,24 +53,153 @@ class LayoutCandidate:
     confidence: Confidence
     options: Mapping[str, Any] = field(default_factory=dict)
     noun: str = "images"
-    left_out: tuple[str, ...] = ()
+    clauses: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[Reason, str]] = field(default_factory=dict)
+    hints: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     problem: str = ""
     remedy: str = ""
     needs: tuple[str, ...] = ()
 
+    def with_options(self, given: Mapping[str, Any]) -> LayoutCandidate:
+        """The same with the options of the caller."""
+        changed = {
+            name
+            for name, value in given.items()
+            if name not in self.options or not _are_equal(value, self.options[name])
+        }
+        clauses = {name: text for name, text in self.clauses.items() if name not in changed}
+        if changed:
+            text = " ".join(option(name, given[name]) for name in given if name in changed)
+            clauses[""] = f"with {text}"
+        hints = {name: text for name, text in self.hints.items() if name not in changed}
+        return replace(self, options={**self.options, **given}, clauses=clauses, hints=hints)
 
-def choose_candidate(
-    root: Location, candidates: Sequence[LayoutCandidate], given: Mapping[str, Any]
-) -> LayoutCandidate:
-    """Choose the only candidate of the highest confidence.
+    def describe(self) -> str:
+        """What is read, for people, without a count."""
+        return ", ".join([self.what, *self.clauses.values()])
 
-    `given` has the options that are chosen already, which solve the problem of a candidate.
+    def typed(self) -> str:
+        """The format and the options, for messages."""
+        options = {"format": self.format, **self.options}
+        return " ".join(option(name, value) for name, value in options.items())
+
+    def agrees(self, given: Mapping[str, Any]) -> bool:
+        """Whether the options of a caller do not contradict those of the candidate."""
+        return all(
+            _are_equal(given[name], value)
+            for name, value in self.options.items()
+            if name in given and name not in _OVERRIDING
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the caller of `detect` chooses by: a format, options, and which formats accept them.
+
+    formats: all formats, each with the options that it accepts.
     """
-    highest = max(candidate.confidence for candidate in candidates)
-    best = [candidate for candidate in candidates if candidate.confidence == highest]
+
+    format: str | None
+    options: Mapping[str, Any]
+    formats: Mapping[str, frozenset[str]]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is chosen."""
+        return self.format is None and not self.options
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the options that are given."""
+        return {*self.options, *(["format"] if self.format is not None else [])}
+
+    def accepts(self, format: str) -> bool:
+        """Whether a format is the one that is asked for and accepts all options."""
+        return self.format in (None, format) and self.options.keys() <= self.formats[format]
+
+    def typed(self, format: str) -> LayoutCandidate:
+        """The reading that the options themselves describe."""
+        return LayoutCandidate(
+            format, f"the format {format}", Confidence.ANNOTATED, self.options, noun="samples"
+        )
+
+
+def choose(
+    root: Location,
+    candidates: Sequence[LayoutCandidate],
+    choice: Choice,
+    find_datasets: Callable[[Sequence[LayoutCandidate]], Mapping[str, str]] = lambda _: {},
+) -> LayoutCandidate:
+    """Choose the only candidate of the highest confidence that fits what the caller chose.
+
+    Args:
+        candidates: by confidence, the highest first.
+        find_datasets: finds folders that are datasets of their own, and what each is, next to the
+            strongest candidates; they are refused if the caller chose nothing.
+
+    Raises:
+        SourceError: several candidates fit, and `problems` has the options that choose each; the
+            only one needs an option; the folder contains several datasets, which `problems` has.
+        OptionError: an option does not apply to the format.
+    """
+    fitting = [each for each in candidates if choice.accepts(each.format)]
+    agreeing = [each for each in fitting if each.agrees(choice.options)]
+    if not agreeing:
+        return _typed(root, candidates, fitting, choice)
+    if not choice.is_free:
+        exact = [each for each in agreeing if dict(each.options) == dict(choice.options)]
+        if choice.format is not None and exact:
+            return exact[0]
+        if all(each.confidence == Confidence.POSSIBLE for each in agreeing):
+            fewest = min(len(each.options) for each in agreeing)
+            agreeing = [each for each in agreeing if len(each.options) == fewest]
+    if choice.is_free and (datasets := find_datasets(strongest(agreeing))):
+        places = join_names(str(root / name) for name in datasets)
+        raise SourceError(
+            f"the folder contains {len(datasets)} datasets",
+            [f"{root / name}: {what}" for name, what in datasets.items()],
+            path=root,
+            remedy=f"Point at one of {places}.",
+            lists_problems=True,
+        )
+    return choose_strongest(root, agreeing, choice.names)
+
+
+def _typed(
+    root: Location,
+    candidates: Sequence[LayoutCandidate],
+    fitting: Sequence[LayoutCandidate],
+    choice: Choice,
+) -> LayoutCandidate:
+    """What the options say, if they leave one format; else the error of the first that is wrong."""
+    likely = {each.format for each in fitting if each.confidence > Confidence.POSSIBLE}
+    able = {name for name in choice.formats if choice.accepts(name)}
+    if choice.format is not None or len(likely or able) == 1:
+        return choice.typed(choice.format or (likely or able).pop())
+    first = candidates[0]
+    for name, value in choice.options.items():
+        if name not in choice.formats[first.format]:
+            raise not_accepted(name, value, first.format, choice.formats, first.describe())
+    return choose_strongest(root, candidates, ())
+
+
+def strongest(candidates: Sequence[LayoutCandidate]) -> list[LayoutCandidate]:
+    """Those of the highest confidence."""
+    highest = max(each.confidence for each in candidates)
+    return [each for each in candidates if each.confidence == highest]
+
+
+def choose_strongest(
+    root: Location, candidates: Sequence[LayoutCandidate], given: Iterable[str]
+) -> LayoutCandidate:
+    """Choose the only candidate of the highest confidence; see `choose`.
+
+    `given` has the names of options of the caller, which solve the problem of a candidate.
+    """
+    best = strongest(candidates)
     if len(best) > 1:
-        ways = [f"{candidate.what}: {typed_options(candidate)}" for candidate in best]
+        ways = [f"{candidate.describe()}: {candidate.typed()}" for candidate in best]
         raise SourceError(
             f"the folder can be read in {len(ways)} ways",
             ways,
@@ -69,12 +208,24 @@ def choose_candidate(
             lists_problems=True,
         )
     (chosen,) = best
-    if chosen.problem and given.keys().isdisjoint(chosen.needs):
-        raise SourceError(f"{chosen.what}: {chosen.problem}", path=root, remedy=chosen.remedy)
+    if chosen.problem and set(given).isdisjoint(chosen.needs):
+        problem = f"{chosen.describe()}: {chosen.problem}"
+        raise SourceError(problem, path=root, remedy=chosen.remedy)
     return chosen
 
 
-def typed_options(candidate: LayoutCandidate) -> str:
-    """The format and the options of a candidate, for messages."""
-    options = {"format": candidate.format, **candidate.options}
-    return " ".join(option(name, value) for name, value in options.items())
+def not_accepted(
+    name: str, value: object, format: str, formats: Mapping[str, frozenset[str]], what: str = ""
+) -> OptionError:
+    """The error for an option that a format does not accept."""
+    accepting = [known for known, names in formats.items() if name in names]
+    return OptionError(
+        f"{option(name)} does not apply to the format {format}{f' ({what})' if what else ''}",
+        option=name,
+        value=value,
+        remedy=f"It applies to {', '.join(accepting)}." if accepting else "",
+    )
+
+
+def _are_equal(given: object, value: object) -> bool:
+    return str(given).rstrip("/") == str(value).rstrip("/")

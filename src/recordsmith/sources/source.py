@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.example import Kind, SequenceExample
+from recordsmith.sources.files.account import Account
 from recordsmith.stores import Location, as_place
 
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
@@ -170,6 +171,8 @@ class Listing:
         the split of the caller, or train.
     has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
     arrow_schema: of a table; see `Manifest`.
+    account: which file of the source's folder is read as what, or left out and why; None for a
+        source without a folder.
     """
 
     samples: Sequence[Sample]
@@ -180,6 +183,14 @@ class Listing:
     only_split: str | None = None
     has_label_map: bool = False
     arrow_schema: str | None = None
+    account: Account | None = field(default=None, compare=False)
+
+    def with_account(self, account: Account | None) -> Listing:
+        """The same with an account, and a notice for each of its lines that is left out."""
+        if account is None:
+            return self
+        notices = (*self.notices, *account.notices())
+        return replace(self, account=account, notices=notices)
 
 
 def unlisted_error(sample: Sample) -> OptionError:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 
 from recordsmith.dataset import Shard, is_split_name, tells_split
 from recordsmith.stores import Location
 from recordsmith.words import count
+
+_MAX_FOLDERS = 1000  # whose names are compared
+_WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 JOINED = "train"
 """The split of files without a split in their names."""
@@ -78,13 +82,41 @@ def split_lists(paths: Iterable[str]) -> dict[str, str]:
     return {split: found[split] for split in sort_splits(found)}
 
 
+def folder_splits(names: Iterable[str]) -> dict[str, str]:
+    """The folders next to each other that are splits: name of the folder -> split.
+
+    They are named like splits; or they differ in nothing but a split word, and have at least two
+    different ones: `train_images` and `test_images`, but not `bullet_train` and `steam_train`.
+    """
+    listed = list(names)
+    like = [name for name in listed if is_like_split(name)]
+    if any(map(is_split_name, like)):
+        return {name: name for name in like}
+    groups: dict[str, dict[str, str]] = {}
+    for name in listed[:_MAX_FOLDERS]:
+        words = [match for match in _WORD.finditer(name) if is_split_name(match.group())]
+        if len(words) == 1:
+            (word,) = words
+            rest = f"{name[: word.start()]}*{name[word.end() :]}"
+            groups.setdefault(rest, {})[name] = word.group().lower()
+    several = [group for group in groups.values() if len(set(group.values())) > 1]
+    return several[0] if len(several) == 1 else {}
+
+
 def find_split(path: str) -> str | None:
     """The first folder of a path that is named like a split."""
     return next(filter(is_split_name, path.split("/")[:-1]), None)
 
 
 def splits_by_folder(paths: Iterable[str]) -> dict[str, str]:
-    """path -> split, if each path has a folder named like a split."""
+    """path -> split, if each path has a folder that is a split, see `folder_splits`."""
     splits = {path: find_split(path) for path in paths}
     named = {path: split for path, split in splits.items() if split is not None}
-    return named if len(named) == len(splits) else {}
+    if len(named) == len(splits):
+        return named
+    parts = {path: path.split("/")[:-1] for path in splits}
+    for depth in range(min(map(len, parts.values()))):
+        split_of = folder_splits(dict.fromkeys(folders[depth] for folders in parts.values()))
+        if all(folders[depth] in split_of for folders in parts.values()):
+            return {path: split_of[folders[depth]] for path, folders in parts.items()}
+    return {}

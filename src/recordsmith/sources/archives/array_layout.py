@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
-from recordsmith.sources.files.file_tree import FileTree, SkippedFiles
+from recordsmith.sources.files.account import Account
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location
@@ -93,7 +94,7 @@ def find_arrays(path: Location) -> ArrayLayout:
     root = path if is_folder else path.parent
     names = [path.name]
     if is_folder:
-        walk = FileTree(root).walk(root, SkippedFiles())
+        walk = FileTree(root).walk(root, Account())
         names = [name for name, _, _ in walk if name.count("/") <= _DEEPEST]
     elif is_array_name(path.name) and not path.name.lower().endswith(".npz"):
         raise SourceError(

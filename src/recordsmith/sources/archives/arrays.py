@@ -17,6 +17,8 @@ from recordsmith.example import encode_example
 from recordsmith.image import encode_png
 from recordsmith.sources.archives.array_layout import ArrayLayout, ArrayPart, find_arrays
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, array_features
+from recordsmith.sources.files.account import Role
+from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
 from recordsmith.sources.files.images import class_features, image_features
 from recordsmith.sources.files.paths import common_version, last_name
@@ -29,7 +31,7 @@ _CHANNELS = (1, 3, 4)
 _PROBED_ROWS = 16
 
 
-class Arrays:
+class Arrays(TreeSource):
     """The rows of arrays: images with labels.
 
     Reads idx files (MNIST, Fashion-MNIST, EMNIST), and `.npy` and `.npz` files of NumPy. Names of
@@ -101,13 +103,16 @@ class Arrays:
             references=reference,
         )
         samples.sizes = _sizes(reader, samples, counts)
-        return Listing(
+        listing = Listing(
             samples,
             reader,
             class_names,
             tuple(layout.notices),
             tuple(splits[0]),
             layout.only_split,
+        )
+        return listing.with_account(
+            self._files_account(Role.ARRAY, (layout.root / name for name in layout.files))
         )
 
     def describe(self) -> Mapping[str, Any]:

@@ -28,6 +28,8 @@ from recordsmith.errors import (
     located,
 )
 from recordsmith.sources.archives.video import read_frames
+from recordsmith.sources.files.account import Role
+from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
 from recordsmith.sources.files.paths import (
     check_folder,
@@ -60,7 +62,7 @@ _GROUPS_KEPT = 4
 _QUALITY = 95
 
 
-class LeRobot:
+class LeRobot(TreeSource):
     """A dataset that LeRobot wrote, in its format v3.0. Videos need the extra `video`.
 
     Each episode becomes a record that `Episodes` reads. A feature such as `observation.state` is
@@ -105,7 +107,10 @@ class LeRobot:
         info = _read_info(self.root)
         if any(feature.dtype == "video" for feature in info.features.values()):
             from recordsmith.libraries import av  # noqa: F401 - a missing one is reported first
-        return _Episodes(self.root, info).listing(self._quality)
+        listing = _Episodes(self.root, info).listing(self._quality)
+        files = (self.root / name for name, _ in listing.reader.files)  # type: ignore[attr-defined]
+        account = self._files_account(Role.RECORDS, files, ("meta/*", "data/*", "videos/*"))
+        return listing.with_account(account)
 
     def describe(self) -> Mapping[str, Any]:
         quality = {} if self._quality == _QUALITY else {"frame_quality": self._quality}

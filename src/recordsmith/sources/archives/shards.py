@@ -14,6 +14,8 @@ from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.names import split_word
 from recordsmith.dataset.shard_sequence import OpenShards
 from recordsmith.errors import OptionError, SourceError
+from recordsmith.sources.files.account import Role
+from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import (
     FilesReader,
     below_common_folder,
@@ -27,8 +29,10 @@ from recordsmith.sources.splits import joined_notice, only_split, shard_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.wire import FRAME_BYTES
 
+_DOCUMENTS = ("dataset.json", "labels.txt", "*.pbtxt", "*.idx", "*.index", "dataset_info.json")
 
-class Shards:
+
+class Shards(TreeSource):
     """The records of TFRecord files, with unchanged payloads.
 
     Several splits are kept: those in the manifest, in the names of shards
@@ -85,7 +89,7 @@ class Shards:
         has_splits = len(coded[0]) > 1
         class_names, has_label_map = self._classes(dataset.class_names)
         files = versions_of(root, names)
-        return Listing(
+        listing = Listing(
             SampleTable(
                 rows_of_all,
                 np.concatenate(sizes),
@@ -99,6 +103,9 @@ class Shards:
             splits=tuple(coded[0]) if has_splits else (),
             only_split=only_split([split_word(coded[0][0])], self.root),
             has_label_map=has_label_map,
+        )
+        return listing.with_account(
+            self._files_account(Role.RECORDS, (shard.location for shard in shards), _DOCUMENTS)
         )
 
     def describe(self) -> Mapping[str, Any]:

@@ -26,6 +26,8 @@ from recordsmith.errors import CorruptDataError, DataError, Defect, MissingFileE
 from recordsmith.example import Kind, decode_example
 from recordsmith.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
 from recordsmith.sources.archives.shards import check_uncompressed
+from recordsmith.sources.files.account import Role
+from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.paths import check_folder, files_version, last_name, referenced
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.problems import join_names, reference_of
@@ -35,8 +37,10 @@ from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, scan
 from recordsmith.wire.framing import describe_defect
 
+_DOCUMENTS = (TFDS_INFO_NAME, TFDS_FEATURES_NAME, "*.labels.txt", "dataset.json", "labels.txt")
 
-class Tfds:
+
+class Tfds(TreeSource):
     """A dataset that TensorFlow Datasets wrote, read without TensorFlow.
 
     The image, its class, mask, file name and objects get the standard keys (`image/encoded`,
@@ -89,7 +93,7 @@ class Tfds:
         splits = names_of_splits if len(names_of_splits) > 1 else ()
         if not splits:
             samples.splits = None
-        return Listing(
+        listing = Listing(
             samples,
             TfdsReader(folder, msgspec.json.encode(records).decode()),
             _class_names(records, info),
@@ -97,6 +101,7 @@ class Tfds:
             splits,
             only_split(names_of_splits, None),
         )
+        return listing.with_account(self._files_account(Role.RECORDS, files, _DOCUMENTS))
 
     def describe(self) -> Mapping[str, Any]:
         return {"kind": "Tfds", "folder": last_name(self.root)}

@@ -26,6 +26,8 @@ from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.stored_array import npy_features
+from recordsmith.sources.files.account import Role
+from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
 from recordsmith.sources.files.images import image_features
 from recordsmith.sources.files.paths import common_version, is_folder, last_name, with_slashes
@@ -65,7 +67,7 @@ _BUFFER_BYTES = 1 << 16
 _EXPECTED_FORMATS = ("a tar archive", "a gzip of something else")
 
 
-class WebDataset:
+class WebDataset(TreeSource):
     """The samples of tar archives in WebDataset format.
 
     The extension of a member, in lower case, decides which features it becomes:
@@ -140,13 +142,14 @@ class WebDataset:
             tuple(sorted(text_keys)),
             tuple(filter(_is_npy, walk.extensions)),
         )
-        return Listing(
+        listing = Listing(
             samples,
             reader.having(walk.archives),
             notices=tuple(notices),
             splits=splits if len(splits) > 1 else (),
             only_split=only_split(splits, self.root),
         )
+        return listing.with_account(self._files_account(Role.RECORDS, paths))
 
     def describe(self) -> Mapping[str, Any]:
         if self.root:

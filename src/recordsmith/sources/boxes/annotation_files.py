@@ -23,6 +23,7 @@ from recordsmith.sources.boxes.source import (
     listed_entry,
     path_notes,
 )
+from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import (
     FOUND_WITH_SUFFIX,
     FileIndex,
@@ -102,7 +103,6 @@ class SharedAnnotationSource(AnnotatedSource):
             cls.box_format.name,
             cls.box_format.what.format(join_names(chosen)),
             Confidence.ANNOTATED,
-            left_out=tuple(f"{path} (another task)" for path in paths if path not in chosen),
             files=tuple(paths),
         )
 
@@ -128,10 +128,8 @@ class SharedAnnotationSource(AnnotatedSource):
         if not entries:
             paths = join_names(file.name for file in files.values())
             raise SourceError(f"no images to pack: {paths} list no images", path=self.root)
-        used = {entry.image for entry in entries.values()}
-        left = [path for path in index.paths if has_image_name(path) and path not in used]
-        what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
-        notices += count_notice(left, "image", what, check=check)
+        self._leave_unannotated(index, {entry.image: 1 for entry in entries.values()})
+        index.account.read(Role.ANNOTATION, {f.name for f in files.values() if f.name in index})
         notices += dict.fromkeys(text for file in files.values() for text in file.notices)
         present = {key for file in files.values() for key in file.features}
         features = tuple(key for key in self.box_format.features if key in present)
@@ -171,8 +169,7 @@ class SharedAnnotationSource(AnnotatedSource):
             )
             for split, (file, name) in places.items()
         }
-        notices = count_notice(left, "annotation file", "of other tasks skipped")
-        next(iter(files.values())).notices += notices
+        index.account.leave(Reason.OTHER_TASK, left, "annotation file", "of other tasks skipped")
         return files
 
     def _located(self, place: PlaceLike) -> tuple[Location, str]:
@@ -307,17 +304,21 @@ class PerImageAnnotationSource(AnnotatedSource):
             _add(entries, entry)
         if lists := _find_lists(index, layout.base):
             entries, notices = _with_lists(index, layout, entries, lists)
+            index.account.read(Role.LIST, set(lists.values()))
+            other = [p for p in index.paths if _is_list(layout.base, p) and p not in lists.values()]
+            index.account.leave(Reason.OTHER_TASK, other, "list", "skipped")
         else:
             for name, split in splits_by_folder(entries).items():
                 entries[name].split = split
             used = {entry.image for entry in entries.values()}
             left = [path for path in layout.image_paths if path not in used]
             what, check = "without an annotation file skipped", Check.IMAGE_WITHOUT_ANNOTATION
-            notices = count_notice(left, "image", what, check=check)
+            index.account.leave(Reason.NO_ANNOTATION, left, "image", what, check)
+            notices = []
         if not entries:
             raise no_files(index.root, self.box_format.expected, index)
-        notices += count_notice(foreign, f"other {suffix[1:].upper()} file", "skipped")
-        notices += count_notice(layout.masks, "segmentation mask", "skipped")
+        index.account.leave(Reason.OTHER_FILE, foreign, "data file")
+        index.account.leave(Reason.OTHER_TASK, layout.masks, "segmentation mask", "skipped")
         classes, more = self._classes(index, (), class_names)
         return ListedImages(entries, classes, [*notices, *more])
 
@@ -430,6 +431,12 @@ def _find_lists(index: FileIndex, base: str) -> dict[str, str]:
     return {}
 
 
+def _is_list(base: str, path: str) -> bool:
+    """Whether a file is one of the lists of PASCAL VOC, also of its other tasks."""
+    lower = path[len(base) :].lower()
+    return path.startswith(base) and lower.startswith("imagesets/") and lower.endswith(".txt")
+
+
 def _with_lists(
     index: FileIndex, layout: _Layout, annotated: Mapping[str, Entry], lists: Mapping[str, str]
 ) -> tuple[dict[str, Entry], list[str]]:
@@ -460,9 +467,9 @@ def _with_lists(
                 twice.append(f"{name} in {entries[name].split} and {split}")
     bare = [name for name, entry in entries.items() if not entry.annotation and entry.fault is None]
     left = sorted({*annotated, *layout.image_paths} - entries.keys())
+    index.account.leave(Reason.UNLISTED, left, "file", "missing from the lists skipped")
     what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
     return entries, [
         *count_notice(twice, "image", "in two splits packed in the first"),
         *count_notice(bare, "image", what, check=check),
-        *count_notice(left, "file", "missing from the lists skipped"),
     ]

@@ -20,6 +20,7 @@ from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, Bo
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes, make_classes
+from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, not_found
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name
@@ -29,7 +30,7 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Listing
-from recordsmith.sources.splits import only_split, sort_splits
+from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
 
 MAX_OPENED = 20
@@ -144,11 +145,41 @@ class AnnotatedSource(TreeSource):
             samples,
             reader,
             listed.classes.names(),
-            (*listed.notices, *index.skipped.notices()),
+            listed.notices,
             splits,
             only,
             has_label_map=True,
+        ).with_account(self._account(index, entries))
+
+    def _account(self, index: FileIndex, entries: Mapping[str, Entry]) -> Account:
+        """Complete the account, to which the format has added what it leaves out."""
+        account = index.account
+        account.read(Role.IMAGE, {e.image for e in entries.values() if e.image in index})
+        account.read(
+            Role.ANNOTATION, {e.annotation for e in entries.values() if e.annotation in index}
         )
+        if self._label_map is not None:
+            label_map = self._label_map.relative_to(self.root)
+            account.read(Role.CLASS_NAMES, {label_map} if label_map in index else ())
+        for path in index.paths:
+            if path not in account:
+                account.leave_other(path)
+        return index.tree.finish(account)
+
+    def _leave_unannotated(self, index: FileIndex, images: Mapping[str, Any]) -> None:
+        """Leave out images that are not in `images`: test images, or others without annotation."""
+        left = [path for path in index.paths if has_image_name(path) and path not in images]
+        folders = {posixpath.dirname(path) for path in images}
+        tests = [
+            path
+            for path in left
+            if posixpath.dirname(path) not in folders and find_split(path) is not None
+        ]
+        known = frozenset(tests)
+        others = [path for path in left if path not in known]
+        what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
+        index.account.leave(Reason.UNLABELLED_SPLIT, tests, "image", what, check)
+        index.account.leave(Reason.NO_ANNOTATION, others, "image", what, check)
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:

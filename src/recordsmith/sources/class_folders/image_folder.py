@@ -6,26 +6,30 @@ Skipped files are reported as notices.
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError
-from recordsmith.sources.class_folders.layout import find_class_folders
+from recordsmith.sources.class_folders.layout import find_class_folders, splits_of_folders
 from recordsmith.sources.classes import (
     check_class_names,
+    class_folder_classes,
     classes_in_names,
     compile_class_pattern,
+    numbered_classes_notice,
 )
-from recordsmith.sources.files.file_tree import FileTree, SkippedFiles, TreeSource
+from recordsmith.sources.files.account import Account, Reason, Role
+from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import class_features, read_image
 from recordsmith.sources.files.paths import check_folder, last_name, path_inside
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import only_split, sort_splits
-from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
 
 
@@ -34,7 +38,7 @@ class ImageReader(StoredReader):
     """Reads image files by name, relative to the root, with their classes. Bytes are unchanged."""
 
     root: Location
-    class_names: tuple[str, ...] | None = None
+    class_names: tuple[str | None, ...] | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         features = read_image(self.root / sample.name, sample.name)
@@ -108,34 +112,38 @@ class ImageFiles(_ImageSource):
         folder = tree.place(below)
         for place in (self.root, folder):
             check_folder(place, "a folder with images")
-        inner = tree.below(below)
-        splits = inner.filled("")
-        if not all(map(is_split_name, splits)) or inner.has_direct_image(folder):
-            splits = []
         head = f"{below}/" if below else ""
-        skipped = SkippedFiles()
-        samples = collect(
-            Sample(
-                head + path, size, split=path.partition("/")[0] if splits else None, version=version
-            )
-            for path, size, version in tree.walk_images(folder, skipped)
-        )
+        split_of = splits_of_folders(tree.below(below))
+        account = tree.account()
+        of_folder: Counter[str] = Counter()
+
+        def walk() -> Iterator[Sample]:
+            for path, size, version in tree.walk_images(folder, account):
+                split = split_of.get(path.partition("/")[0])
+                if split_of and (split is None or "/" not in path):
+                    account.leave_other(head + path, "outside the folders of splits")
+                else:
+                    of_folder[path.rpartition("/")[0]] += 1
+                    yield Sample(head + path, size, split=split, version=version)
+
+        samples = collect(walk())
         if not len(samples):
-            others = skipped.others
+            others = [name for line in account.left_out for name in line.names]
             what = f"found {summarize_paths(others)}" if others else "the folder is empty"
             raise SourceError(f"no images to pack: {what}", path=folder)
+        account.read_folders(Role.IMAGE, of_folder, below, samples.names)
         classes: tuple[str, ...] | None = None
         if self._pattern is not None:
             samples.labels, classes = classes_in_names(self._pattern, samples.names, self.root)
-        tree.skip_others([folder], skipped)
+        tree.leave_others([folder], account, f"outside {head}")
         return Listing(
             samples,
             ImageReader(self.root, classes),
             classes,
-            skipped.notices(f"outside {head}"),
-            sort_splits(splits),
+            numbered_classes_notice(classes),
+            sort_splits(split_of.values()),
             only_split(reversed(below.split("/")), self.root),
-        )
+        ).with_account(tree.finish(account))
 
     def describe(self) -> Mapping[str, Any]:
         pattern = None if self._pattern is None else self._pattern.pattern
@@ -148,25 +156,38 @@ class ImageFolder(_ImageSource):
     Each sample has `image/encoded` (the unchanged file), `image/format`, `image/height` and
     `image/width` (from the header; the EXIF orientation is not applied), `image/filename`
     (`<class>/<file>`), `image/class/label` (classes sorted by name, from 0) and
-    `image/class/text`. Folders named train, val, test and so on that contain class folders are
-    splits.
+    `image/class/text`. Classes that are all whole numbers are sorted as numbers. Folders named
+    train, val, test and so on that contain class folders are splits, and folders that differ only
+    in such a word (`train_images`, `test_images`).
 
     Example:
         rs.pack(rs.ImageFolder("flowers"), "packed")
     """
 
-    def __init__(self, root: PlaceLike, *, images: PlaceLike | None = None) -> None:
+    def __init__(
+        self,
+        root: PlaceLike,
+        *,
+        images: PlaceLike | None = None,
+        label_map: PlaceLike | None = None,
+    ) -> None:
         """
         Args:
             root: the folder of the dataset.
             images: the folder in it that contains the class folders or the folders of splits.
                 [default: root, or the only folder in it that contains images]
+            label_map: path of a `label_map.pbtxt`, which gives each class its label.
 
         Raises:
             OptionError: the images are outside the root.
         """
         self.root = as_folder(root)
         self._images = None if images is None else path_inside(self.root, images, "images")
+        self._label_map = None if label_map is None else as_location(label_map)
+
+    def describe(self) -> Mapping[str, Any]:
+        label_map = {} if self._label_map is None else {"label_map": self._label_map.name}
+        return {**super().describe(), **label_map}
 
     def list_samples(self) -> Listing:
         """Find classes and images, sorted by class and file name.
@@ -182,71 +203,90 @@ class ImageFolder(_ImageSource):
         layout = find_class_folders(inner, descend=self._images is None)
         parts: Mapping[Any, str] = layout.splits or {None: layout.base}
         folders = [
-            (split, inner.place(path) / name)
+            (split, f"{path}/{name}" if path else name)
             for split, path in parts.items()
             for name in tree.folder_names(inner.place(path))
         ]
-        filled = {str(folder) for _, folder in folders if tree.has_direct_image(folder)}
-        classes = tuple(sorted({folder.name for _, folder in folders if str(folder) in filled}))
-        skipped = SkippedFiles()
-        if not classes:
-            tree.skip_others((), skipped)
-            raise _nothing_found(tree, skipped)
-        check_class_names(classes, "class folder")
-        labels = {name: label for label, name in enumerate(classes)}
-        deeper: list[str] = []
+        filled = {path for _, path in folders if tree.has_direct_image(inner.place(path))}
+        names = {path.rpartition("/")[2] for path in filled}
+        account = tree.account()
+        if not names:
+            tree.leave_others((), account)
+            raise _nothing_found(tree, account)
+        check_class_names(names, "class folder")
+        classes = class_folder_classes(names, self._label_map)
+        above = f"{layout.base}/" if layout.base else ""
+        of_folder: Counter[str] = Counter()
 
         def walk() -> Iterator[Sample]:
             for split, folder in folders:
-                head = f"{split}/{folder.name}/" if split else f"{folder.name}/"
-                label = labels.get(folder.name)
-                for path, size, version in tree.walk_images(folder, skipped):
+                class_name = folder.rpartition("/")[2]
+                label = classes.label_of(class_name) if folder in filled else None
+                head = folder.removeprefix(above)
+                deeper = []
+                for path, size, version in tree.walk_images(inner.place(folder), account):
                     if "/" in path:
-                        deeper.append(str(folder / path))
+                        deeper.append(_join(self._images, folder, path))
                     else:
-                        yield Sample(head + path, size, label, split, version=version)
+                        of_folder[folder] += 1
+                        yield Sample(f"{head}/{path}", size, label, split, version=version)
+                where = "in folders inside class folders skipped"
+                account.leave(Reason.OTHER_READING, deeper, "image", where)
 
         samples = collect(walk())
-        notices = []
-        if all(map(is_split_name, classes)):
+        account.read_folders(Role.IMAGE, of_folder, self._images or "")
+        notices = numbered_classes_notice(classes.names())
+        if all(map(is_split_name, names)):
             notices.append(
-                f"{count(len(classes), 'class', 'classes')} named like splits: "
-                f"{join_names(classes)}. If they are splits, put the images of each into class "
-                "folders."
+                f"{count(len(names), 'class', 'classes')} named like splits: "
+                f"{join_names(sorted(names))}. If they are splits, put the images of each into "
+                "class folders."
             )
-        empty = [str(folder) for _, folder in folders if str(folder) not in filled]
+        empty = [_join(self._images, folder) for _, folder in folders if folder not in filled]
         notices += count_notice(empty, "class folder", "without images skipped")
-        notices += count_notice(deeper, "image", "in folders inside class folders skipped")
-        tree.skip_others((folder for _, folder in folders), skipped)
-        above = [self._images or "", *layout.base.split("/")]
+        for path in layout.flat.values():
+            what = "in a split without class folders"
+            flat = _join(self._images, path)
+            account.explained.setdefault(f"{flat}/", (Reason.UNLABELLED_SPLIT, what))
+        places = (inner.place(folder) for _, folder in folders)
+        tree.leave_others(places, account, "outside class folders")
+        tops = [self._images or "", *layout.base.split("/")]
         return Listing(
             samples,
-            ImageReader(inner.place(layout.base), classes),
-            classes,
-            (*notices, *skipped.notices("outside class folders")),
+            ImageReader(inner.place(layout.base), classes.names()),
+            classes.names(),
+            notices,
             sort_splits(layout.splits),
-            only_split([name for path in above[::-1] for name in path.split("/")], self.root),
-        )
+            only_split([name for path in tops[::-1] for name in path.split("/")], self.root),
+            has_label_map=self._label_map is not None,
+        ).with_account(tree.finish(account))
 
 
-def _nothing_found(tree: FileTree, skipped: SkippedFiles) -> SourceError:
+def _join(*parts: str | None) -> str:
+    return "/".join(filter(None, parts))
+
+
+def _nothing_found(tree: FileTree, account: Account) -> SourceError:
     """The error for a folder without class folders that contain images."""
     remedy = "Check that this is the right folder."
-    above = {posixpath.dirname(path) for path in skipped.images}
-    if str(tree.root) in above or tree.has_direct_image(tree.root):
-        found = f"found images outside class folders: {join_names(skipped.images)}"
+    left = account.left_out
+    images = [name for line in left if line.noun == "image" for name in line.names]
+    others = [name for line in left if line.noun != "image" for name in line.names]
+    above = {posixpath.dirname(path) for path in images}
+    if "" in above or tree.has_direct_image(tree.root):
+        found = f"found images outside class folders: {join_names(images)}"
         remedy = "Move the images of each class into a folder, or pack them as ImageFiles."
     elif above:
         found = "found images only in deeper folders"
-        remedy = f"Pack {join_names(sorted(set(map(posixpath.dirname, above))), 'or')} instead."
+        places = sorted({str(tree.place(posixpath.dirname(path))) for path in above})
+        remedy = f"Pack {join_names(places, 'or')} instead."
     elif names := tree.folder_names(tree.root):
         found = f"found folders without images: {join_names(names)}"
     else:
-        found = f"found only {summarize_paths(skipped.others)}"
-        found = found if skipped.others else "the folder is empty"
+        found = f"found only {summarize_paths(others)}" if others else "the folder is empty"
     return SourceError(
         f"no images to pack: {found}; expected {tree.root}/<class>/<image>",
-        skipped.notices(),
+        account.notices(),
         path=tree.root,
         remedy=remedy,
     )

@@ -6,19 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import option
+from recordsmith.sources.files.account import Reason, are_few
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import is_image_word, is_mask_word
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.splits import is_like_split, sort_splits
+from recordsmith.sources.splits import folder_splits, is_like_split, sort_splits
 from recordsmith.words import count
 
 _MAX_DEPTH = 8
-_MAX_SKIPPED = 0.1  # a candidate that leaves out a larger share of the images is not the only one
+_ASIDE = frozenset(("docs", "doc", "figures", "figs", "assets", "screenshots", "logo", "logos"))
+"""Folders of images that document a dataset."""
 _CLASS_IN_NAME = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
 _OUTER, _INNER = r"([^/]+)/", r"(?:[^/]+/)*([^/]+)/[^/]+$"
 _NO_CLASSES_TEXT = (
@@ -34,7 +37,8 @@ _NO_CLASSES = frozenset(_NO_CLASSES_TEXT.split())
 class ClassLayout:
     """Where class folders are, relative to the root: in `base`, or in the folders of `splits`.
 
-    `flat` has the folders of the images of splits without class folders.
+    splits: the folder with the class folders of each split.
+    flat: the folder with the images of each split without class folders.
     """
 
     base: str = ""
@@ -44,31 +48,81 @@ class ClassLayout:
 
 def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
     """Find the class folders; `descend`: also in folders that contain nothing else with images."""
+    base = _only_folder(tree) if descend else ""
+    split_of = folder_splits(_filled(tree, base))
+    if not split_of or not _hold_most(tree, base, split_of):
+        return ClassLayout(base)
+    splits: dict[str, str] = {}
+    flat: dict[str, str] = {}
+    for name in sort_splits(split_of):
+        path = _inner_folder(tree, _join(base, name))
+        images = _flat_folder(tree, path)
+        (flat if images else splits)[split_of[name]] = images or path
+    return ClassLayout(base, splits, flat)
+
+
+def splits_of_folders(tree: FileTree) -> dict[str, str]:
+    """The folders in the root that are splits and contain all images but single ones."""
+    split_of = folder_splits(_filled(tree, ""))
+    return split_of if split_of and _hold_most(tree, "", split_of) else {}
+
+
+def _only_folder(tree: FileTree) -> str:
+    """The innermost folder that contains all images but single ones next to it."""
     base = ""
-    for _ in range(_MAX_DEPTH if descend else 0):
-        inner = _filled(tree, base)
-        below = _join(base, *inner)
-        if len(inner) != 1 or tree.direct_count(base) or tree.direct_count(below):
-            break
-        if not _filled(tree, below):
+    for _ in range(_MAX_DEPTH):
+        inner = [name for name in _filled(tree, base) if name.lower() not in _ASIDE]
+        below = _join(base, *inner[:1])
+        is_inside = len(inner) == 1 and _are_few_beside(tree, base, [below])
+        if not is_inside or _are_images_of(tree, below) or not _filled(tree, below):
             break
         base = below
-    filled = sort_splits(_filled(tree, base))
-    if tree.direct_count(base) or not all(map(is_like_split, filled)):
-        return ClassLayout(base)
-    flat = {name: path for name in filled if (path := _flat_folder(tree, _join(base, name)))}
-    splits = {name: _join(base, name) for name in filled if name not in flat}
-    if splits and not any(map(is_split_name, splits)):
-        return ClassLayout(base)  # classes of these names
-    return ClassLayout(base, splits, flat)
+    return base
+
+
+def _inner_folder(tree: FileTree, split: str) -> str:
+    """The folder in a split that repeats its name or groups its images: seg_train/seg_train/."""
+    for _ in range(_MAX_DEPTH):
+        inner = _filled(tree, split)
+        if len(inner) != 1 or _are_images_of(tree, split):
+            break
+        below = _join(split, inner[0])
+        is_same = inner[0].lower() == _last(split).lower() or is_like_split(inner[0])
+        if not is_same and (not is_image_word(inner[0]) or _are_images_of(tree, below)):
+            break
+        split = below
+    return split
 
 
 def _flat_folder(tree: FileTree, split: str) -> str:
     """The folder of the images of a split without class folders; empty if there is none."""
     inner = _filled(tree, split)
-    if tree.direct_count(split):
+    if _are_images_of(tree, split):
         return split
     return _join(split, inner[0]) if len(inner) == 1 and is_image_word(inner[0]) else ""
+
+
+def _are_images_of(tree: FileTree, folder: str) -> bool:
+    """Whether a folder has images of its own, more than single ones next to its folders."""
+    direct = tree.direct_count(folder)
+    if not direct or not _filled(tree, folder):
+        return direct > 0
+    return not are_few(direct, tree.image_counts.get(folder, direct))
+
+
+def _hold_most(tree: FileTree, base: str, names: Collection[str]) -> bool:
+    """Whether some folders contain all images of a folder but single ones."""
+    if all(name in names for name in _filled(tree, base)) and not tree.direct_count(base):
+        return True
+    return _are_few_beside(tree, base, [_join(base, name) for name in names])
+
+
+def _are_few_beside(tree: FileTree, base: str, folders: Iterable[str]) -> bool:
+    """Whether few images of a folder are outside of some folders in it."""
+    if not tree.is_complete or not tree.image_counts[""]:
+        return not tree.direct_count(base)
+    total = tree.image_counts[base]
+    return are_few(total - sum(tree.image_counts[path] for path in folders), total)
 
 
 def _filled(tree: FileTree, folder: str) -> list[str]:
@@ -105,19 +159,13 @@ class _Images:
         folders = [_join(path, name) for path in splits.values() for name in _filled(tree, path)]
         classes = sorted({_last(path) for path in folders if tree.direct_count(path)})
         if not classes:  # images are deeper: train/<class>/images/
-            base = next(iter(splits.values())) if flat else self._base
-            left_out = [*(_join(self._base, name) for name in flat), *[*splits.values()][1:]]
-            head = re.escape(f"{base}/" if base else "") + ("" if flat else "[^/]+/")
-            what = f"images in {_paths(splits.values())}"
-            left_out = [f"{path}/" for path in left_out] if flat else []
-            yield from self._by_path(folders, head, what, base, left_out)
+            depth = {path.count("/") + 1 for path in splits.values()}
+            base = next(iter(splits.values())) if flat or len(depth) > 1 else self._base
+            above = 0 if base else max(depth)
+            head = re.escape(f"{base}/" if base else "") + "[^/]+/" * (0 if flat else above or 1)
+            yield from self._by_path(folders, head, f"images in {_paths(splits.values())}", base)
             return
-        left_out = [
-            f"{_join(self._base, name)}/ ({count(tree.direct_count(path), 'image')} without class "
-            "folders)"
-            for name, path in flat.items()
-        ]
-        candidate = self._class_folders(classes, _paths(splits.values()), left_out)
+        candidate = self._class_folders(classes, _paths(splits.values()))
         total = sum(map(self._count, splits.values()))
         yield from self._or_all(candidate, classes, total - sum(map(tree.direct_count, folders)))
 
@@ -130,13 +178,14 @@ class _Images:
             yield self._class_folders()
             return
         classes = sorted({text for found in named.values() for text in found})
-        left_out = [
-            f"{path}/ ({count(self._count(path), 'image')} without a class)"
-            for path in (_join(self._base, name) for name in flat if name not in named)
-        ]
-        where = _paths(_join(self._base, name) for name in named)
+        where = _paths(flat[name] for name in named)
         what = f"images in {where}, {_class_count(classes, '')} from their names"
-        images = _join(self._base, *named) if len(named) < len(flat) else self._base
+        images = flat[next(iter(named))] if len(named) < len(flat) else self._base
+        left_out = {
+            f"{path}/": (Reason.UNLABELLED_SPLIT, "in a split without classes in its names")
+            for name, path in flat.items()
+            if name not in named
+        }
         yield self._files(Confidence.STRUCTURE, what, images, _CLASS_IN_NAME, left_out)
         yield self._files(Confidence.POSSIBLE)
 
@@ -167,7 +216,7 @@ class _Images:
             yield self._files(Confidence.POSSIBLE)
 
     def _by_path(
-        self, folders: Sequence[str], head: str, what: str, base: str, left_out: Iterable[str] = ()
+        self, folders: Sequence[str], head: str, what: str, base: str
     ) -> Iterator[LayoutCandidate]:
         """Images below folders, with classes of the outer or of the innermost ones."""
         inner = [_filled(self._tree, path) for path in folders]
@@ -175,7 +224,7 @@ class _Images:
         ways = ((_OUTER, "outer"), (_INNER, "innermost"))[: 1 if is_outer else 2]
         for pattern, which in ways:
             way = f"{what}, classes from the {which} folders"
-            yield self._files(Confidence.STRUCTURE, way, base, f"^{head}{pattern}", left_out)
+            yield self._files(Confidence.STRUCTURE, way, base, f"^{head}{pattern}")
 
     def _or_all(
         self, candidate: LayoutCandidate, classes: Sequence[str], skipped_count: int
@@ -184,23 +233,21 @@ class _Images:
         yield candidate
         total = self._count(self._base)
         doubtful = [name for name in classes if is_image_word(name)]
-        if not doubtful and skipped_count <= _MAX_SKIPPED * total:
+        if not doubtful and are_few(skipped_count, total):
             yield self._files(Confidence.POSSIBLE)
         elif skipped_count:
-            what = f"all {count(total, 'image')} in {self._place}, without classes"
+            what = f"all {count(total, 'image')} in {self._place}"
             yield self._files(Confidence.STRUCTURE, what)
         elif (folder := _join(self._base, doubtful[0])) in self._tree.folders:
-            yield self._files(Confidence.STRUCTURE, f"images in {folder}/, without classes", folder)
+            yield self._files(Confidence.STRUCTURE, f"images in {folder}/", folder)
         else:
             yield self._files(Confidence.STRUCTURE)
 
-    def _class_folders(
-        self, classes: Sequence[str] = (), where: str = "", left_out: Iterable[str] = ()
-    ) -> LayoutCandidate:
+    def _class_folders(self, classes: Sequence[str] = (), where: str = "") -> LayoutCandidate:
         """Class folders; without known classes only if they are asked for."""
         what = f"{_class_count(classes)} in {where}" if classes else "class folders"
         confidence = Confidence.STRUCTURE if classes else Confidence.POSSIBLE
-        return LayoutCandidate("folder", what, confidence, left_out=tuple(left_out))
+        return LayoutCandidate("folder", what, confidence)
 
     def _flat(self, folder: str) -> Iterator[LayoutCandidate]:
         """Images in one folder: with classes in their names, or without."""
@@ -210,7 +257,7 @@ class _Images:
             what = f"images in {where}, {_class_count(classes, '')} from their names"
             yield self._files(confidence, what, folder, _CLASS_IN_NAME)
             confidence = Confidence.POSSIBLE
-        candidate = self._files(confidence, f"images in {where}, without classes", folder)
+        candidate = self._files(confidence, f"images in {where}", folder)
         if is_mask_word(_last(folder)):
             candidate = replace(
                 candidate,
@@ -226,15 +273,18 @@ class _Images:
         what: str = "",
         images: str | None = None,
         pattern: str = "",
-        left_out: Iterable[str] = (),
+        left_out: Mapping[str, tuple[Reason, str]] = MappingProxyType({}),
     ) -> LayoutCandidate:
         """Images in a folder, by default all of them; the pattern finds their classes."""
         images = self._base if images is None else images
         options: dict[str, Any] = {"images": images} if images else {}
         if pattern:
             options["class_pattern"] = pattern
-        what = what or f"images in {self._place}, without classes"
-        return LayoutCandidate("files", what, confidence, options, left_out=tuple(left_out))
+        clauses = {} if pattern else {"class_pattern": "without classes"}
+        what = what or f"images in {self._place}"
+        return LayoutCandidate(
+            "files", what, confidence, options, clauses=clauses, left_out=left_out
+        )
 
     def _classes_in_names(self, folder: str) -> list[str]:
         """The classes before the numbers in the names of images; empty if they show none."""

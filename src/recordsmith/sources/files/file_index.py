@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.files.file_tree import FileTree, SkippedFiles
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.paths import check_folder, with_slashes
 from recordsmith.sources.problems import join_names
@@ -40,16 +40,16 @@ class FileIndex:
 
     Attributes:
         paths: relative to the root, with `/`, sorted; links are followed, except circular ones.
-        skipped: hidden files and folders.
+        account: has the hidden files and folders.
     """
 
     def __init__(self, tree: FileTree) -> None:
         self.root = root = tree.root
         check_folder(root, "the folder of the dataset")
-        self.skipped = SkippedFiles()
+        self.tree, self.account = tree, tree.account()
         found = sorted(
             (path, entry.size_bytes, entry.version_number)
-            for path, _, entry in tree.walk(root, self.skipped)
+            for path, _, entry in tree.walk(root, self.account)
         )
         self.paths = tuple(path for path, _, _ in found)
         self._sizes = array("q", (size for _, size, _ in found))

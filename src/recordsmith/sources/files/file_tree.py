@@ -5,12 +5,14 @@ Hidden names are skipped. Links are followed, except to a folder above the link,
 
 from __future__ import annotations
 
+import fnmatch
 import heapq
 import itertools
 import os
+import posixpath
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -18,15 +20,14 @@ from typing import NamedTuple
 from recordsmith.dataset.names import INTERNAL_NAMES
 from recordsmith.errors import FileAccessError
 from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.files.images import has_image_name, is_image_file
-from recordsmith.sources.problems import count_notice
+from recordsmith.sources.files.account import Account, LeftFor, Reason, Role
+from recordsmith.sources.files.images import is_image_file
+from recordsmith.sources.files.known_names import is_hidden
 from recordsmith.stores import FolderEntry, Location
 
 HEAD_BYTES = 1 << 16
 HIGHEST_KEY = 1 << 32
 """Above every `sampling_key`."""
-ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
 _MAX_LISTED = 100_000
 _MAX_SCANNED = 20_000
 _MAX_HEADS = 100
@@ -56,28 +57,6 @@ class ImageEntry(NamedTuple):
 
 
 @dataclass
-class SkippedFiles:
-    """The full paths of what a source does not read; links are those to folders."""
-
-    images: list[str] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-    hidden: list[str] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
-
-    def notices(self, where: str = "") -> list[str]:
-        """One notice for each kind; `where` the images are."""
-        tables = [path for path in self.others if path.lower().endswith(TABLE_SUFFIXES)]
-        others = [path for path in self.others if not path.lower().endswith(TABLE_SUFFIXES)]
-        return [
-            *count_notice(self.images, "image", f"{where} skipped"),
-            *count_notice(self.hidden, "hidden file", "skipped"),
-            *count_notice(self.links, "link to a folder", "not followed", "links to folders"),
-            *count_notice(tables, "table", "skipped; to pack one, pass its path"),
-            *count_notice(others, "non-image file", "skipped"),
-        ]
-
-
-@dataclass
 class FolderScan:
     """A bounded summary of the files directly in one folder, by their names.
 
@@ -86,15 +65,18 @@ class FolderScan:
         1,000, those with the smallest sampling keys.
     suffixes: how many files have each suffix.
     highest_key: names of images with a sampling key above it may be left out.
+    hidden: the names of hidden files and folders.
     """
 
     path: str
     by_suffix: dict[str, list[str]] = field(default_factory=dict)
     suffixes: Counter[str] = field(default_factory=Counter)
     highest_key: int = HIGHEST_KEY
+    hidden: list[str] = field(default_factory=list)
 
     @property
     def file_count(self) -> int:
+        """The number of files, without hidden ones."""
         return self.suffixes.total()
 
     @cached_property
@@ -113,6 +95,10 @@ class FolderScan:
         known = (names for suffix, names in self.by_suffix.items() if suffix in IMAGE_SUFFIXES)
         return sorted(itertools.chain.from_iterable(known))
 
+    def all_names(self) -> list[str]:
+        """The known names of files and the hidden ones."""
+        return [*self.names, *self.hidden]
+
     def ending(self, endings: tuple[str, ...]) -> Iterator[str]:
         """Yield the known names with one of these endings in lower case, in order."""
         for suffix, names in sorted(self.by_suffix.items()):
@@ -125,14 +111,25 @@ class FileTree:
 
     Detectors read `folders`, a bounded summary; sources list what it leads to. Listings of up to
     100,000 entries are kept, so that the first listing of a source repeats none of them.
+
+    explained: why the detector leaves out some files and folders; see `LayoutCandidate`.
+    recognise: opens a file that is left out, and finds out why it should not be.
     """
 
-    def __init__(self, root: Location, max_folders: int = _MAX_SCANNED) -> None:
+    def __init__(
+        self, root: Location, max_folders: int = _MAX_SCANNED, leave_out: Sequence[str] = ()
+    ) -> None:
+        """`leave_out`: names, paths or patterns of files and folders that are as if not there."""
         self.root = root
+        self.leave_out = tuple(pattern.rstrip("/") for pattern in leave_out)
+        self.explained: Mapping[str, tuple[Reason, str]] = {}
+        self.recognise: Callable[[str], LeftFor | None] | None = None
+        self._top = root  # that the names are relative to
         self._max_folders = max_folders
         self._listings: dict[str, list[FolderEntry]] = {}
         self._heads: dict[str, bytes] = {}
         self._room = _MAX_LISTED
+        self._requested: dict[str, list[str]] = {}
         self.is_complete = True  # whether `folders` has all folders, once it is known
 
     def place(self, path: str) -> Location:
@@ -147,6 +144,8 @@ class FileTree:
         if known is not None:
             return known
         listing = iter(folder.list_entries())
+        if self.leave_out:
+            listing = self._without_requested(folder, listing)
         first = list(itertools.islice(listing, self._room + 1))
         if len(first) > self._room:
             return itertools.chain(first, listing)
@@ -154,31 +153,44 @@ class FileTree:
         self._listings[str(folder)] = first
         return first
 
+    def _without_requested(
+        self, folder: Location, entries: Iterable[FolderEntry]
+    ) -> Iterator[FolderEntry]:
+        """What is in a folder and is not left out by the caller, whose names are kept."""
+        path = folder.relative_to(self._top) or ""
+        head = f"{path}/" if path else ""
+        self._requested[path] = []
+        for entry in entries:
+            if matches_any(head + entry.name, self.leave_out):
+                self._requested[path].append(head + entry.name)
+            else:
+                yield entry
+
     def walk_images(
-        self, folder: Location, skipped: SkippedFiles, *, follows_links: bool = False
+        self, folder: Location, account: Account, *, follows_links: bool = False
     ) -> Iterator[ImageEntry]:
-        """Yield each image below a folder by its relative path.
+        """Yield each image below a folder by its relative path; others go to the account.
 
         A file is opened only if its name does not have an image suffix.
         """
-        for path, here, entry in self.walk(folder, skipped, follows_links=follows_links):
+        for path, here, entry in self.walk(folder, account, follows_links=follows_links):
             if is_image_file(here, entry):
                 yield ImageEntry(path, entry.size_bytes, entry.version_number)
             else:
-                skipped.others.append(str(here / entry.name))
+                account.leave_other(self._path(folder, path))
 
     def walk(
         self,
         folder: Location,
-        skipped: SkippedFiles,
+        account: Account,
         *,
         follows_links: bool = True,
         excluded: Container[str] = (),
     ) -> Iterator[tuple[str, Location, FolderEntry]]:
         """Yield each file below a folder: its relative path with `/`, its folder, and its entry.
 
-        Pipes and devices are skipped like hidden files. Relative paths that are excluded are left
-        out.
+        Hidden files, pipes and devices go to the account. Relative paths that are excluded are
+        passed over.
         """
         # with a stack instead of recursion, as folders may be nested thousands of levels deep
         stack: list[tuple[str, Location, tuple[str, ...], Iterator[FolderEntry]]]
@@ -189,14 +201,14 @@ class FileTree:
                 name = prefix + entry.name
                 if entry.name in INTERNAL_NAMES or name in excluded:
                     continue
-                if entry.name.startswith("."):
-                    skipped.hidden.append(str(here / entry.name))
-                elif entry.kind == "special":
-                    skipped.hidden.append(f"{here / entry.name} (a pipe or a device)")
+                if is_hidden(entry.name) or entry.kind == "special":
+                    hidden = self._path(folder, name)
+                    account.leave(Reason.HIDDEN, [hidden], "hidden file")
                 elif entry.kind != "folder":
                     yield name, here, entry
                 elif entry.is_link and not follows_links:
-                    skipped.links.append(str(here / entry.name))
+                    link = self._path(folder, name)
+                    account.leave(Reason.LINK, [link], "link to a folder")
                 else:
                     below = here / entry.name
                     identity = below.identity
@@ -207,23 +219,42 @@ class FileTree:
             else:
                 stack.pop()
 
-    def skip_others(self, places: Iterable[Location], skipped: SkippedFiles) -> None:
-        """Add what is below the root, but not below some places."""
+    def leave_others(self, places: Iterable[Location], account: Account, where: str = "") -> None:
+        """Add what is below the root, but not below some places; `where` the images are."""
         excluded = {str(place.relative_to(self.root)) for place in places}
         if "" not in excluded:
-            walk = self.walk(self.root, skipped, follows_links=False, excluded=excluded)
-            for path, here, entry in walk:
-                kind = skipped.images if has_image_name(path) else skipped.others
-                kind.append(str(here / entry.name))
+            walk = self.walk(self.root, account, follows_links=False, excluded=excluded)
+            for path, _, _ in walk:
+                account.leave_other(path, where)
+
+    def account(self) -> Account:
+        """An account of the files below the root, which has none of them yet."""
+        return Account(self.leave_out, self.explained)
+
+    def finish(self, account: Account) -> Account:
+        """Complete an account: with what the caller leaves out, and what no one reported."""
+        for names in self._requested.values():
+            account.leave(Reason.REQUESTED, names, "file or folder")
+        if "folders" in vars(self):
+            account.finish(
+                (path, scan.file_count + len(scan.hidden), scan.all_names)
+                for path, scan in self.folders.items()
+            )
+        if self.recognise is not None:
+            account.recognise(self.recognise)
+        return account
+
+    def _path(self, folder: Location, name: str) -> str:
+        """The path relative to the root of a path relative to a folder."""
+        above = folder.relative_to(self.root)
+        return f"{above}/{name}" if above else name
 
     def folder_names(self, folder: Location) -> list[str]:
         """The names of the folders directly in a folder, without hidden ones."""
         return [
             entry.name
             for entry in self.entries(folder)
-            if entry.kind == "folder"
-            and not entry.name.startswith(".")
-            and entry.name not in INTERNAL_NAMES
+            if entry.kind == "folder" and not is_hidden(entry.name)
         ]
 
     def has_direct_image(self, folder: Location) -> bool:
@@ -231,7 +262,7 @@ class FileTree:
         return any(
             is_image_file(folder, entry)
             for entry in self.entries(folder)
-            if not entry.name.startswith(".") and entry.kind != "folder"
+            if not is_hidden(entry.name) and entry.kind != "folder"
         )
 
     def _in_order(self, folder: Location) -> Iterator[FolderEntry]:
@@ -277,6 +308,7 @@ class FileTree:
         if not folder:
             return self
         tree, head = FileTree(self.root / folder), f"{folder}/"
+        tree.leave_out, tree._requested, tree._top = self.leave_out, self._requested, self._top
         tree._listings, tree._heads = self._listings, self._heads
         if folder in self.folders:
             tree.is_complete = self.is_complete
@@ -373,9 +405,45 @@ class TreeSource:
         """List the next samples from a tree that was just scanned."""
         self._tree = tree
 
+    def _files_account(
+        self, role: Role, files: Iterable[Location], described: Sequence[str] = ()
+    ) -> Account | None:
+        """The account of a source of some large files; None if its folder was not scanned.
+
+        described: names or patterns of documents that the source reads as well.
+        """
+        if self._tree is None:
+            return None
+        tree = self._take_tree(self._tree.root)
+        account = tree.account()
+        read = {path for file in files if (path := file.relative_to(tree.root)) is not None}
+        paths = (
+            f"{folder}/{name}" if folder else name
+            for folder, scan in tree.folders.items()
+            for name in scan.names
+        )
+        account.read(role, read)
+        documents = {path for path in paths if path not in read and matches_any(path, described)}
+        account.read(Role.DESCRIPTION, documents)
+        return tree.finish(account)
+
     def _take_tree(self, root: Location) -> FileTree:
-        tree, self._tree = self._tree, None
-        return FileTree(root) if tree is None else tree
+        """The tree that was scanned; later another one, as files may have changed."""
+        tree = self._tree
+        if tree is None:
+            return FileTree(root)
+        self._tree = FileTree(root, leave_out=tree.leave_out)
+        self._tree.explained, self._tree.recognise = tree.explained, tree.recognise
+        return tree
+
+
+def matches_any(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a path, or its last part, is one of some names, paths or patterns with `*`."""
+    name = posixpath.basename(path)
+    return any(
+        fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(name, pattern)
+        for pattern in patterns
+    )
 
 
 def _scan_entries(folder: FolderScan, entries: Iterable[FolderEntry], max_names: int) -> list[str]:
@@ -385,12 +453,12 @@ def _scan_entries(folder: FolderScan, entries: Iterable[FolderEntry], max_names:
     inner = []
     for entry in entries:
         name = entry.name
-        if name[0] == "." or name in INTERNAL_NAMES:
+        if name[0] == "." or entry.kind == "special" or is_hidden(name):
+            if name not in INTERNAL_NAMES:
+                folder.hidden.append(name)
             continue
         if entry.kind == "folder":
             inner.append(name)
-            continue
-        if entry.kind == "special":
             continue
         dot = name.rfind(".")
         suffix = name[dot:].lower() if dot > 0 else ""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import ClassNames, is_split_name
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.classes import classes_in_names, compile_class_pattern
-from recordsmith.sources.files.file_tree import FileTree, ImageEntry, SkippedFiles, TreeSource
+from recordsmith.sources.files.account import Account, Reason, Role
+from recordsmith.sources.files.file_tree import FileTree, ImageEntry, TreeSource
 from recordsmith.sources.files.images import class_features, read_image, without_suffix
 from recordsmith.sources.files.name_files import read_lines, read_text
 from recordsmith.sources.files.paths import (
@@ -173,7 +174,7 @@ class ImagePairs(TreeSource):
             is_inside = near.relative_to(self.root) is not None
             lists = near if is_inside and near.is_folder() else None
         names = split_lists(entry.name for entry in lists.list_entries()) if lists else {}
-        pairs = _Pairs(tree)
+        pairs = _Pairs(tree, tree.account())
         for pair in folders:
             matches = self._match(pairs, pair)
             if lists and names:
@@ -181,9 +182,15 @@ class ImagePairs(TreeSource):
             else:
                 pairs.add_matches(matches, pair)
         pairs.check(folders)
-        used = [folder for pair in folders for folder in (pair.images, pair.masks)]
-        tree.skip_others(used if lists is None else [*used, lists], pairs.skipped)
         samples = tuple(sorted(pairs.samples, key=lambda sample: sample.name))
+        used = [folder for pair in folders for folder in (pair.images, pair.masks)]
+        account = pairs.account
+        account.read(Role.IMAGE, [sample.name for sample in samples])
+        account.read(Role.MASK, {reference_of(sample)["mask"] for sample in samples})
+        described = self._description(tree)
+        account.read(Role.CLASS_NAMES, described)
+        places = [*used, *map(tree.place, described), *([] if lists is None else [lists])]
+        tree.leave_others(places, account, "outside the folders of images and masks")
         classes = None
         if self._pattern is not None:
             names_of_samples = [sample.name for sample in samples]
@@ -191,15 +198,14 @@ class ImagePairs(TreeSource):
             for sample, label in zip(samples, labels.tolist(), strict=True):
                 sample.label = label
         colours = self._table and tuple((*rgb, number) for rgb, number in self._table.items())
-        outside = "outside the folders of images and masks"
         return Listing(
             samples,
             PairReader(self.root, colours or None, classes),
             classes or self._mask_classes(samples),
-            (*pairs.notices, *pairs.skipped.notices(outside)),
+            pairs.notices,
             sort_splits(sample.split for sample in samples if sample.split is not None),
             only_split([], self.root),
-        )
+        ).with_account(tree.finish(account))
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs", "folder": last_name(self.root)}
@@ -239,6 +245,14 @@ class ImagePairs(TreeSource):
             if inner:  # a folder of masks in the folder of images
                 images = [name for name in images if not name.startswith(f"{inner}/")]
         return match_names(images, masks, self._image_pattern, self._mask_pattern)
+
+    def _description(self, tree: FileTree) -> list[str]:
+        """The files in the root itself that describe the classes."""
+        named = [_CLASS_NAMES]
+        if isinstance(self._colours, (str, os.PathLike)) and self._colours not in PRESETS:
+            path = relative_place(self.root, self._colours, as_location).relative_to(self.root)
+            named += [path] if path else []
+        return [path for path in named if is_file(tree.root / path)]
 
     def _mask_classes(self, samples: Sequence[Sample]) -> ClassNames | None:
         """The names of the numbers in masks: of the file of colours, `class_names.txt`, or VOC."""
@@ -307,15 +321,22 @@ class _Pairs:
     """Collects pairs; names of samples and masks are relative to the root of the tree."""
 
     tree: FileTree
+    account: Account
     samples: list[Sample] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     listed: dict[Location, dict[str, ImageEntry]] = field(default_factory=dict)
-    skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
     def list_images(self, folder: Location) -> list[str]:
         """The images below a folder."""
-        images = self.tree.walk_images(folder, self.skipped, follows_links=True)
-        self.listed[folder] = {image.name: image for image in images}
+        if folder not in self.listed:
+            outer = next((known for known in self.listed if known.contains(folder)), None)
+            if outer is None:
+                walk = self.tree.walk_images(folder, self.account, follows_links=True)
+                self.listed[folder] = {image.name: image for image in walk}
+            else:
+                head, known = f"{folder.relative_to(outer)}/", self.listed[outer]
+                names = (name for name in known if name.startswith(head))
+                self.listed[folder] = {name.removeprefix(head): known[name] for name in names}
         return list(self.listed[folder])
 
     def add_matches(self, matches: Matches, folders: _FolderPair) -> None:
@@ -326,12 +347,22 @@ class _Pairs:
         for image, mask in matches.pairs:
             split = image.partition("/")[0] if is_split_below else folders.split
             self._add(image, mask, folders, split)
-        lone = [str(folders.images / image) for image in matches.lone_images]
-        check = Check.IMAGE_WITHOUT_ANNOTATION
-        self.notices += count_notice(lone, "image", "without a mask skipped", check=check)
-        lone = [str(folders.masks / mask) for mask in matches.lone_masks]
-        check = Check.ANNOTATION_WITHOUT_IMAGE
-        self.notices += count_notice(lone, "mask", "without an image skipped", check=check)
+        self._leave_lone(folders, matches.lone_images, matches.lone_masks)
+
+    def _leave_lone(
+        self, folders: _FolderPair, images: Iterable[str], masks: Iterable[str]
+    ) -> None:
+        """Leave out images without a mask, and masks without an image."""
+        leave, without_mask = self.account.leave, Check.IMAGE_WITHOUT_ANNOTATION
+        lone = self._paths(folders.images, images)
+        leave(Reason.NO_ANNOTATION, lone, "image", "without a mask skipped", without_mask)
+        lone, without_image = self._paths(folders.masks, masks), Check.ANNOTATION_WITHOUT_IMAGE
+        leave(Reason.NO_IMAGE, lone, "mask", "without an image skipped", without_image)
+
+    def _paths(self, folder: Location, names: Iterable[str]) -> list[str]:
+        """Paths relative to the root of names relative to a folder."""
+        above = folder.relative_to(self.tree.root)
+        return [f"{above}/{name}" if above else name for name in names]
 
     def add_listed(
         self, matches: Matches, lists: Location, names: Mapping[str, str], folders: _FolderPair
@@ -344,7 +375,6 @@ class _Pairs:
         first_lists: dict[str, str] = {}
         repeated: list[str] = []
         in_two: list[str] = []
-        without_mask: list[str] = []
         without_image: list[str] = []
         for split, file in names.items():
             for number, line in read_lines(lists / file):
@@ -358,17 +388,11 @@ class _Pairs:
                     (repeated if first_list == file else in_two).append(place)
                 elif name in pairs:
                     self._add(*pairs[name], folders, split)
-                else:
-                    (without_mask if name in lone else without_image).append(place)
+                elif name not in lone:
+                    without_image.append(place)
         self.notices += [
             *count_notice(repeated, "repeated name", "in lists packed once"),
             *count_notice(in_two, "name", "in two lists packed in the first"),
-            *count_notice(
-                without_mask,
-                "image",
-                "in lists without a mask skipped",
-                check=Check.IMAGE_WITHOUT_ANNOTATION,
-            ),
             *count_notice(
                 without_image,
                 "name",
@@ -376,16 +400,31 @@ class _Pairs:
                 check=Check.ANNOTATION_WITHOUT_IMAGE,
             ),
         ]
-        unlisted = sorted(known - first_lists.keys())
-        for noun, parts in (("pair", pairs.keys()), ("image", lone)):
-            paths = [name for name in unlisted if name in parts]
-            self.notices += count_notice(paths, noun, "missing from lists skipped")
+        self._leave_unlisted(matches, folders, first_lists)
+        of_lists = lists.relative_to(self.tree.root) or ""
+        read = [f"{of_lists}/{file}" for file in names.values()]
+        self.account.read(Role.LIST, read)
         unused = [
-            str(lists / entry.name)
+            f"{of_lists}/{entry.name}"
             for entry in lists.list_entries()
             if entry.kind != "folder" and entry.name not in names.values()
         ]
-        self.notices += count_notice(unused, "list", "unused")
+        self.account.leave(Reason.OTHER_FILE, unused, "list", "unused")
+
+    def _leave_unlisted(
+        self, matches: Matches, folders: _FolderPair, listed: Mapping[str, str]
+    ) -> None:
+        """Leave out what no list names, or is listed without its mask."""
+        leave, what = self.account.leave, "missing from lists skipped"
+        pairs = [pair for pair in matches.pairs if without_suffix(pair[0]) not in listed]
+        images = self._paths(folders.images, (image for image, _ in pairs))
+        lone = [name for name in matches.lone_images if without_suffix(name) not in listed]
+        images += self._paths(folders.images, lone)
+        leave(Reason.UNLISTED, sorted(images), "image", what)
+        masks = self._paths(folders.masks, (mask for _, mask in pairs))
+        leave(Reason.UNLISTED, masks, "mask", what)
+        without_mask = [name for name in matches.lone_images if without_suffix(name) in listed]
+        self._leave_lone(folders, without_mask, matches.lone_masks)
 
     def check(self, folders: Sequence[_FolderPair]) -> None:
         """Check that there are pairs."""
@@ -400,16 +439,17 @@ class _Pairs:
         raise SourceError(
             f"no pairs to pack: {what}; expected masks named like their images, x.png or "
             "x_mask.png for x.jpg",
-            [*self.notices, *self.skipped.notices()],
+            [*self.notices, *self.account.notices()],
             path=self.tree.root,
             remedy=f"Rename the masks, or describe the names with {option('mask_names')}.",
         )
 
     def _check(self, matches: Matches, folders: _FolderPair) -> None:
         """Note images with other names; an error if a name fits several files."""
-        other = [str(folders.images / name) for name in matches.other_images]
-        other += [str(folders.masks / name) for name in matches.other_masks]
-        self.notices += count_notice(other, "image", "with other names skipped")
+        other = self._paths(folders.images, matches.other_images)
+        other += self._paths(folders.masks, matches.other_masks)
+        what = "with other names skipped"
+        self.account.leave(Reason.RENDERED, set(other), "image", what)
         if matches.ambiguous:
             images, masks = matches.ambiguous[0]
             raise SourceError(

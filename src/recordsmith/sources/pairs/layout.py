@@ -22,7 +22,7 @@ from recordsmith.image import Colour, read_by_pillow
 from recordsmith.image.masks.colours import distinct_colours
 from recordsmith.sources.files.file_tree import HIGHEST_KEY, FileTree, FolderScan, sampling_key
 from recordsmith.sources.files.images import is_image_word, is_mask_word
-from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_candidate
+from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_strongest
 from recordsmith.sources.pairs.masks import PRESETS, parse_colour_table
 from recordsmith.sources.pairs.names import PLAIN, NamePattern, is_usual
 from recordsmith.sources.problems import join_names
@@ -180,7 +180,7 @@ def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
     An error if there is none, or several; its message has what was found.
     """
     if candidates := list(find_candidates(tree)):
-        return choose_candidate(tree.root, candidates, given)
+        return choose_strongest(tree.root, candidates, given)
     entries = [*tree.tops, *tree.folders[""].names]
     text = f"found {join_names(entries)}" if entries else "the folder is empty"
     raise SourceError(
@@ -435,7 +435,7 @@ def _candidate(tree: FileTree, pair: _Pair) -> LayoutCandidate:
         Confidence.ANNOTATED,
         options,
         noun="pairs",
-        left_out=_names_of_groups(pair),
+        hints=_names_of_groups(pair),
         files=files,
         problem=problem,
         remedy=remedy,
@@ -443,17 +443,18 @@ def _candidate(tree: FileTree, pair: _Pair) -> LayoutCandidate:
     )
 
 
-def _names_of_groups(pair: _Pair) -> tuple[str, ...]:
-    """The folders above or below the images whose names may be those of classes, not of splits."""
+def _names_of_groups(pair: _Pair) -> dict[str, str]:
+    """A hint on folders above or below the images whose names may be those of classes."""
     parts = pair.images.folder.split("/") if pair.images.folder != "." else []
     depth = parts.index("*") if "*" in parts else len(parts)
     paths = [_split(path) for path in pair.folders]
     names = {path[depth] for path in paths if path[:depth] == parts[:depth] and len(path) > depth}
     if len(names) < 2 or any(map(is_like_split, names)):
-        return ()
+        return {}
     pattern = "^" + "[^/]+/" * depth + "([^/]+)/"
     remedy = f"for classes: {option('class_pattern', pattern)}"
-    return (f"the names of the folders {join_names(sorted(names))} ({remedy})",)
+    folders = join_names(sorted(names))
+    return {"class_pattern": f"the names of the folders {folders} are not read ({remedy})"}
 
 
 def _describe(images: _Side, masks: _Side, options: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from recordsmith.arrow.restoring import schema_as_text
 from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import FILENAME, IMAGE
-from recordsmith.sources.files.file_tree import ARROW_SUFFIXES
+from recordsmith.sources.files.known_names import ARROW_SUFFIXES
 from recordsmith.sources.problems import count_notice, join_names, raise_problems
 from recordsmith.sources.tables.nested_columns import described_features, flat_table
 from recordsmith.sources.tables.precision import PrecisionLoss

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 from recordsmith.dataset.locate import detect_foreign_folder
 from recordsmith.dataset.names import has_split_word, is_split_name
 from recordsmith.errors import RecordsmithError, option
-from recordsmith.sources.files.file_tree import ARROW_SUFFIXES, TABLE_SUFFIXES, FileTree
+from recordsmith.sources.files.account import Reason
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.known_names import ARROW_SUFFIXES, TABLE_SUFFIXES, is_submission
 from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
@@ -31,7 +33,6 @@ from recordsmith.sources.tables.table import METADATA_COLUMNS
 from recordsmith.sources.tables.table_reader import open_rows
 from recordsmith.stores import Location
 from recordsmith.wire.compression import GZIP_MAGIC
-from recordsmith.words import count
 
 _ROWS = 300
 _INFLATED_BYTES = 1 << 18
@@ -40,7 +41,6 @@ _MAX_TABLES = 50
 _MAX_FOLDERS = 100
 _MAX_COLUMNS = 50
 _MAX_READ_COLUMNS = 10_000
-_SHOWN_FOLDERS = 5
 _PROBED = 24  # values of a column that are looked up
 _FIRST = 7
 _LABEL_NAMES = frozenset(
@@ -91,7 +91,7 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     heads = [
         head
         for path in tables
-        if not _is_submission(path) and (head := read_table_head(tree, path)) is not None
+        if not is_submission(path) and (head := read_table_head(tree, path)) is not None
     ]
     with_images: dict[TableHead, _ImageColumn] = {}
     lookup = _Lookup(tree)
@@ -101,7 +101,7 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
         if images := _find_images(tree, lookup, head):
             with_images[head] = images
     if with_images:
-        yield from _image_readings(lookup, heads, with_images, tables)
+        yield from _image_readings(heads, with_images, tables)
     elif not sum(folder.image_count for folder in tree.folders.values()):
         yield from _plain_readings(heads, tables)
 
@@ -244,7 +244,6 @@ def _text(value: Any) -> str:
 
 
 def _image_readings(
-    lookup: _Lookup,
     heads: Sequence[TableHead],
     with_images: dict[TableHead, _ImageColumn],
     tables: Sequence[str],
@@ -273,17 +272,13 @@ def _image_readings(
             options["split_column"] = split
         places = images.spread or ([images.folder] if images.folder else [])
         where = f" in {join_names(f'{place}/' for place in places)}" if places else ""
-        what = (
-            f"rows of {join_names(_paths(group))} with images{where} (column {images.column})"
-            + (f", classes in column {label}" if label is not None else "")
-            + (f", splits in column {split}" if split is not None else "")
-        )
-        left_out = tuple(
-            f"{path} ({_why_left_out(path, heads, with_images, labelled)})" for path in others
-        )
-        folders = _other_folders(lookup.tree, images, head.columns[images.column])
+        what = f"rows of {join_names(_paths(group))} with images{where} (column {images.column})"
+        clauses = {"label_column": f"classes in column {label}"} if label is not None else {}
+        if split is not None:
+            clauses["split_column"] = f"splits in column {split}"
+        left_out = {path: _why_left_out(path, heads, with_images, labelled) for path in others}
         yield LayoutCandidate(
-            "table", what, Confidence.ANNOTATED, options, "rows", left_out + folders
+            "table", what, Confidence.ANNOTATED, options, "rows", clauses, left_out
         )
 
 
@@ -308,33 +303,21 @@ def _why_left_out(
     heads: Sequence[TableHead],
     with_images: Collection[TableHead],
     labelled: Collection[TableHead],
-) -> str:
+) -> tuple[Reason, str]:
     """Why a table is not read next to one with images."""
-    if _is_submission(path):
-        return "a submission"
+    if is_submission(path):
+        return Reason.SUBMISSION, "as a submission"
     head = next((head for head in heads if head.path == path), None)
     if head is None:
-        return "not a table with column names"
+        return Reason.OTHER_FILE, "without column names"
+    if head in with_images and head in labelled:
+        return Reason.NAMES_IMAGES, "with other columns or images"
     if head in with_images:
-        return "other columns or images" if head in labelled else "no classes"
+        return Reason.OTHER_FILE, "without classes"
     has_names = any(has_image_name(value) for values in head.columns.values() for value in values)
-    return "most of its images are missing" if has_names else "no column of images"
-
-
-def _other_folders(tree: FileTree, images: _ImageColumn, values: Sequence[str]) -> tuple[str, ...]:
-    """The folders whose images the rows do not name, such as test images."""
-    read = [images.folder, *images.spread]
-    is_below = any("/" in value or "\\" in value for value in values)
-    shown = [
-        f"{path or '.'}/ ({count(other.image_count, 'image')})"
-        for path, other in tree.folders.items()
-        if other.image_count
-        and path not in read
-        and not (is_below and f"{path}/".startswith(f"{images.folder}/".lstrip("/")))
-    ]
-    more = len(shown) - _SHOWN_FOLDERS
-    rest = [f"{more} more folders with images"] if more > 0 else []
-    return (*shown[:_SHOWN_FOLDERS], *rest)
+    return Reason.OTHER_FILE, (
+        "whose images are mostly missing" if has_names else "without a column of images"
+    )
 
 
 def _find_images(tree: FileTree, lookup: _Lookup, head: TableHead) -> _ImageColumn | None:
@@ -475,11 +458,6 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _is_submission(path: str) -> bool:
-    """Whether a table is the form for predictions of a Kaggle competition."""
-    return "submission" in posixpath.basename(path).lower()
-
-
 def _has_boxes(head: TableHead) -> bool:
     names = set(map(_plain, head.columns))
     return any(box_names <= names for box_names in _BOX_NAMES)
@@ -496,14 +474,14 @@ def _plain_readings(heads: Sequence[TableHead], tables: Sequence[str]) -> Iterat
     are_alike = len(formats) == 1 and len({frozenset(head.columns) for head in top}) == 1
     for group in [top] if are_alike else [[head] for head in top]:
         paths = _paths(group)
-        why = "in another folder" if are_alike else "other columns"
+        why = Reason.OTHER_READING, "in another folder" if are_alike else "with other columns"
         reading = LayoutCandidate(
             "table",
             f"rows of {join_names(paths)}",
             Confidence.ANNOTATED,
             {} if are_alike else {"table": paths[0]},
             "rows",
-            tuple(f"{path} ({why})" for path in tables if path not in paths),
+            left_out={path: why for path in tables if path not in paths},
         )
         yield _with_classes(reading, group[0])
 
@@ -521,6 +499,6 @@ def _with_classes(reading: LayoutCandidate, head: TableHead) -> LayoutCandidate:
         return reading
     return dataclasses.replace(
         reading,
-        what=f"{reading.what}, classes in column {columns[0]}",
+        clauses={"label_column": f"classes in column {columns[0]}"},
         options={**reading.options, "label_column": columns[0]},
     )

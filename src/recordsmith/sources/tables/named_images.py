@@ -18,10 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import FileAccessError, SourceError
+from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name, without_suffix
 from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
+from recordsmith.sources.flaws import Check
 from recordsmith.sources.numbered import Coding, References, RowNames
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.splits import find_split, sort_splits
@@ -190,8 +192,18 @@ class NamedImages:
 
         return reference
 
-    def notices(self) -> list[str]:
-        """Rows without an image, and images without a row."""
+    def add_to(self, account: Account, above: str) -> None:
+        """Add the images to an account; `above` is their folder in that of the source."""
+        for path, files in self._finder.folders.items():
+            folder = "/".join(filter(None, (above, path)))
+            head = f"{folder}/" if folder else ""
+            account.read(Role.IMAGE, {head + name for name in files.named})
+            unnamed = [head + name for name in files.unnamed()] if files.named else []
+            check = Check.IMAGE_WITHOUT_ANNOTATION
+            account.leave(Reason.UNLISTED, unnamed, "image", "without a row skipped", check)
+
+    def notices(self, *, counts_unnamed: bool = True) -> list[str]:
+        """Rows without an image; and images without a row, unless an account has them."""
         notices: list[str] = []
         for how, (number, first) in self._changed.items():
             notices.append(f"{count(number, 'image')} {how}, such as {first}")
@@ -202,7 +214,7 @@ class NamedImages:
         unnamed = [
             posixpath.join(folder, name)
             for folder, names in self._finder.folders.items()
-            if names.named
+            if names.named and counts_unnamed
             for name in names.unnamed()
         ]
         return notices + count_notice(unnamed, "image", "without a row skipped")

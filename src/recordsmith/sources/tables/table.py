@@ -27,8 +27,10 @@ from recordsmith.example.keys import (
     IMAGE,
     WIDTH,
 )
-from recordsmith.sources.files.file_tree import TABLE_SUFFIXES
+from recordsmith.sources.files.account import Account, Role
+from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import versions_of
+from recordsmith.sources.files.known_names import TABLE_SUFFIXES
 from recordsmith.sources.files.paths import (
     check_folder,
     common_version,
@@ -61,7 +63,7 @@ _LABEL_NAME = "label"
 _IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
 
 
-class Table:
+class Table(TreeSource):
     """The rows of a table.
 
     The features of a row are its columns, by name. A missing value (null, or an empty cell in a
@@ -229,7 +231,7 @@ class Table:
             samples.sizes = samples.sizes + images.sizes()
             samples.versions = images.versions(version)
             samples.references = images.references(row_names)
-            notices += images.notices()
+            notices += images.notices(counts_unnamed=self._tree is None)
             others = [
                 name
                 for name in rows.kinds
@@ -261,8 +263,20 @@ class Table:
             () if samples.splits is None else tuple(samples.splits[0]),
             self._only_split(),
             arrow_schema=None if has_images else rows.arrow_schema(table.loss),
-        )
+        ).with_account(self._account(images))
         return self._listing
+
+    def _account(self, images: NamedImages | None) -> Account | None:
+        """The account of the folder; None if it was not scanned."""
+        if self._tree is None or self.root is None:
+            return None
+        tree = self._take_tree(self.root)
+        account = tree.account()
+        paths = {path.relative_to(self.root) for path in self._paths}
+        account.read(Role.TABLE, {path for path in paths if path})
+        if images is not None and (above := images.folder.relative_to(self.root)) is not None:
+            images.add_to(account, above)
+        return tree.finish(account)
 
     def describe(self) -> Mapping[str, Any]:
         options = {name: value for name, value in self._options.items() if value is not None}

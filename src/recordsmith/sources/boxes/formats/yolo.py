@@ -34,6 +34,7 @@ from recordsmith.sources.boxes.source import (
 )
 from recordsmith.sources.boxes.yolo_files import DataFile, is_yaml_description, read_data_file
 from recordsmith.sources.classes import classes_by_label
+from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name
@@ -165,6 +166,7 @@ class Yolo(
     def _list_images(self, index: FileIndex) -> ListedImages:
         config = _find_description(index, self._file)
         names, described = self._names(index, config)
+        index.account.read(Role.DESCRIPTION, set(described))
         numbers = {number + 1: name for number, name in names.items()}
         classes = classes_by_label(numbers, self._label_map, described[0])
         samples = _Samples(index, config, [*map(index.version_of, described)])
@@ -234,6 +236,7 @@ class _Samples:
         self._versions = versions
         self._folders = {".", *(folder for path in index.paths for folder in _folders_above(path))}
         self._twice: list[str] = []
+        self._has_lists = False
         if config is not None:
             self._add_splits(config, _bases(config))
             return
@@ -259,16 +262,27 @@ class _Samples:
             and posixpath.dirname(path) in folders
             and not _is_names_file(path)
         ]
-        left = [p for p in self._index.paths if has_image_name(p) and p not in self.entries]
+        self._leave_undescribed()
         what = "without a label file packed without boxes"
         of_bare, of_unused = Check.IMAGE_WITHOUT_ANNOTATION, Check.ANNOTATION_WITHOUT_IMAGE
+        what_unused = "without an image skipped"
+        self._index.account.leave(Reason.NO_IMAGE, unused, "label file", what_unused, of_unused)
         return [
             *self.path_notices,
             *count_notice(self._twice, "repeated image", "packed once, in the first split"),
             *count_notice(bare, "image", what, check=of_bare),
-            *count_notice(left, "image", "missing from the description skipped"),
-            *count_notice(unused, "label file", "without an image skipped", check=of_unused),
         ]
+
+    def _leave_undescribed(self) -> None:
+        """Leave out images outside the description, with their label files."""
+        left = [p for p in self._index.paths if has_image_name(p) and p not in self.entries]
+        labelled = (
+            {} if self._has_lists else {p: a for p in left if (a := self._entry(p).annotation)}
+        )
+        leave, what = self._index.account.leave, "missing from the description skipped"
+        leave(Reason.UNLISTED, [path for path in left if path not in labelled], "image", what)
+        leave(Reason.LABELLED, labelled, "image", f"with label files {what}")
+        leave(Reason.LABELLED, set(labelled.values()), "label file", what)
 
     def _add_splits(self, config: DataFile, bases: Sequence[str]) -> None:
         seen: dict[tuple[str, ...], str] = {}
@@ -310,6 +324,8 @@ class _Samples:
                 if has_image_name(paths[number]):
                     yield self._entry(paths[number])
             return
+        self._has_lists = True
+        self._index.account.read(Role.LIST, {path})
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_bases_above(path)]))
         for line, text in read_lines(self._index.root / path):
             entry = listed_entry(self._index, text, folders, path, line, f"{path}/{line}")

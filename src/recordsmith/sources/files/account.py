@@ -1,0 +1,409 @@
+"""The account of a source: every file of its folder, read as what, or left out and why.
+
+A source reports what it reads and what it leaves out for reasons of its own. `finish` compares
+that with the files that the detector counted: what no one reported is left out, by its name. So a
+new source cannot lose a file unseen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from recordsmith.dataset import is_split_name
+from recordsmith.sources.files.images import has_image_name
+from recordsmith.sources.files.known_names import (
+    DATA_SUFFIXES,
+    is_document,
+    is_submission,
+    is_table_name,
+)
+from recordsmith.sources.flaws import Check, Flaw
+from recordsmith.words import count
+
+_KEPT_NAMES = 100  # of a line
+_KEPT_FOLDERS = 1000  # of a line; the files of others are counted together
+_FEW = 0.1
+_MAX_OPENED = 20
+_MAX_OF_LINE = 8  # files opened of one line
+_SHOWN = 3
+
+
+class Role(str, Enum):
+    """What a file is read as."""
+
+    IMAGE = "image"
+    MASK = "mask"
+    ANNOTATION = "annotation"
+    LIST = "list of names"
+    CLASS_NAMES = "class names"
+    TABLE = "table"
+    ARRAY = "array"
+    RECORDS = "records"
+    DESCRIPTION = "description"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Reason(str, Enum):
+    """Why files are left out."""
+
+    HIDDEN = "hidden"
+    LINK = "links to folders, not followed"
+    REQUESTED = "left out as asked"
+    DOCUMENT = "documentation or programs"
+    UNLABELLED_SPLIT = "a split without labels"
+    UNLISTED = "not in the lists of the dataset"
+    OTHER_TASK = "of another task"
+    SUBMISSION = "a form for predictions"
+    RENDERED = "drawn from the masks that are read"
+    COPY = "copies of files that are read"
+    OTHER_FILE = "not images"
+    OTHER_READING = "outside what is read"
+    NO_ANNOTATION = "without an annotation"
+    NO_IMAGE = "annotations without an image"
+    UNREAD_ANNOTATIONS = "annotations that are not read"
+    NAMES_IMAGES = "names of images that are not read"
+    LABELLED = "labelled data that are not read"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this is usual, so that it stops no job."""
+        return self not in _UNUSUAL
+
+
+_UNUSUAL = frozenset(
+    (
+        *(Reason.OTHER_READING, Reason.NO_ANNOTATION, Reason.NO_IMAGE, Reason.LABELLED),
+        *(Reason.UNREAD_ANNOTATIONS, Reason.NAMES_IMAGES),
+    )
+)
+
+Kind: TypeAlias = Role | Reason
+
+
+@dataclass
+class AccountLine:
+    """Some files of a source with one role, or left out for one reason.
+
+    kind: what they are read as, or why they are left out.
+    noun: what one of them is, such as "image".
+    what: what is said of them in a notice, such as "outside class folders skipped".
+    file_count: how many they are.
+    folders: how many are in each folder, relative to the source; at most 1,000 folders.
+    names: the first paths, relative to the source; at most 100.
+    check: what `lint` reports them as.
+    """
+
+    kind: Kind
+    noun: str = "file"
+    what: str = ""
+    file_count: int = 0
+    folders: Counter[str] = field(default_factory=Counter)
+    names: list[str] = field(default_factory=list)
+    check: Check = Check.SKIPPED
+
+    @property
+    def is_read(self) -> bool:
+        return isinstance(self.kind, Role)
+
+    def add(self, folder: str, number: int, names: Iterable[str]) -> None:
+        """Add files of a folder, of which some names are known."""
+        self.file_count += number
+        if number and (folder in self.folders or len(self.folders) < _KEPT_FOLDERS):
+            self.folders[folder] += number
+        room = _KEPT_NAMES - len(self.names)
+        if room > 0:
+            self.names += [name for name, _ in zip(names, range(room), strict=False)]
+
+    def describe(self) -> str:
+        """The line for people: "3 images outside class folders skipped: a.png, b.png and …"."""
+        number = count(self.file_count, self.noun, _plural(self.noun))
+        text = " ".join(filter(None, (number, self.what)))
+        if not self.names:
+            return text
+        more = self.file_count - _SHOWN
+        *first, last = [*self.names[:_SHOWN], *([f"{more:,} more"] if more > 0 else [])]
+        return f"{text}: {', '.join(first)} and {last}" if first else f"{text}: {last}"
+
+    def notice(self) -> Flaw:
+        """The line as a notice, for reports and `lint`."""
+        flaw = Flaw(self.describe(), self.check, files=self.names, item_count=self.file_count)
+        flaw.found = " ".join(filter(None, (self.noun, self.what)))  # of each file
+        return flaw
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values: counts by folder, and the first names."""
+        return {
+            "read_as" if self.is_read else "left_out": str(self.kind),
+            "noun": self.noun,
+            "files": self.file_count,
+            "folders": dict(self.folders.most_common(20)),
+            "first": self.names[:5],
+        }
+
+
+class LeftFor(NamedTuple):
+    """Why a file is left out, what it is, and what a notice says of it."""
+
+    reason: Reason
+    noun: str
+    what: str
+    check: Check = Check.IMAGE_WITHOUT_ANNOTATION
+
+
+class Account:
+    """What became of the files of a source; a source adds to it while it lists them.
+
+    image_count, read_image_count: by the names of files.
+    requested: the patterns of files that the caller leaves out.
+    is_inspected: whether files that are left out were opened, as the detector asks.
+    """
+
+    def __init__(
+        self,
+        requested: Sequence[str] = (),
+        explained: Mapping[str, tuple[Reason, str]] = MappingProxyType({}),
+    ) -> None:
+        """`explained`: why some files and folders are left out; see `LayoutCandidate`."""
+        self.requested = tuple(requested)
+        self.explained = dict(explained)
+        self._lines: dict[tuple[Any, ...], AccountLine] = {}
+        self._of_folder: Counter[str] = Counter()
+        self._known: list[Container[str]] = []
+        self._links: list[str] = []
+        self.is_inspected = False
+
+    def __iter__(self) -> Iterator[AccountLine]:
+        """The lines: first what is read, then what is left out."""
+        return iter(sorted(self._lines.values(), key=lambda line: not line.is_read))
+
+    def __contains__(self, path: str) -> bool:
+        """Whether a file was added by its path."""
+        return any(path in known for known in self._known)
+
+    @property
+    def file_count(self) -> int:
+        """How many files the account has."""
+        return self._of_folder.total()
+
+    @property
+    def left_out(self) -> list[AccountLine]:
+        """The lines of files that are left out."""
+        return [line for line in self if not line.is_read]
+
+    def counted(self, *kinds: Kind, noun: str | None = None) -> int:
+        """How many files have one of these roles or reasons."""
+        return sum(
+            line.file_count
+            for line in self._lines.values()
+            if line.kind in kinds and noun in (None, line.noun)
+        )
+
+    def read(self, role: Role, paths: Collection[str]) -> None:
+        """Add files that are read, by their paths relative to the source."""
+        if not paths:
+            return
+        self._known.append(paths if isinstance(paths, (set, dict)) else frozenset(paths))
+        self._add(self._line(role, str(role)), paths)
+
+    def read_folder(self, role: Role, folder: str, number: int, names: Iterable[str]) -> None:
+        """Add files of one folder that are read; some of their paths are known."""
+        if number:
+            self._line(role, str(role)).add(folder, number, names)
+            self._of_folder[folder] += number
+
+    def read_folders(
+        self, role: Role, numbers: Mapping[str, int], above: str = "", names: Sequence[str] = ()
+    ) -> None:
+        """Add files of folders below `above` that are read; the first of their paths are known."""
+        for folder, number in numbers.items():
+            path = "/".join(filter(None, (above, folder)))
+            self.read_folder(role, path, number, ())
+        if numbers:
+            self._line(role, str(role)).add("", 0, itertools.islice(names, _KEPT_NAMES))
+
+    def leave(
+        self,
+        reason: Reason,
+        paths: Iterable[str],
+        noun: str = "file",
+        what: str = "",
+        check: Check = Check.SKIPPED,
+    ) -> None:
+        """Add files that are left out.
+
+        Args:
+            noun: what one of them is.
+            what: what a notice says of them; empty for the reason.
+            check: what `lint` reports them as.
+        """
+        paths = list(paths)
+        if paths:
+            self._known.append(frozenset(paths))
+            self._add(self._line(reason, noun, what, check), paths)
+            if reason is Reason.LINK:
+                self._links += paths
+
+    def leave_other(self, path: str, where: str = "") -> None:
+        """Add a file that no rule of a source explains: its name decides.
+
+        Args:
+            where: of images: where they are, such as "outside class folders".
+        """
+        reason, noun = reason_of_name(path)
+        what = f"{where} skipped" if noun == "image" and where else ""
+        folder = path.rpartition("/")[0]
+        suffix = path.rpartition(".")[2].lower() if noun == "data file" else ""
+        self._line(reason, noun, what, suffix=suffix).add(folder, 1, (path,))
+        self._of_folder[folder] += 1
+
+    def _explanation(self, path: str) -> tuple[Reason, str] | None:
+        """Why a file or a folder above it is left out, if that is known."""
+        if not self.explained:
+            return None
+        ends = (place + 1 for place, letter in enumerate(path) if letter == "/")
+        paths = (path, *(path[:end] for end in ends))
+        return next(filter(None, map(self.explained.get, paths)), None)
+
+    def _add(self, line: AccountLine, paths: Iterable[str]) -> None:
+        of_folder: Counter[str] = Counter()
+        first: list[str] = []
+        for path in paths:
+            of_folder[path.rpartition("/")[0]] += 1
+            if len(first) < _KEPT_NAMES:
+                first.append(path)
+        for folder, number in of_folder.items():
+            line.add(folder, number, ())
+        line.add("", 0, sorted(first))
+        self._of_folder.update(of_folder)
+
+    def _line(
+        self,
+        kind: Kind,
+        noun: str,
+        what: str = "",
+        check: Check = Check.SKIPPED,
+        suffix: str = "",
+    ) -> AccountLine:
+        what = what or ("" if isinstance(kind, Role) else _WHAT.get(kind, f"skipped ({kind})"))
+        key = kind, noun, what, suffix
+        if key not in self._lines:
+            self._lines[key] = AccountLine(kind, noun, what, check=check)
+        return self._lines[key]
+
+    def finish(self, folders: Iterable[tuple[str, int, Callable[[], Iterable[str]]]]) -> None:
+        """Add what no one reported, so that the account has every file that was counted.
+
+        folders: path, number of files, and what lists the known names, of each folder.
+        """
+        for folder, number, names in folders:
+            missing = number - self._of_folder[folder]
+            if missing <= 0 or any(f"{folder}/".startswith(f"{link}/") for link in self._links):
+                continue
+            head = f"{folder}/" if folder else ""
+            for name in names():
+                path = head + name
+                if missing and path not in self:
+                    self.leave_other(path)
+                    missing -= 1
+            if missing:  # of a folder too large to keep its names
+                self._line(Reason.OTHER_FILE, "file").add(folder, missing, ())
+                self._of_folder[folder] += missing
+
+    def recognise(self, recognise: Callable[[str], LeftFor | None]) -> None:
+        """Open some files that are left out for no good reason, and say what they are."""
+        room = _MAX_OPENED
+        self.is_inspected = True
+        for key, line in [*self._lines.items()]:
+            if line.kind not in (Reason.OTHER_FILE, Reason.OTHER_READING) or line.noun not in (
+                "table",
+                "data file",
+            ):
+                continue
+            opened = line.names[: min(room, _MAX_OF_LINE)]
+            room -= len(opened)
+            known = {path: left for path in opened if (left := recognise(path)) is not None}
+            if (
+                known
+                and len(known) == len(opened) < line.file_count
+                and len({*known.values()}) == 1
+            ):
+                left = known.popitem()[1]  # what all of the first ones are, the others are
+                line.kind, line.noun, line.what = left.reason, left.noun, left.what
+            for path, left in known.items():
+                self._move(key, path, left)
+
+    def _move(self, key: tuple[Any, ...], path: str, left: LeftFor) -> None:
+        line, folder = self._lines[key], path.rpartition("/")[0]
+        line.names.remove(path)
+        line.file_count -= 1
+        line.folders[folder] -= 1
+        self._line(left.reason, left.noun, left.what, left.check).add(folder, 1, (path,))
+        if not line.file_count:
+            del self._lines[key]
+
+    def notices(self) -> list[Flaw]:
+        """A notice for each line of files that are left out."""
+        return [line.notice() for line in self.left_out]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values: the number of files, and what is read and left out."""
+        return {
+            "files": self.file_count,
+            "read": [line.to_json() for line in self if line.is_read],
+            "left_out": [line.to_json() for line in self.left_out],
+        }
+
+
+_WHAT = {Reason.LINK: "not followed"} | dict.fromkeys(
+    (Reason.HIDDEN, Reason.DOCUMENT, Reason.OTHER_FILE, Reason.OTHER_READING), "skipped"
+)
+
+
+def reason_of_name(path: str) -> tuple[Reason, str]:
+    """Why a file that no source reads is left out, and what it is."""
+    if has_image_name(path):
+        is_test = any(map(_is_test_folder, path.split("/")[:-1]))
+        return Reason.UNLABELLED_SPLIT if is_test else Reason.OTHER_READING, "image"
+    if is_document(path):
+        return Reason.DOCUMENT, "document"
+    if is_table_name(path):
+        return Reason.SUBMISSION if is_submission(path) else Reason.OTHER_FILE, "table"
+    return Reason.OTHER_FILE, "data file" if path.lower().endswith(DATA_SUFFIXES) else "file"
+
+
+def _is_test_folder(name: str) -> bool:
+    """Whether a folder is named like a split that is not for training: `test1`, `test_images`."""
+    words = re.findall("[a-z]+", name.lower())
+    return any(is_split_name(word) and not word.startswith("train") for word in words)
+
+
+def are_few(number: int, total: int) -> bool:
+    """Whether some images are so few that a reading may leave them out: one, or a tenth."""
+    return number <= max(1, _FEW * total)
+
+
+def _plural(noun: str) -> str:
+    """images, lists of names, links to folders, class names."""
+    head, joint, rest = re.fullmatch("(.*?)( of | to a |$)(.*)", noun).groups()  # type: ignore[union-attr]
+    plural = head if head.endswith("s") else f"{head}s"
+    return f"{plural}{joint.replace(' a ', ' ')}{rest}{'s' if joint == ' to a ' else ''}"

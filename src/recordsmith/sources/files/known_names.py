@@ -1,0 +1,50 @@
+"""What the names of files and folders say: tables, documents, and what systems leave behind."""
+
+from __future__ import annotations
+
+import posixpath
+
+ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
+DATA_SUFFIXES = (*TABLE_SUFFIXES, ".json", ".geojson", ".xml", ".txt", ".yaml", ".yml", ".data")
+"""Of files that may describe images."""
+
+_DOCUMENTS = frozenset(
+    (
+        *("readme", "license", "licence", "copying", "notice", "authors", "changelog", "changes"),
+        *("citation", "contributing", "todo", "version", "requirements", "makefile", "dockerfile"),
+        *("copyright", "terms", "about", "read_me", "read me"),
+    )
+)
+_DOCUMENT_SUFFIXES = (
+    *(".md", ".rst", ".pdf", ".html", ".htm", ".doc", ".docx", ".py", ".ipynb", ".sh", ".bib"),
+    *(".url", ".log", ".m", ".cff", ".toml", ".lock", ".cfg", ".ini", ".bat"),
+)
+_SYSTEM_NAMES = frozenset(
+    (
+        *("thumbs.db", "ehthumbs.db", "desktop.ini", "@eadir", "__macosx", "#recycle"),
+        *("$recycle.bin", "system volume information", "lost+found", "__pycache__"),
+    )
+)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is hidden, or is one that systems and not people make."""
+    return name[0] == "." or name.lower() in _SYSTEM_NAMES
+
+
+def is_table_name(path: str) -> bool:
+    """Whether a file is named like a table, also a compressed one."""
+    return path.lower().removesuffix(".gz").endswith(TABLE_SUFFIXES)
+
+
+def is_submission(path: str) -> bool:
+    """Whether a table is the form for predictions of a Kaggle competition."""
+    return "submission" in posixpath.basename(path).lower()
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is named like documentation, terms of use or a program."""
+    name = posixpath.basename(path).lower()
+    stem = name.partition(".")[0].rstrip("0123456789-_ ")
+    return name.endswith(_DOCUMENT_SUFFIXES) or stem in _DOCUMENTS
