@@ -19,8 +19,9 @@ def rvl_cdip(root: Folder) -> Reading:
         lines = []
         splits[split] = []
         for number in range(start, start + 2 + 4 * (start == 0)):
-            a, b, c = "rge", "khw", "abc"[number % 3]
-            path = f"images{a[0]}/{a[0]}/{b[0]}/{c}/{a}3{number}d00/50321003{number}+-0034.tif"
+            word = "rge" if number % 2 else "cek" if number % 3 else "dzk"
+            below = f"images{word[0]}/{'/'.join(word)}/{word}3{number}d00"
+            path = f"{below}/50321003{number}+-0034.tif"
             label = str((3, 11, 3, 0)[number % 4])
             splits[split].append(Record(root.photo(f"images/{path}", mode="L"), label))
             lines.append(f"{path} {label}")
@@ -38,7 +39,7 @@ def funsd(root: Folder) -> Reading:
         names = ("question", "answer")
         records = draw_boxes(root, f"dataset/{folder}/images/{{}}.png", items, names, start)
         for path, record in records.items():
-            form = [
+            form: list[object] = [
                 {
                     "box": box[1:],
                     "text": "R&D",

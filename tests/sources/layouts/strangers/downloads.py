@@ -111,6 +111,58 @@ def rock_paper_scissors(root: Folder) -> Reading:
     return Reading(splits, class_names=names).mentioning("rps-validation")
 
 
+@layout(loud_is_fine=True)
+def imagenette(root: Folder) -> Reading:
+    """Class folders of splits; a table of all images has wrong labels, on purpose."""
+    names = ("n01440764", "n02102040", "n03888257")
+    splits = {
+        "train": draw_classes(root, "imagenette2-320/train/{0}/{0}_1002{1}.JPEG", names),
+        "validation": draw_classes(root, "imagenette2-320/val/{0}/{0}_904{1}.JPEG", names, (1, 2)),
+    }
+    rows = [
+        (f"{folder}/{name}/{name}_{start}{number}.JPEG", *[name] * 4, names[0], folder == "val")
+        for folder, start, numbers in (("train", 1002, (1, 2, 3)), ("val", 904, (1, 2)))
+        for name in names
+        for number in numbers
+    ]
+    shares = ",".join(f"noisy_labels_{percent}" for percent in (0, 1, 5, 25, 50))
+    header = f"path,{shares},is_valid"
+    root.csv("imagenette2-320/noisy_imagenette.csv", header, *rows)
+    return Reading(splits, class_names=names).mentioning("noisy_imagenette.csv")
+
+
+@layout(loud_is_fine=True)
+def food_101(root: Folder) -> Reading:
+    """One folder of class folders; the splits are lists of paths without suffix, and JSON."""
+    names = ("apple_pie", "baby_back_ribs", "churros")
+    splits = {
+        split: draw_classes(root, "food-101/images/{0}/10056{1}.jpg", names, items)
+        for split, items in (("train", (49, 57, 62)), ("test", (71, 83)))
+    }
+    for split, items in (("train", (49, 57, 62)), ("test", (71, 83))):
+        paths = {name: [f"{name}/10056{item}" for item in items] for name in names}
+        root.lines(
+            f"food-101/meta/{split}.txt", *(path for rows in paths.values() for path in rows)
+        )
+        root.json(f"food-101/meta/{split}.json", paths)
+    root.lines("food-101/meta/classes.txt", *names)
+    root.lines("food-101/meta/labels.txt", "Apple pie", "Baby back ribs", "Churros")
+    root.text("food-101/README.txt", "Food-101\n")
+    root.text("food-101/license_agreement.txt", "Images of Foodspotting\n")
+    return Reading(splits, class_names=names)
+
+
+@layout()
+def caltech_101(root: Folder) -> Reading:
+    """Class folders, one of which has other images than the rest, next to outlines of MATLAB."""
+    names = ("BACKGROUND_Google", "Faces", "accordion", "yin_yang")
+    records = draw_classes(root, "caltech-101/101_ObjectCategories/{0}/image_000{1}.jpg", names)
+    for name in names[1:]:
+        root.data(f"caltech-101/Annotations/{name}/annotation_0001.mat", b"MATLAB 5.0 MAT-file")
+    root.text("caltech-101/show_annotation.m", "function show_annotation(imgfile)\n")
+    return one(records, class_names=names).mentioning("Annotations", ".mat")
+
+
 @layout()
 def roboflow_folder_export(root: Folder) -> Reading:
     """Two read-me files, names with a hash, and a class that `valid` lacks."""

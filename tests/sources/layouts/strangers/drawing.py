@@ -81,7 +81,8 @@ def box_sides(box: Box) -> tuple[float, float, float, float]:
 
 
 def coco_document(records: Mapping[str, Record], names: Sequence[str]) -> dict[str, object]:
-    images, annotations = [], []
+    images: list[object] = []
+    annotations: list[object] = []
     for number, (path, record) in enumerate(records.items(), 1):
         images.append(
             {"id": number, "file_name": file_name(path), "width": WIDTH, "height": HEIGHT}

@@ -43,7 +43,7 @@ def kitti_object(root: Folder) -> Reading:
 @layout()
 def cityscapes_as_unpacked(root: Folder) -> Reading:
     """Both archives unpacked into folders of their own."""
-    splits = {}
+    splits: dict[str, list[Record]] = {}
     for split, folder, city in (("train", "train", "aachen"), ("validation", "val", "lindau")):
         splits[split] = []
         for number in (0, 1, 2):

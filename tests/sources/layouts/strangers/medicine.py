@@ -128,7 +128,8 @@ def lidc_idri_slices(root: Folder) -> list[Reading]:
                 mask = root.mask(f"{below}/mask-{reader}/slice-{number}.png", (0, 255))
                 records.append(Record(image, mask=mask))
     return [
-        one(records).mentioning(f"mask-{(reader + 1) % 4}") for reader, records in masks.items()
+        one(records).mentioning(*(f"mask-{other}" for other in masks if other != reader))
+        for reader, records in masks.items()
     ]
 
 

@@ -70,9 +70,10 @@ def inaturalist_2018(root: Folder) -> Reading:
     """Species two folders below, and files like COCO's without boxes, which hold the splits."""
     species = {7477: "Aesculus glabra", 7478: "Aesculus hippocastanum", 1003: "Anas acuta"}
     categories = [{"id": number, "name": name} for number, name in species.items()]
-    splits = {}
+    splits: dict[str, list[Record]] = {}
     for split, file, items in (("train", "train", "abc"), ("validation", "val", "d")):
-        images, annotations = [], []
+        images: list[object] = []
+        annotations: list[object] = []
         splits[split] = []
         for number, name in species.items():
             kingdom = "Plantae" if number > 7000 else "Aves"
@@ -107,7 +108,7 @@ def leaf_counting(root: Folder) -> Reading:
 # ---- animals -------------------------------------------------------------------------------------
 @layout(loud_is_fine=True)
 def oxford_iiit_pets(root: Folder) -> Reading:
-    """Files of MATLAB among the images, of Mac OS among the masks, and boxes of some."""
+    """Files of MATLAB among the images, of Mac OS among the masks, and boxes of half of them."""
     items = ("Abyssinian_1", "Abyssinian_2", "beagle_1", "beagle_2")
     records = draw_pairs(root, "images/{}.jpg", "annotations/trimaps/{}.png", items, (1, 2, 3))
     root.data("images/Abyssinian_100.mat", b"MATLAB 5.0 MAT-file")
@@ -117,8 +118,9 @@ def oxford_iiit_pets(root: Folder) -> Reading:
     root.lines("annotations/test.txt", lines[1], lines[3])
     for item in items:
         root.data(f"annotations/trimaps/._{item}.png", b"\0\5\26\7\0\2\0\0Mac OS X")
-    text = _voc_xml("beagle_1.jpg", (("dog", 4, 5, 16, 12),), folder="OXIIIT")
-    root.text("annotations/xmls/beagle_1.xml", text)
+    for item in items[::2]:
+        text = _voc_xml(f"{item}.jpg", (("dog", 4, 5, 16, 12),), folder="OXIIIT")
+        root.text(f"annotations/xmls/{item}.xml", text)
     splits = {"train": [records[0], records[2]], "test": [records[1], records[3]]}
     return Reading(splits).mentioning("xmls", "boxes")
 
@@ -165,8 +167,8 @@ def cub_200_2011(root: Folder) -> Reading:
             lists["image_class_labels"].append(f"{key} {label}")
             lists["train_test_split"].append(f"{key} {number % 2}")
             lists["bounding_boxes"].append(f"{key} 4.0 3.0 12.0 9.0")
-    for key, lines in lists.items():
-        root.lines(f"{below}/{key}.txt", *lines)
+    for list_name, lines in lists.items():
+        root.lines(f"{below}/{list_name}.txt", *lines)
     root.lines(f"{below}/classes.txt", *(f"{n} {name}" for n, name in enumerate(names, 1)))
     root.lines(f"{below}/parts/part_locs.txt", "1 1 0.0 0.0 0")
     root.lines(f"{below}/attributes/image_attribute_labels.txt", "1 1 0 3 27.7080")

@@ -68,7 +68,7 @@ def celeba_with_tables(root: Folder) -> Reading:
 @layout(loud_is_fine=True)
 def wider_face(root: Folder) -> Reading:
     """Text files of all boxes: a path, a count, and as many lines of ten numbers."""
-    splits = {}
+    splits: dict[str, list[Record]] = {}
     for split, folder in (("train", "train"), ("validation", "val")):
         lines: list[object] = []
         splits[split] = []
@@ -115,7 +115,7 @@ def fer_2013_table(root: Folder) -> list[Reading]:
         pixels = " ".join(map(str, root.random().integers(0, 256, 64)))
         usage = ("Training", "Training", "PublicTest", "PrivateTest")[number % 4]
         rows.append({"emotion": number % 7, "pixels": pixels, "Usage": usage})
-    root.csv("fer2013/fer2013.csv", "emotion,pixels,Usage", *(row.values() for row in rows))
+    root.csv("fer2013/fer2013.csv", "emotion,pixels,Usage", *([*row.values()] for row in rows))
     root.text("fer2013/fer2013.bib", "@article{goodfellow2013}\n")
     root.text("fer2013/README", "Challenges in Representation Learning\n")
     records = [Record(None, values=row) for row in rows]
