@@ -153,7 +153,7 @@ def food_101(root: Folder) -> Reading:
 
 
 @layout()
-def caltech_101(root: Folder) -> Reading:
+def caltech_101_with_outlines(root: Folder) -> Reading:
     """Class folders, one of which has other images than the rest, next to outlines of MATLAB."""
     names = ("BACKGROUND_Google", "Faces", "accordion", "yin_yang")
     records = draw_classes(root, "caltech-101/101_ObjectCategories/{0}/image_000{1}.jpg", names)

@@ -166,7 +166,7 @@ def tusimple_lanes(root: Folder) -> Reading:
 
 
 @layout(loud_is_fine=True)
-def gtsrb(root: Folder) -> list[Reading]:
+def gtsrb_as_published(root: Folder) -> list[Reading]:
     """Numbered class folders, each with its own table of signs in the images."""
     records, boxed = [], []
     for label in (0, 1, 14):

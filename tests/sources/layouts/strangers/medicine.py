@@ -147,22 +147,6 @@ def mrnet(root: Folder) -> None:
 
 
 @layout()
-def ham10000(root: Folder) -> Reading:
-    """Images in two folders, one table of them, and others of their pixels."""
-    records, rows = [], []
-    for number, dx in enumerate(("bkl", "nv", "nv", "mel", "bkl", "mel")):
-        name = f"ISIC_002{7400 + number}"
-        image = root.photo(f"HAM10000_images_part_{1 + number // 3}/{name}.jpg")
-        records.append(Record(image, dx, values={"lesion_id": f"HAM_000011{number}"}))
-        age = "" if number == 4 else 80.0
-        rows.append((f"HAM_000011{number}", name, dx, "histo", age, "male", "scalp"))
-    root.csv("HAM10000_metadata.csv", "lesion_id,image_id,dx,dx_type,age,sex,localization", *rows)
-    header = ",".join([*(f"pixel{number:04d}" for number in range(64)), "label"])
-    root.csv("hmnist_8_8_L.csv", header, *([number] * 65 for number in range(6)))
-    return one(records, label_column="dx").mentioning("hmnist_8_8_L.csv")
-
-
-@layout()
 def kather_texture_2016(root: Folder) -> Reading:
     """Class folders with numbers in front, and a folder of larger images without classes."""
     names = ("01_TUMOR", "02_STROMA", "03_COMPLEX", "08_EMPTY")

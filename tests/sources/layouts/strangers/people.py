@@ -39,7 +39,7 @@ def _celeba(root: Folder, path: str) -> tuple[dict[str, list[Record]], list[tupl
 
 
 @layout(loud_is_fine=True)
-def celeba(root: Folder) -> Reading:
+def celeba_as_published(root: Folder) -> Reading:
     """Text files with a line of the count, then one of the columns; 0, 1 and 2 are the splits."""
     splits, rows = _celeba(root, "Img/img_align_celeba/{}")
     cells = [f"{name} {' '.join(f'{value:2d}' for value in row)}" for name, row in rows]
