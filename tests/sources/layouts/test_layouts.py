@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from . import archives, arrays, boxes, class_folders, nothing, pairs, tables
+from . import archives, arrays, boxes, class_folders, nothing, pairs, strangers, tables
 from .layout import LAYOUTS, judge
 
-FAMILIES = (archives, arrays, boxes, class_folders, nothing, pairs, tables)
+FAMILIES = (archives, arrays, boxes, class_folders, nothing, pairs, strangers, tables)
 """They register their layouts."""
 
 
