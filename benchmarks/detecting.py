@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import recordsmith as rs
-from recordsmith.sources.files.file_tree import FileTree, SkippedFiles
+from recordsmith.sources.files.account import Account
+from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.stores import as_folder
 
 LAYOUTS = {
@@ -55,7 +56,7 @@ def main() -> None:
 
 def _list(root: Path) -> None:
     tree = FileTree(as_folder(root))
-    for _ in tree.walk(tree.root, SkippedFiles()):
+    for _ in tree.walk(tree.root, Account()):
         pass
 
 

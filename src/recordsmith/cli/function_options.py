@@ -80,6 +80,7 @@ FORMS: Mapping[str, Form] = {
         "label-text-encoded (label, text, encoded). [default: image/encoded, image/class/label "
         "and other standard names]",
     ),
+    "leave_out": Form("PATH", is_list=True),
     "numbers_of": Form("KEY", is_list=True),
     "only": Form("CHECK", is_list=True),
     "orientation": Form(

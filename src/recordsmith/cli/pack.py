@@ -239,9 +239,13 @@ def detect(source: Source, source_options: SourceOptions, json: Json = False) ->
     print(f"  {console.printable(_options_in_shell(document['format'], document['options']))}")
     if document["splits"]:
         print(f"  splits: {console.printable(', '.join(document['splits']))}")
+    account = document["account"] or {"left_out": []}
     _print_account(document["account"])
+    left_out = [line["notice"] for line in account["left_out"]]
+    console.print_list("left out", left_out)
     console.print_list("hints", document["hints"])
-    console.print_list("notices", document["notices"])
+    notices = [notice for notice in document["notices"] if notice not in left_out]
+    console.print_list("notices", notices)
     console.print_list("pack stops, as this would be left behind", document["stops"])
     others = [
         f"{other['what']}: {_options_in_shell(other['format'], other['options'])}"
@@ -260,9 +264,6 @@ def _print_account(account: Mapping[str, Any] | None) -> None:
         folders = [folder or "." for folder in line["folders"]]
         where = f" in {', '.join(folders[:3])}" + (" and others" if len(folders) > 3 else "")
         console.print_line(f"{line['files']:,} read as {line['read_as']}{where}", "    ")
-    for line in account["left_out"]:
-        names = ", ".join(line["first"][:3]) + (" and others" if line["files"] > 3 else "")
-        console.print_line(f"{line['files']:,} left out ({line['left_out']}): {names}", "    ")
 
 
 # -- printing, for other commands as well ----------------------------------------------------------

@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, TypedDict
@@ -55,6 +56,10 @@ _MAX_NOTICES = 100
 _MAX_DATASETS = 20
 _WITHOUT_IMAGES = ("shards", "tfds", "lerobot", "webdataset", "arrays")
 _DATA_SUFFIXES = (".json", ".xml", ".yaml", ".yml", ".data", ".names", *TABLE_SUFFIXES)
+
+
+_PLACES = frozenset(("images", "masks", "annotations", "table"))
+"""Options by which the caller says which part of a folder is read; the rest is then left out."""
 
 
 class SourceOptions(TypedDict, total=False):
@@ -204,7 +209,8 @@ class Detection:
         source = FORMATS[self.reading.format](self.path, **self.reading.options)
         if self.tree is not None and isinstance(source, TreeSource):
             self.tree.explained = self.reading.left_out
-            self.tree.recognise = Recogniser(self.tree).recognise
+            if _PLACES.isdisjoint(self.given):
+                self.tree.recognise = Recogniser(self.tree).recognise
             source.use_tree(self.tree)
         return source
 
@@ -336,6 +342,8 @@ def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
     candidates = _candidates_of(tree)
     used = {file for each in candidates if each.format != "table" for file in each.files}
     candidates = [c for c in candidates if c.format != "table" or used.isdisjoint(c.files)]
+    if any(len(c.classes) > 1 and not _are_parts(c.classes) for c in candidates):
+        candidates = [*map(_without_classes, candidates)]
     candidates.sort(key=lambda candidate: -candidate.confidence)
     if candidates:
         return candidates
@@ -343,6 +351,21 @@ def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
         raise refused
     # its error has what was found and expected; images may be without suffixes
     return [LayoutCandidate("folder", "class folders", Confidence.POSSIBLE)]
+
+
+def _are_parts(names: Sequence[str]) -> bool:
+    """Whether folders are numbered parts of one folder: part_1, part_2."""
+    numbers = sorted(int(re.sub(r"[^0-9]", "", name)[:9] or 0) for name in names)
+    is_same = len({re.sub(r"[0-9]", "", name) for name in names}) == 1
+    return is_same and numbers == [*range(numbers[0], numbers[0] + len(numbers))]
+
+
+def _without_classes(candidate: LayoutCandidate) -> LayoutCandidate:
+    """A table of images is no better reading than class folders if it has no classes itself."""
+    is_bare = candidate.format == "table" and "image_column" in candidate.options
+    if not is_bare or "label_column" in candidate.options:
+        return candidate
+    return replace(candidate, confidence=Confidence.STRUCTURE)
 
 
 def _candidates_of(tree: FileTree) -> list[LayoutCandidate]:

@@ -41,6 +41,7 @@ class LayoutCandidate:
         while the option has the value that was detected.
     left_out: files and folders (with `/` at the end) that are not read, and why.
     hints: what else is worth knowing, by the option that makes use of it.
+    classes: the names of class folders.
     files: the tables and lists that are read in addition to images. Another candidate for such a
         file alone does not compete.
     problem: why the folder cannot be packed like this as it is, such as colours that need a table.
@@ -56,6 +57,7 @@ class LayoutCandidate:
     clauses: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, tuple[Reason, str]] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     problem: str = ""
     remedy: str = ""

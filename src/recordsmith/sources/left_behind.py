@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 import posixpath
 import re
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from recordsmith.dataset.names import split_word
 from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS
-from recordsmith.sources.files.account import AccountLine, LeftFor, Reason, Role, are_few
+from recordsmith.sources.files.account import Account, LeftFor, Reason, Role, are_few
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name, is_mask_word
 from recordsmith.sources.files.paths import with_slashes
@@ -24,7 +26,9 @@ from recordsmith.words import count
 
 _WORDS = re.compile(r"[^\s,;|:\"'\[\]{}()<>=]+")
 _MAX_WORDS = 20_000
-_LONG_NUMBER = 5  # digits of a number that is the name of an image, not by chance
+_MAX_SIBLINGS = 4
+_SHOWN = 5
+_LONG, _LONG_NUMBER = 3, 5  # characters of a name of an image without its suffix
 _LABELLED = (Reason.LABELLED, Reason.UNREAD_ANNOTATIONS, Reason.NAMES_IMAGES)
 
 
@@ -34,22 +38,43 @@ class Recogniser:
     def __init__(self, tree: FileTree) -> None:
         self._tree = tree
 
-    def recognise(self, path: str) -> LeftFor | None:
-        """Why a file should not be left out; None if it may be."""
+    def recognise(self, path: str, others: Sequence[str]) -> LeftFor | None:
+        """Why a file should not be left out; None if it may be. `others` are left out as well."""
         head = self._tree.head(path)
         name = self._format_of(path, head)
         if name is not None:
             what = f"of the format {name} not read"
             return LeftFor(Reason.UNREAD_ANNOTATIONS, "annotation file", what)
         stem = _stem(path)
-        if stem in self._stems and not path.lower().endswith(".txt"):
+        if stem in self._folders_of and not path.lower().endswith(".txt"):
             return None
-        words = self._named(head)
-        lines = head.count(b"\n") + 1
-        needed = len(self._stems) if len(head) < HEAD_BYTES else min(len(self._stems), lines)
-        if words and len(words) > 1 and 2 * len(words) >= needed:
+        if self._names_half(path, head, others):
             return LeftFor(Reason.NAMES_IMAGES, "file", "with names of the images not read")
         return None
+
+    def _names_half(self, path: str, head: bytes, others: Sequence[str]) -> bool:
+        """Whether a file, or it and those next to it, name half of the images, or one a line."""
+        named = self._named(head)
+        if not named or self._repeats_folders(path, head, named):
+            return False
+        lines = head.count(b"\n") + 1
+        for name in others[:_MAX_SIBLINGS]:
+            if name != path and posixpath.dirname(name) == posixpath.dirname(path):
+                other = self._tree.head(name)
+                named |= self._named(other)
+                lines += other.count(b"\n")
+        images = len(self._folders_of)
+        needed = images if len(head) < HEAD_BYTES else min(images, lines)
+        return len(named) > 1 and 2 * len(named) >= needed
+
+    def _repeats_folders(self, path: str, head: bytes, named: set[str]) -> bool:
+        """Whether a list has the names of the images of one split, which folders show as well."""
+        words = with_slashes(head.decode("utf-8", "replace")).split()
+        split = split_word(posixpath.basename(path))
+        if split is None or any(_stem(word) not in self._folders_of for word in words[:_MAX_WORDS]):
+            return False
+        folders = {folder for stem in named for folder in self._folders_of[stem]}
+        return all(split in folder.casefold() for folder in folders)
 
     @staticmethod
     def _format_of(path: str, head: bytes) -> str | None:
@@ -65,18 +90,22 @@ class Recogniser:
         return {
             stem
             for word in words
-            if (stem := _stem(word)) in self._stems and not _is_small_number(word)
+            if (stem := _stem(word)) in self._folders_of and not _may_be_anything(word)
         }
 
     @cached_property
-    def _stems(self) -> frozenset[str]:
-        scans = self._tree.folders.values()
-        return frozenset(_stem(name) for scan in scans for name in scan.images)
+    def _folders_of(self) -> Mapping[str, list[str]]:
+        """The folders of the images with each stem."""
+        folders: dict[str, list[str]] = {}
+        for path, scan in self._tree.folders.items():
+            for name in scan.images:
+                folders.setdefault(_stem(name), []).append(path)
+        return folders
 
 
-def _is_small_number(word: str) -> bool:
-    """Whether a word may be any number, although an image has its name."""
-    return word.isdecimal() and len(word) < _LONG_NUMBER
+def _may_be_anything(word: str) -> bool:
+    """Whether a word is so short, or a number so small, that it names an image by chance."""
+    return not has_image_name(word) and len(word) < (_LONG_NUMBER if word.isdecimal() else _LONG)
 
 
 def _stem(path: str) -> str:
@@ -96,10 +125,10 @@ def concerns_of(listing: Listing) -> list[str]:
     for line in images:
         folders = [folder for folder in line.folders if _is_labelled(folder, classes)]
         if folders and account.counted(Role.IMAGE):
-            number = count(sum(line.folders[folder] for folder in folders), "labelled image")
+            labelled = count(sum(line.folders[folder] for folder in folders), "labelled image")
             where = join_names(f"{folder}/" for folder in sorted(folders))
-            concerns.append(f"{number} not read, in {where}")
-    unexplained = [line for line in images if not line.kind.is_known]  # type: ignore[union-attr]
+            concerns.append(f"{labelled} not read, in {where}")
+    unexplained = [line for line in images if not line.is_known]
     number = sum(line.file_count for line in unexplained)
     total = account.counted(Role.IMAGE) + sum(line.file_count for line in images)
     if not concerns and not are_few(number, total):
@@ -130,19 +159,20 @@ def check_left_behind(listing: Listing) -> None:
         "this would leave behind what may be needed",
         concerns,
         path=None,
-        remedy=_remedy([line for line in account.left_out if not _is_known(line)]),
+        remedy=_remedy(account),
         lists_problems=True,
     )
 
 
-def _is_known(line: AccountLine) -> bool:
-    return isinstance(line.kind, Role) or line.kind.is_known
-
-
-def _remedy(lines: list[AccountLine]) -> str:
+def _remedy(account: Account) -> str:
+    """What to type: the folders of which nothing is read, and other files by name."""
+    read = {folder for line in account if line.is_read for folder in line.folders}
     places: dict[str, None] = {}
-    for line in lines:
-        few = line.names if line.file_count <= 3 else [folder or "." for folder in line.folders]
-        places |= dict.fromkeys(few)
-    typed = " ".join(option("leave_out", place) for place in [*places][:3])
-    return f"Choose another reading, or accept this by name: {typed}."
+    for line in account.left_out:
+        if not line.is_known:
+            names = (name for name in line.names if posixpath.dirname(name) in read)
+            places |= dict.fromkeys(folder for folder in line.folders if folder not in read)
+            places |= dict.fromkeys(names)
+    typed = " ".join(option("leave_out", place) for place in [*places][:_SHOWN])
+    more = " and so on" if len(places) > _SHOWN else ""
+    return f"Choose another reading, or accept this by name: {typed}{more}."

@@ -305,8 +305,6 @@ class PerImageAnnotationSource(AnnotatedSource):
         if lists := _find_lists(index, layout.base):
             entries, notices = _with_lists(index, layout, entries, lists)
             index.account.read(Role.LIST, set(lists.values()))
-            other = [p for p in index.paths if _is_list(layout.base, p) and p not in lists.values()]
-            index.account.leave(Reason.OTHER_TASK, other, "list", "skipped")
         else:
             for name, split in splits_by_folder(entries).items():
                 entries[name].split = split
@@ -317,6 +315,8 @@ class PerImageAnnotationSource(AnnotatedSource):
             notices = []
         if not entries:
             raise no_files(index.root, self.box_format.expected, index)
+        other = [p for p in index.paths if _is_list(layout.base, p) and p not in lists.values()]
+        index.account.leave(Reason.OTHER_TASK, other, "list", "skipped")
         index.account.leave(Reason.OTHER_FILE, foreign, "data file")
         index.account.leave(Reason.OTHER_TASK, layout.masks, "segmentation mask", "skipped")
         classes, more = self._classes(index, (), class_names)

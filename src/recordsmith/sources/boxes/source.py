@@ -160,7 +160,7 @@ class AnnotatedSource(TreeSource):
         )
         if self._label_map is not None:
             label_map = self._label_map.relative_to(self.root)
-            account.read(Role.CLASS_NAMES, {label_map} if label_map in index else ())
+            account.read(Role.CLASS_NAMES, {label_map} if label_map and label_map in index else ())
         for path in index.paths:
             if path not in account:
                 account.leave_other(path)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -49,8 +50,8 @@ class ClassLayout:
 def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
     """Find the class folders; `descend`: also in folders that contain nothing else with images."""
     base = _only_folder(tree) if descend else ""
-    split_of = folder_splits(_filled(tree, base))
-    if not split_of or not _hold_most(tree, base, split_of):
+    split_of = _splits_in(tree, base)
+    if not split_of:
         return ClassLayout(base)
     splits: dict[str, str] = {}
     flat: dict[str, str] = {}
@@ -62,9 +63,39 @@ def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
 
 
 def splits_of_folders(tree: FileTree) -> dict[str, str]:
-    """The folders in the root that are splits and contain all images but single ones."""
-    split_of = folder_splits(_filled(tree, ""))
-    return split_of if split_of and _hold_most(tree, "", split_of) else {}
+    """The folders in the root that are splits, and the split of each."""
+    return _splits_in(tree, "")
+
+
+def _splits_in(tree: FileTree, base: str) -> dict[str, str]:
+    """The folders in a folder that are splits, if what is next to them is no class.
+
+    They contain all images but single ones; or the only class folders; or, if their names differ
+    only in the split, most images.
+    """
+    filled = _filled(tree, base)
+    split_of = folder_splits(filled)
+    folders = [_join(base, name) for name in split_of]
+    others = [_join(base, name) for name in filled if name not in split_of]
+    if not folders or (not others and not tree.direct_count(base)):
+        return split_of
+    if not tree.is_complete or not tree.image_counts[""]:
+        return {}
+    total = tree.image_counts[base]
+    inside = sum(tree.image_counts[path] for path in folders)
+    is_like = not any(map(is_split_name, split_of))
+    are_labelled = all(_has_class_folders(tree, path) for path in folders)
+    are_others_labelled = any(_has_class_folders(tree, path) for path in others)
+    are_apart = are_labelled and not are_others_labelled and not tree.direct_count(base)
+    if are_few(total - inside, total) or are_apart or (is_like and 2 * inside >= total):
+        return split_of
+    return {}
+
+
+def _has_class_folders(tree: FileTree, folder: str) -> bool:
+    """Whether a folder contains several folders with images."""
+    inner = _inner_folder(tree, folder)
+    return sum(tree.direct_count(_join(inner, name)) > 0 for name in _filled(tree, inner)) > 1
 
 
 def _only_folder(tree: FileTree) -> str:
@@ -108,13 +139,6 @@ def _are_images_of(tree: FileTree, folder: str) -> bool:
     if not direct or not _filled(tree, folder):
         return direct > 0
     return not are_few(direct, tree.image_counts.get(folder, direct))
-
-
-def _hold_most(tree: FileTree, base: str, names: Collection[str]) -> bool:
-    """Whether some folders contain all images of a folder but single ones."""
-    if all(name in names for name in _filled(tree, base)) and not tree.direct_count(base):
-        return True
-    return _are_few_beside(tree, base, [_join(base, name) for name in names])
 
 
 def _are_few_beside(tree: FileTree, base: str, folders: Iterable[str]) -> bool:
@@ -204,6 +228,15 @@ class _Images:
             skipped_count = self._count(base) - sum(map(tree.direct_count, filled))
             candidate = self._class_folders(classes, self._place)
             yield from self._or_all(candidate, classes, skipped_count)
+            if _are_samples(tree, filled):
+                yield self._files(Confidence.STRUCTURE)
+        elif (classes or direct) and (inner := self._labelled(filled)):
+            for path in inner:
+                names = _filled(tree, path)
+                candidate = self._class_folders(names, f"{path}/")
+                yield replace(candidate, options={"images": path})
+            what = f"all {count(self._count(base), 'image')} in {self._place}"
+            yield self._files(Confidence.STRUCTURE, what)
         elif classes or direct:
             yield self._files(Confidence.STRUCTURE)
             if classes:
@@ -214,6 +247,12 @@ class _Images:
             head = re.escape(f"{base}/") if base else ""
             yield from self._by_path(filled, head, f"images in {_paths(filled)}", base)
             yield self._files(Confidence.POSSIBLE)
+
+    def _labelled(self, folders: Iterable[str]) -> list[str]:
+        """The folders with class folders in some folders."""
+        tree = self._tree
+        labelled = filter(partial(_has_class_folders, tree), folders)
+        return [_inner_folder(tree, path) for path in labelled]
 
     def _by_path(
         self, folders: Sequence[str], head: str, what: str, base: str
@@ -247,7 +286,7 @@ class _Images:
         """Class folders; without known classes only if they are asked for."""
         what = f"{_class_count(classes)} in {where}" if classes else "class folders"
         confidence = Confidence.STRUCTURE if classes else Confidence.POSSIBLE
-        return LayoutCandidate("folder", what, confidence)
+        return LayoutCandidate("folder", what, confidence, classes=tuple(classes))
 
     def _flat(self, folder: str) -> Iterator[LayoutCandidate]:
         """Images in one folder: with classes in their names, or without."""
@@ -301,6 +340,21 @@ class _Images:
 
     def _count(self, folder: str) -> int:
         return self._tree.image_counts.get(folder, 0)
+
+
+def _are_samples(tree: FileTree, folders: Sequence[str]) -> bool:
+    """Whether each folder is one sample, whose files have its name and the same endings."""
+    endings = set()
+    for folder in folders:
+        names = tree.scan(folder).images
+        head = _last(folder)
+        if len(names) < 2 or not all(name.startswith(head) for name in names):
+            return False
+        rests = [name.removeprefix(head).rpartition(".")[0] for name in names]
+        if all(rest.strip("0123456789 _-().") == "" for rest in rests):
+            return False  # numbered files of a class
+        endings.add(tuple(rests))
+    return len(endings) == 1
 
 
 def _may_be_classes(names: Collection[str]) -> bool:

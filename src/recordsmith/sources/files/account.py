@@ -41,6 +41,7 @@ _FEW = 0.1
 _MAX_OPENED = 20
 _MAX_OF_LINE = 8  # files opened of one line
 _SHOWN = 3
+_UNLABELLED = frozenset(("pred", "predict", "prediction", "predictions", "unlabelled", "unlabeled"))
 
 
 class Role(str, Enum):
@@ -84,18 +85,14 @@ class Reason(str, Enum):
     def __str__(self) -> str:
         return self.value
 
-    @property
-    def is_known(self) -> bool:
-        """Whether this is usual, so that it stops no job."""
-        return self not in _UNUSUAL
 
-
-_UNUSUAL = frozenset(
+_UNUSUAL: frozenset[Role | Reason] = frozenset(
     (
         *(Reason.OTHER_READING, Reason.NO_ANNOTATION, Reason.NO_IMAGE, Reason.LABELLED),
         *(Reason.UNREAD_ANNOTATIONS, Reason.NAMES_IMAGES),
     )
 )
+"""Reasons that stop `pack` where much is left out, or labelled data are."""
 
 Kind: TypeAlias = Role | Reason
 
@@ -124,6 +121,11 @@ class AccountLine:
     @property
     def is_read(self) -> bool:
         return isinstance(self.kind, Role)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it stops no job that these files are left out."""
+        return self.kind not in _UNUSUAL
 
     def add(self, folder: str, number: int, names: Iterable[str]) -> None:
         """Add files of a folder, of which some names are known."""
@@ -158,6 +160,7 @@ class AccountLine:
             "files": self.file_count,
             "folders": dict(self.folders.most_common(20)),
             "first": self.names[:5],
+            **({} if self.is_read else {"notice": self.describe()}),
         }
 
 
@@ -329,8 +332,11 @@ class Account:
                 self._line(Reason.OTHER_FILE, "file").add(folder, missing, ())
                 self._of_folder[folder] += missing
 
-    def recognise(self, recognise: Callable[[str], LeftFor | None]) -> None:
-        """Open some files that are left out for no good reason, and say what they are."""
+    def recognise(self, recognise: Callable[[str, Sequence[str]], LeftFor | None]) -> None:
+        """Open some files that are left out for no good reason, and say what they are.
+
+        recognise: called with the path of a file, and those of others like it.
+        """
         room = _MAX_OPENED
         self.is_inspected = True
         for key, line in [*self._lines.items()]:
@@ -341,7 +347,7 @@ class Account:
                 continue
             opened = line.names[: min(room, _MAX_OF_LINE)]
             room -= len(opened)
-            known = {path: left for path in opened if (left := recognise(path)) is not None}
+            known = {path: left for path in opened if (left := recognise(path, opened)) is not None}
             if (
                 known
                 and len(known) == len(opened) < line.file_count
@@ -394,7 +400,10 @@ def reason_of_name(path: str) -> tuple[Reason, str]:
 def _is_test_folder(name: str) -> bool:
     """Whether a folder is named like a split that is not for training: `test1`, `test_images`."""
     words = re.findall("[a-z]+", name.lower())
-    return any(is_split_name(word) and not word.startswith("train") for word in words)
+    return any(
+        (is_split_name(word) and not word.startswith("train")) or word in _UNLABELLED
+        for word in words
+    )
 
 
 def are_few(number: int, total: int) -> bool:

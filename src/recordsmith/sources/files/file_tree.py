@@ -123,7 +123,7 @@ class FileTree:
         self.root = root
         self.leave_out = tuple(pattern.rstrip("/") for pattern in leave_out)
         self.explained: Mapping[str, tuple[Reason, str]] = {}
-        self.recognise: Callable[[str], LeftFor | None] | None = None
+        self.recognise: Callable[[str, Sequence[str]], LeftFor | None] | None = None
         self._top = root  # that the names are relative to
         self._max_folders = max_folders
         self._listings: dict[str, list[FolderEntry]] = {}
