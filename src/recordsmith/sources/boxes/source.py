@@ -154,10 +154,10 @@ class AnnotatedSource(TreeSource):
     def _account(self, index: FileIndex, entries: Mapping[str, Entry]) -> Account:
         """Complete the account, to which the format has added what it leaves out."""
         account = index.account
-        account.read(Role.IMAGE, {e.image for e in entries.values() if e.image in index})
-        account.read(
-            Role.ANNOTATION, {e.annotation for e in entries.values() if e.annotation in index}
-        )
+        annotations = {entry.annotation for entry in entries.values()}
+        images = {entry.image for entry in entries.values()}  # of a missing one its annotation
+        for role, paths in ((Role.ANNOTATION, annotations), (Role.IMAGE, images)):
+            account.read(role, {path for path in paths if path in index and path not in account})
         if self._label_map is not None:
             label_map = self._label_map.relative_to(self.root)
             account.read(Role.CLASS_NAMES, {label_map} if label_map and label_map in index else ())

@@ -176,7 +176,6 @@ class LeftFor(NamedTuple):
 class Account:
     """What became of the files of a source; a source adds to it while it lists them.
 
-    image_count, read_image_count: by the names of files.
     requested: the patterns of files that the caller leaves out.
     is_inspected: whether files that are left out were opened, as the detector asks.
     """
