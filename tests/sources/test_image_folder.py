@@ -16,7 +16,7 @@ from recordsmith.sources.files.file_tree import FileTree
 
 from ..raising import raises
 from ..reading import read_sample
-from .source_contract import SourceContract
+from .source_contract import SourceContract, left_out
 
 
 class TestContract(SourceContract):
@@ -117,19 +117,15 @@ def test_skipped_files_are_noticed(tmp_path: Path, images: ModuleType) -> None:
     listing = ImageFolder(tmp_path).list_samples()
     assert _names(listing) == ["a/000.png", "b/000.png"]
     assert listing.class_names == ("a", "b")
-    about = {notice.partition(":")[0].partition(" (")[0]: notice for notice in listing.notices}
-    for reason, names in {
-        "4 hidden files skipped": (".DS_Store", "a/.hidden.png"),
-        "4 non-image files skipped": ("a/README.txt",),
-        "1 link to a folder not followed": ("a/up",),
-        "1 image outside class folders skipped": ("outside.png",),
-        "1 class folder without images skipped": ("empty class",),
-    }.items():
-        for name in names:
-            assert str(tmp_path / name) in about[reason]
-    (deeper,) = (notice for notice in listing.notices if "inside class folders" in notice)
-    assert str(tmp_path / "a" / "deeper" / "x.png") in deeper
-    assert len(about) == len(listing.notices) == 6
+    assert left_out(listing) == {
+        "hidden": [".DS_Store", ".git", "a/.hidden.png"],
+        "links to folders, not followed": ["a/up"],
+        "not images": ["a/dangling.txt", "a/nothing", "b/pipe.png"],
+        "documentation or programs": ["LICENSE", "a/README.txt"],
+        "outside what is read": ["a/deeper/x.png", "outside.png"],
+    }
+    assert [notice for notice in listing.notices if "empty class" in notice]
+    assert len(listing.notices) == 1 + len(listing.account.left_out)
 
 
 def test_what_is_next_to_the_only_folder_with_images_is_noticed(
@@ -141,9 +137,8 @@ def test_what_is_next_to_the_only_folder_with_images_is_noticed(
     (tmp_path / "docs" / "words.pdf").touch()
     listing = ImageFolder(tmp_path).list_samples()
     assert listing.class_names == ("daisy", "rose")
-    (notice,) = listing.notices
-    assert f"{tmp_path}/docs/words.pdf" in notice
-    assert "LICENSE.txt" in notice
+    documents = ["docs/words.pdf", "flower_photos/LICENSE.txt"]
+    assert left_out(listing) == {"documentation or programs": documents}
     given = ImageFolder(tmp_path, images="flower_photos").list_samples()
     assert (given.samples, given.notices) == (listing.samples, listing.notices)
 
@@ -323,7 +318,11 @@ def test_splits_of_any_folders(tmp_path: Path, images: ModuleType) -> None:
     listing = ImageFiles(tmp_path).list_samples()
     assert listing.splits == ("train", "val")
     assert [sample.split for sample in listing.samples] == ["train", "val"]
-    _fill(tmp_path, ["c.jpg"], images.jpeg())
+    _fill(tmp_path, ["c.jpg"], images.jpeg())  # a single one is left out
+    listing = ImageFiles(tmp_path).list_samples()
+    assert listing.splits == ("train", "val")
+    assert left_out(listing) == {"outside what is read": ["c.jpg"]}
+    _fill(tmp_path, ["d.jpg"], images.jpeg())
     assert ImageFiles(tmp_path).list_samples().splits == ()
 
 

@@ -141,7 +141,6 @@ def formats_with(name: str) -> list[str]:
     return [known for known, source in FORMATS.items() if name in (*_options_of(source), "format")]
 
 
-@cache
 def _accepted_options() -> Mapping[str, frozenset[str]]:
     """The formats with the options that each accepts."""
     return {name: _options_of(source) for name, source in FORMATS.items()}

@@ -49,7 +49,7 @@ class Recogniser:
         if stem in self._folders_of and not path.lower().endswith(".txt"):
             return None
         if self._names_half(path, head, others):
-            return LeftFor(Reason.NAMES_IMAGES, "file", "with names of the images not read")
+            return LeftFor(Reason.NAMES_IMAGES, "file", "with names of images, not read")
         return None
 
     def _names_half(self, path: str, head: bytes, others: Sequence[str]) -> bool:
