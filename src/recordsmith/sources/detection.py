@@ -347,11 +347,11 @@ def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
     candidates = [c for c in candidates if c.format != "table" or used.isdisjoint(c.files)]
     if any(len(c.classes) > 1 and not _are_parts(c.classes) for c in candidates):
         candidates = [*map(_without_classes, candidates)]
+    candidates.sort(key=lambda candidate: -candidate.confidence)
     distinct: dict[str, LayoutCandidate] = {}
     for candidate in candidates:
         distinct.setdefault(candidate.typed(), candidate)
     candidates = [*distinct.values()]
-    candidates.sort(key=lambda candidate: -candidate.confidence)
     if candidates:
         return candidates
     if (refused := archives.refusal(tree.root, tree.files(""))) is not None:
