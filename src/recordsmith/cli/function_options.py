@@ -249,9 +249,16 @@ def _function(name: str) -> Any:
 def _parameters(function: Any) -> list[inspect.Parameter]:
     """Return the parameters of a function that may be options, or the items of a TypedDict."""
     if hasattr(function, "__total__"):
+        kinds = inspect.get_annotations(function)
+        flags = {name for name, kind in kinds.items() if "bool" in str(kind)}
         return [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in function.__annotations__.items()
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=False if name in flags else None,
+                annotation=kind,
+            )
+            for name, kind in kinds.items()
         ]
     parameters = inspect.signature(function).parameters.values()
     return [each for each in parameters if each.default is not each.empty]

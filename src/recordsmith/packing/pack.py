@@ -152,7 +152,7 @@ def pack(
         recipe, source = apply_like(recipe, source, like)
     folder = _check_arguments(source, out, threads)
     listing = _list_samples(source, unread)
-    described = source.describe()
+    described = _describe(source, listing)
     assignment = assign_shards(listing, recipe, described)
     job = PackJob.of(folder, recipe, described, listing, assignment)
     workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
@@ -218,7 +218,7 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
             option="source",
             remedy="Use `pack`.",
         )
-    described = source.describe()
+    described = _describe(source, listing)
     assignment = assign_shards(listing, recipe, described)
     return PackPlan(
         folder,
@@ -313,6 +313,7 @@ def _complete(
     report = PackReport(
         folder,
         notices=tuple(map(with_options, job.notices)),
+        account=job.account,
         images_are_checked=recipe.check_images,
     )
     if names is not None:
@@ -350,6 +351,7 @@ def _complete(
                     "options": job.options,
                     "fingerprint": job.fingerprint,
                     "bytes_in": report.bytes_in,
+                    **({} if job.account is None else {"account": job.account}),
                     "skipped": report.skipped,
                     "skipped_count": report.skipped_count,
                 },
@@ -378,6 +380,12 @@ def _unknown_features(recipe: Recipe, manifest: Manifest) -> tuple[str, ...]:
         for key in recipe.numbers_of
         if manifest.schema.is_complete and key not in known
     )
+
+
+def _describe(source: Source, listing: Listing) -> Mapping[str, Any]:
+    """Describe a source for the manifest, with what the caller leaves out of it."""
+    requested = () if listing.account is None else listing.account.requested
+    return {**source.describe(), **({"leave_out": list(requested)} if requested else {})}
 
 
 def _list_samples(source: Source, unread: Sequence[str]) -> Listing:

@@ -31,7 +31,7 @@ from recordsmith.tasks import missing_error
 from recordsmith.work import WorkerPool
 
 FORMAT = "recordsmith-plan"
-VERSION = 5
+VERSION = 6
 
 
 class PlannedShard(msgspec.Struct, frozen=True, array_like=True):
@@ -55,6 +55,7 @@ class PackJob(msgspec.Struct, frozen=True):
     has_label_map: bool
     arrow_schema: str | None
     notices: list[str]
+    account: dict[str, Any] | None = None
     format: str = FORMAT
     version: int = VERSION
 
@@ -82,6 +83,7 @@ class PackJob(msgspec.Struct, frozen=True):
             listing.has_label_map,
             listing.arrow_schema,
             [*map(str, listing.notices), *_divided_notice(recipe, assignment, listing)],
+            None if listing.account is None else listing.account.to_json(),
         )
 
     @classmethod

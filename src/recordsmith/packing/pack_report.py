@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from recordsmith.building import Occurrences, ShardResult, add_notes
 from recordsmith.dataset import Manifest
@@ -28,6 +29,8 @@ class PackReport(Report):
     skipped_count: number of unreadable samples.
     notes: changes to samples and properties worth knowing, with counts and places.
     notices: what the source ignored.
+    account: which files of the source were read as what, or left out and why, with their counts;
+        None for a source without a folder. See `recordsmith detect`.
     images_are_checked: whether every image was decoded; otherwise only headers and the checksums
         inside PNGs were checked.
     is_new: False if the finished dataset of the same plan already existed.
@@ -45,6 +48,7 @@ class PackReport(Report):
     skipped_count: int = 0
     notes: dict[str, Occurrences] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    account: dict[str, Any] | None = None
     images_are_checked: bool = False
     is_new: bool = True
 

@@ -77,6 +77,8 @@ class SourceOptions(TypedDict, total=False):
             it.
         colours: colours of masks: voc, grey (brightness is the class number), or a file with red,
             green, blue and name of each class; None for pixels that are class numbers.
+        keep_indices: store masks whose palettes have different colours for the same index; by
+            default an error.
         class_pattern: regular expression that finds the class in each path.
         annotations: file of the annotations; None to detect it.
         object_masks: draw masks from the polygons: instance or class; None for no masks.
@@ -99,6 +101,7 @@ class SourceOptions(TypedDict, total=False):
     mask_names: str
     split_lists: PlaceLike
     colours: PlaceLike
+    keep_indices: bool
     class_pattern: str
     annotations: PlaceLike
     object_masks: str
@@ -344,6 +347,10 @@ def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:
     if any(len(c.classes) > 1 and not _are_parts(c.classes) for c in candidates):
         candidates = [*map(_without_classes, candidates)]
     candidates.sort(key=lambda candidate: -candidate.confidence)
+    distinct: dict[str, LayoutCandidate] = {}
+    for candidate in candidates:
+        distinct.setdefault(candidate.typed(), candidate)
+    candidates = [*distinct.values()]
     if candidates:
         return candidates
     if (refused := archives.refusal(tree.root, tree.files(""))) is not None:

@@ -92,15 +92,35 @@ def folder_splits(names: Iterable[str]) -> dict[str, str]:
     like = [name for name in listed if is_like_split(name)]
     if any(map(is_split_name, like)):
         return {name: name for name in like}
+    several = [group for group in _split_groups(listed).values() if len(set(group.values())) > 1]
+    return several[0] if len(several) == 1 else {}
+
+
+def split_classes(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The split and the class of each folder, if all names have both: train_cats, test_dogs."""
+    listed = list(names)
+    groups = _split_groups(listed)
+    splits = {frozenset(group.values()) for group in groups.values()}
+    is_whole = sum(map(len, groups.values())) == len(listed)
+    if not is_whole or len(groups) < 2 or len(splits) > 1 or len(splits.pop()) < 2:
+        return {}
+    return {
+        name: (split, rest.strip("*_-. "))
+        for rest, group in groups.items()
+        for name, split in group.items()
+    }
+
+
+def _split_groups(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The names with one split word, by the rest of the name: name -> split."""
     groups: dict[str, dict[str, str]] = {}
-    for name in listed[:_MAX_FOLDERS]:
+    for name in names[:_MAX_FOLDERS]:
         words = [match for match in _WORD.finditer(name) if is_split_name(match.group())]
         if len(words) == 1:
             (word,) = words
             rest = f"{name[: word.start()]}*{name[word.end() :]}"
             groups.setdefault(rest, {})[name] = word.group().lower()
-    several = [group for group in groups.values() if len(set(group.values())) > 1]
-    return several[0] if len(several) == 1 else {}
+    return groups
 
 
 def find_split(path: str) -> str | None:

@@ -207,8 +207,11 @@ class ImageFolder(_ImageSource):
             for split, path in parts.items()
             for name in tree.folder_names(inner.place(path))
         ]
+        named = {f"{layout.base}/{name}".lstrip("/"): of for name, of in layout.named.items()}
+        folders = [(named[path][0] if path in named else s, path) for s, path in folders]
+        class_of = {path: named[path][1] if path in named else _last(path) for _, path in folders}
         filled = {path for _, path in folders if tree.has_direct_image(inner.place(path))}
-        names = {path.rpartition("/")[2] for path in filled}
+        names = {class_of[path] for path in filled}
         account = tree.account()
         if not names:
             tree.leave_others((), account)
@@ -220,8 +223,7 @@ class ImageFolder(_ImageSource):
 
         def walk() -> Iterator[Sample]:
             for split, folder in folders:
-                class_name = folder.rpartition("/")[2]
-                label = classes.label_of(class_name) if folder in filled else None
+                label = classes.label_of(class_of[folder]) if folder in filled else None
                 head = folder.removeprefix(above)
                 deeper = []
                 for path, size, version in tree.walk_images(inner.place(folder), account):
@@ -256,10 +258,14 @@ class ImageFolder(_ImageSource):
             ImageReader(inner.place(layout.base), classes.names()),
             classes.names(),
             notices,
-            sort_splits(layout.splits),
+            sort_splits([*layout.splits, *(split for split, _ in named.values())]),
             only_split([name for path in tops[::-1] for name in path.split("/")], self.root),
             has_label_map=self._label_map is not None,
         ).with_account(tree.finish(account))
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _join(*parts: str | None) -> str:

@@ -17,7 +17,12 @@ from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import is_image_word, is_mask_word
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.splits import folder_splits, is_like_split, sort_splits
+from recordsmith.sources.splits import (
+    folder_splits,
+    is_like_split,
+    sort_splits,
+    split_classes,
+)
 from recordsmith.words import count
 
 _MAX_DEPTH = 8
@@ -40,11 +45,13 @@ class ClassLayout:
 
     splits: the folder with the class folders of each split.
     flat: the folder with the images of each split without class folders.
+    named: the split and the class of each folder in `base`, if their names have both.
     """
 
     base: str = ""
     splits: Mapping[str, str] = field(default_factory=dict)
     flat: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
@@ -52,7 +59,9 @@ def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
     base = _only_folder(tree) if descend else ""
     split_of = _splits_in(tree, base)
     if not split_of:
-        return ClassLayout(base)
+        filled = _filled(tree, base)
+        are_classes = all(tree.direct_count(_join(base, name)) for name in filled)
+        return ClassLayout(base, named=split_classes(filled) if are_classes else {})
     splits: dict[str, str] = {}
     flat: dict[str, str] = {}
     for name in sort_splits(split_of):
@@ -224,6 +233,10 @@ class _Images:
         elif len(filled) == 1 and not direct:
             yield from self._flat(filled[0])
             yield self._class_folders()
+        elif named := self.layout.named:
+            yield self._class_folders(
+                sorted({name for _, name in named.values()}), f"{self._place}, with their splits"
+            )
         elif len(classes) >= 2:
             skipped_count = self._count(base) - sum(map(tree.direct_count, filled))
             candidate = self._class_folders(classes, self._place)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import ClassNames, is_split_name
-from recordsmith.errors import OptionError, SourceError, option
+from recordsmith.errors import OptionError, SourceError, located, option
 from recordsmith.sources.classes import classes_in_names, compile_class_pattern
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_tree import FileTree, ImageEntry, TreeSource
@@ -39,6 +39,13 @@ from recordsmith.sources.pairs.names import (
     match_names,
     parse_pattern,
 )
+from recordsmith.sources.pairs.palettes import (
+    check_palette,
+    common_palette,
+    has_palette,
+    restored,
+    used_colours,
+)
 from recordsmith.sources.problems import count_notice, join_names, reference_of
 from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import is_like_split, only_split, sort_splits, split_lists
@@ -57,18 +64,27 @@ _CLASS_NAMES = "class_names.txt"  # of LabelMe's data_dataset_voc
 
 @dataclass(frozen=True)
 class PairReader(StoredReader):
-    """Reads an image and its mask; a colour is (red, green, blue, class number)."""
+    """Reads an image and its mask.
+
+    colours: of each (red, green, blue, class number).
+    palette: that of other masks; of each entry (index, red, green, blue).
+    """
 
     root: Location
     colours: tuple[tuple[int, int, int, int], ...] | None = None
     class_names: tuple[str, ...] | None = None
+    palette: tuple[tuple[int, int, int, int], ...] = ()
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         mask = self.root / reference_of(sample)["mask"]
         features = read_image(self.root / sample.name, sample.name)
         features |= class_features(sample.label, self.class_names)
         colours = self.colours and {(r, g, b): number for r, g, b, number in self.colours}
-        return features | mask_features(str(mask), mask.read(), features, colours or None, note)
+        data = mask.read()
+        if self.palette and not has_palette(data, palette := restored(self.palette)):
+            with located(mask):
+                check_palette(str(mask), used_colours(data), palette)
+        return features | mask_features(str(mask), data, features, colours or None, note)
 
 
 class ImagePairs(TreeSource):
@@ -100,6 +116,7 @@ class ImagePairs(TreeSource):
         split_lists: PlaceLike | None = None,
         class_pattern: str | None = None,
         colours: ColoursOption | PlaceLike | None = None,
+        keep_indices: bool = False,
     ) -> None:
         """
         Args:
@@ -149,6 +166,7 @@ class ImagePairs(TreeSource):
         }
         self._colours = colours
         self._table = check_colours(colours, self.root)
+        self._keep_indices = keep_indices
 
     def __repr__(self) -> str:
         described = self.describe().items()
@@ -200,7 +218,7 @@ class ImagePairs(TreeSource):
         colours = self._table and tuple((*rgb, number) for rgb, number in self._table.items())
         return Listing(
             samples,
-            PairReader(self.root, colours or None, classes),
+            PairReader(self.root, colours or None, classes, self._palette(samples)),
             classes or self._mask_classes(samples),
             pairs.notices,
             sort_splits(sample.split for sample in samples if sample.split is not None),
@@ -217,7 +235,7 @@ class ImagePairs(TreeSource):
             described["colours"] = self._colours
         elif self._table is not None:
             described["colours"] = sorted([*rgb, number] for rgb, number in self._table.items())
-        return described
+        return described | ({"keep_indices": True} if self._keep_indices else {})
 
     def _resolved(self) -> ImagePairs:
         """The same source with the folders that are found in the root."""
@@ -228,6 +246,8 @@ class ImagePairs(TreeSource):
             given["split_lists"] = self._lists
         if self._colours is not None:
             given["colours"] = self._colours
+        if self._keep_indices:
+            given["keep_indices"] = True
         source = ImagePairs(self.root, **{**resolve_pairs(tree, given).options, **given})
         source.use_tree(tree)
         return source
@@ -245,6 +265,14 @@ class ImagePairs(TreeSource):
             if inner:  # a folder of masks in the folder of images
                 images = [name for name in images if not name.startswith(f"{inner}/")]
         return match_names(images, masks, self._image_pattern, self._mask_pattern)
+
+    def _palette(self, samples: Sequence[Sample]) -> tuple[tuple[int, int, int, int], ...]:
+        """The entries of the palette of the masks; empty if indices are kept or have no colours."""
+        if self._table is not None or self._keep_indices:
+            return ()
+        masks = [reference_of(sample)["mask"] for sample in samples]
+        palette = common_palette(self.root, masks)
+        return tuple((index, *colour) for index, colour in palette.items())
 
     def _description(self, tree: FileTree) -> list[str]:
         """The files in the root itself that describe the classes."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations, islice, product, takewhile
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from recordsmith.dataset import is_split_name
 from recordsmith.errors import RecordsmithError, SourceError, option
 from recordsmith.image import Colour, read_by_pillow
 from recordsmith.image.masks.colours import distinct_colours
+from recordsmith.sources.files.account import are_few
 from recordsmith.sources.files.file_tree import HIGHEST_KEY, FileTree, FolderScan, sampling_key
 from recordsmith.sources.files.images import is_image_word, is_mask_word
 from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_strongest
@@ -64,6 +65,8 @@ _PIXELS_COUNTED = 1 << 20
 _FEW_PIXELS = 64
 _FEW_VALUES = 64
 _COMMON_VALUES, _COMMON_SHARE = 16, 0.9
+_GRID = 8
+_ALIKE = 0.7
 _MAX_TABLES = 200
 _TABLE_WORDS = ("color", "colour", "class", "label", "palette", "map")
 
@@ -153,8 +156,9 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     """Yield how a folder can be read as images and masks."""
     folders = [_Folder(scan) for scan in tree.folders.values() if scan.images]
     matches = sorted(_matches(folders), key=lambda match: -match.weight)
-    looks: dict[str, tuple[str, frozenset[Colour]]] = {}
+    looks: dict[str, _Look] = {}
     pairs = []
+    others = []
     for number, match in enumerate(matches):
         sides = match.images, match.masks
         if number < _MAX_MATCHES or sides[0].is_mask != sides[1].is_mask:
@@ -170,8 +174,12 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
                     match.content, match.colours = contents[masks], colours[masks]
                     pairs.append(match)
                     break
+            else:
+                others.append(match)
     for pair in _clearest(pairs):
         yield _candidate(tree, pair)
+    if not pairs and len(others) == 1:
+        yield from _versions(tree, others[0], looks)
 
 
 def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
@@ -335,40 +343,56 @@ def _inside(folder: str, name: str) -> str:
 # -- which of them are masks -----------------------------------------------------------------------
 
 
+class _Look(NamedTuple):
+    """What a file looks like.
+
+    content: a photo, numbers (few values in one channel), or few exact colours; "unknown" if it
+        cannot be read, is too small or too large, or has a single colour.
+    size: width and height in pixels.
+    tones: float32, (8, 8): brightness, without its mean; all 0 if unknown.
+    is_deep: whether it has one channel of 16 bits.
+    """
+
+    content: str = "unknown"
+    colours: frozenset[Colour] = frozenset()
+    size: tuple[int, int] = (0, 0)
+    tones: Any = None
+    is_deep: bool = False
+
+
 def _joint_look(
-    root: Location, paths: Sequence[str], known: dict[str, tuple[str, frozenset[Colour]]]
+    root: Location, paths: Sequence[str], known: dict[str, _Look]
 ) -> tuple[str, frozenset[Colour]]:
     """What the files of one side look like: photos if one of them is."""
     for path in paths:
         if path not in known:
-            known[path] = _look(root / path) if len(known) < _MAX_OPENED else ("unknown", _NONE)
-    contents = {known[path][0] for path in paths}
+            known[path] = _look(root / path) if len(known) < _MAX_OPENED else _Look()
+    contents = {known[path].content for path in paths}
     content = next((c for c in ("photo", "colours", "numbers") if c in contents), "unknown")
-    return content, _NONE.union(*(known[path][1] for path in paths))
+    return content, frozenset[Colour]().union(*(known[path].colours for path in paths))
 
 
-_NONE: frozenset[Colour] = frozenset()
-
-
-def _look(location: Location) -> tuple[str, frozenset[Colour]]:
-    """What a file looks like: a photo, numbers (few values in one channel), or few exact colours.
-
-    "unknown" if it cannot be read, is too small or too large, or has a single colour.
-    """
+def _look(location: Location) -> _Look:
+    """Read a file and look at some of its pixels."""
     try:
         if location.info().size_bytes > _MAX_BYTES:
-            return "unknown", _NONE
+            return _Look()
         with read_by_pillow(location.read(), "image") as image:
             if image.width * image.height > _MAX_PIXELS:
-                return "unknown", _NONE
+                return _Look()
+            size, is_deep = image.size, image.mode in ("I", "I;16", "I;16B")
             if image.format == "JPEG":
                 image.draft("RGB", (1024, 1024))
             has_numbers = image.mode in ("1", "L", "P", "I", "I;16", "I;16B", "F")
             pixels = np.array(image if has_numbers else image.convert("RGB"))
     except RecordsmithError:
-        return "unknown", _NONE
+        return _Look()
     step = max(1, int((pixels.shape[0] * pixels.shape[1] / _PIXELS_COUNTED) ** 0.5))
     pixels = pixels[::step, ::step]
+    return _Look(*_content(pixels), size, _tones(pixels), is_deep)
+
+
+def _content(pixels: Any) -> tuple[str, frozenset[Colour]]:
     pixel_count = pixels.shape[0] * pixels.shape[1]
     few = min(_FEW_VALUES, max(2, pixel_count // 8))
     many = "photo" if pixel_count >= _FEW_PIXELS else "unknown"
@@ -376,11 +400,70 @@ def _look(location: Location) -> tuple[str, frozenset[Colour]]:
         counts = np.sort(np.unique(pixels, return_counts=True)[1])
         is_smoothed = counts[-_COMMON_VALUES:].sum() >= _COMMON_SHARE * pixel_count
         is_flat = pixels.dtype.kind != "f" and (len(counts) <= few or is_smoothed)
-        return "numbers" if is_flat else many, _NONE
+        return "numbers" if is_flat else many, frozenset()
     colours = frozenset(distinct_colours(pixels))
     if 1 < len(colours) <= few:
         return "colours", colours
-    return many if len(colours) > 1 else "unknown", _NONE
+    return many if len(colours) > 1 else "unknown", frozenset()
+
+
+def _tones(pixels: Any) -> Any:
+    """The mean brightness in a grid of 8 by 8, without that of the image."""
+    grey = pixels.astype(np.float32)
+    grey = grey.mean(axis=2) if grey.ndim == 3 else grey
+    if min(grey.shape) < _GRID:
+        return np.zeros((_GRID, _GRID), np.float32)
+    starts = [np.arange(_GRID) * side // _GRID for side in grey.shape]
+    sums = np.add.reduceat(np.add.reduceat(grey, starts[0], axis=0), starts[1], axis=1)
+    lengths = [np.diff([*start, side]) for start, side in zip(starts, grey.shape, strict=True)]
+    tones = sums / np.outer(*lengths)
+    return tones - tones.mean()
+
+
+# -- two versions of the same images ---------------------------------------------------------------
+
+
+def _are_versions(pair: _Pair, looks: Mapping[str, _Look]) -> bool:
+    """Whether two folders have versions of the same images: HR/ and LR/, input/ and output/.
+
+    Their sizes agree, or are in one ratio, for each name; and they differ between names, or the
+    brightness of what they show is alike.
+    """
+    both = [(looks[a], looks[b]) for a, b in zip(*pair.files, strict=True)]
+    if len(both) < 2 or any(0 in look.size for looks_of in both for look in looks_of):
+        return False
+    ratios = [(b.size[0] / a.size[0], b.size[1] / a.size[1]) for a, b in both]
+    sides = [ratio for ratios_of in ratios for ratio in ratios_of]
+    if max(sides) > 1.01 * min(sides):
+        return False
+    has_sizes = len({one.size for one, _ in both}) == len(both)
+    return has_sizes or all(_correlation(a.tones, b.tones) >= _ALIKE for a, b in both)
+
+
+def _correlation(one: Any, other: Any) -> float:
+    scale = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float((one * other).sum()) / scale if scale else 0.0
+
+
+def _versions(tree: FileTree, pair: _Pair, looks: Mapping[str, _Look]) -> Iterator[LayoutCandidate]:
+    """Yield how two folders with equal names of files can be read that are not masks."""
+    folders = [side.folder for side in (pair.images, pair.masks)]
+    is_plain = pair.images.names == pair.masks.names == PLAIN and "." not in folders
+    inside = sum(tree.image_counts.get(folder, 0) for folder in folders)
+    are_all = are_few(tree.image_counts[""] - 2 * pair.weight, tree.image_counts[""])
+    if not is_plain or "*" in "".join(folders) or not are_all or inside < 2 * pair.weight:
+        return
+    deep = [all(looks[path].is_deep for path in paths) for paths in pair.files]
+    if deep[0] != deep[1]:
+        images, masks = folders if deep[1] else folders[::-1]
+        what = f"images in {images}/, values of 16 bits in {masks}/ as masks"
+        options = {"images": images, "masks": masks}
+        yield LayoutCandidate("pairs", what, Confidence.STRUCTURE, options, noun="pairs")
+    elif not _are_versions(pair, looks):
+        return
+    for folder in folders:
+        what = f"images in {folder}/ alone"
+        yield LayoutCandidate("files", what, Confidence.STRUCTURE, {"images": folder})
 
 
 def _clearest(pairs: list[_Pair]) -> list[_Pair]:
