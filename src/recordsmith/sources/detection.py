@@ -298,7 +298,7 @@ def detect(
     path: PlaceLike,
     format: str | None = None,
     *,
-    leave_out: Sequence[str] = (),
+    leave_out: str | Sequence[str] = (),
     **options: Any,
 ) -> Detection:
     """Detect how a folder or file can be read.
@@ -335,7 +335,8 @@ def detect(
             return Detection(root, (), format, given)  # nothing is left to detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
         return Detection(root, (_read_file(root),), format, given)
-    tree = FileTree(root, leave_out=leave_out)
+    names = (leave_out,) if isinstance(leave_out, str) else leave_out
+    tree = FileTree(root, leave_out=names)
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)
 
 

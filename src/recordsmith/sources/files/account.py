@@ -275,13 +275,16 @@ class Account:
         self.leave(reason, [path for path in paths if path not in self], noun, what)
 
     def leave_other(self, path: str, where: str = "") -> None:
-        """Add a file that no rule of a source explains: its name decides.
+        """Add a file that no rule of a source explains: the detector does, or its name decides.
 
         Args:
             where: of images: where they are, such as "outside class folders".
         """
         reason, noun = reason_of_name(path)
-        what = f"{where} skipped" if noun == "image" and where else ""
+        reason, why = self._explanation(path) or (reason, where if noun == "image" else "")
+        is_table = noun == "table" and reason is Reason.OTHER_FILE
+        hint = " (to pack one of them, pass its path)" if is_table else ""
+        what = f"{why} skipped{hint}".lstrip() if why or hint else ""
         folder = path.rpartition("/")[0]
         suffix = path.rpartition(".")[2].lower() if noun == "data file" else ""
         self._line(reason, noun, what, suffix=suffix).add(folder, 1, (path,))
