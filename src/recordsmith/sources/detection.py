@@ -36,9 +36,9 @@ from recordsmith.sources.files.known_names import TABLE_SUFFIXES
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import (
-    Choice,
     Confidence,
     LayoutCandidate,
+    ReadingRequest,
     choose,
     not_accepted,
 )
@@ -194,8 +194,8 @@ class Detection:
 
     @cached_property
     def _chosen(self) -> LayoutCandidate:
-        choice = Choice(self.given_format, self.given, _accepted_options())
-        return choose(self.path, self.readings, choice, self._find_datasets)
+        request = ReadingRequest(self.given_format, self.given, _accepted_options())
+        return choose(self.path, self.readings, request, self._find_datasets)
 
     def _find_datasets(self, best: Sequence[LayoutCandidate]) -> dict[str, str]:
         is_one_format = len(best) > 1 and len({way.format for way in best}) == 1
