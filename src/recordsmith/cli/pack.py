@@ -248,7 +248,9 @@ def detect(source: Source, source_options: SourceOptions, json: Json = False) ->
     console.print_list("hints", document["hints"])
     notices = [notice for notice in document["notices"] if notice not in left_out]
     console.print_list("notices", notices)
-    stops = f"pack stops, as this would be left behind (accept it with {option('leave_out')} PATH)"
+    stops = (
+        f"pack stops, as these may be needed (leave them out by name with {option('leave_out')})"
+    )
     console.print_list(with_options(stops), document["stops"])
     others = [
         f"{other['what']}: {_options_in_shell(other['format'], other['options'])}"

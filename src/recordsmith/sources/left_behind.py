@@ -188,9 +188,9 @@ def check_left_behind(listing: Listing) -> None:
     typed = " ".join(option("leave_out", path) for path in paths[:_SHOWN])
     more = " and so on" if len(paths) > _SHOWN else ""
     raise SourceError(
-        "this would leave behind what may be needed",
+        "this reading would leave out files that may be needed",
         [concern.text for concern in concerns],
         path=None,
-        remedy=f"Choose another reading, or accept this by name: {typed}{more}.",
+        remedy=f"Choose another reading, or leave them out by name: {typed}{more}.",
         lists_problems=True,
     )

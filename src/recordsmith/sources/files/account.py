@@ -169,7 +169,7 @@ class LeftFor(NamedTuple):
     reason: Reason
     noun: str
     what: str
-    check: Check = Check.IMAGE_WITHOUT_ANNOTATION
+    check: Check = Check.SKIPPED
 
 
 class Account:
@@ -283,7 +283,7 @@ class Account:
         reason, noun = reason_of_name(path)
         reason, why = self._explanation(path) or (reason, where if noun == "image" else "")
         is_table = noun == "table" and reason is Reason.OTHER_FILE
-        hint = " (to pack one of them, pass its path)" if is_table else ""
+        hint = " (to pack one, pass its path)" if is_table else ""
         what = f"{why} skipped{hint}".lstrip() if why or hint else ""
         folder = path.rpartition("/")[0]
         suffix = path.rpartition(".")[2].lower() if noun == "data file" else ""
