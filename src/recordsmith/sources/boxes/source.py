@@ -154,16 +154,19 @@ class AnnotatedSource(TreeSource):
     def _account(self, index: FileIndex, entries: Mapping[str, Entry]) -> Account:
         """Complete the account, to which the format has added what it leaves out."""
         account = index.account
-        account.read(Role.IMAGE, {e.image for e in entries.values() if e.image in index})
-        account.read(
-            Role.ANNOTATION, {e.annotation for e in entries.values() if e.annotation in index}
-        )
+        images = {
+            name: entry
+            for name, entry in entries.items()
+            if name in index and (entry.fault is None or has_image_name(name))
+        }
+        account.read(Role.IMAGE, images)
+        files = dict.fromkeys(entry.annotation for entry in entries.values() if entry.annotation)
+        account.read(Role.ANNOTATION, {p: 1 for p in files if p in index and p not in account})
         if self._label_map is not None:
             label_map = self._label_map.relative_to(self.root)
             account.read(Role.CLASS_NAMES, {label_map} if label_map and label_map in index else ())
-        for path in index.paths:
-            if path not in account:
-                account.leave_other(path)
+        for path in account.others(index.paths):
+            account.leave_other(path)
         return index.tree.finish(account)
 
     def _leave_unannotated(self, index: FileIndex, images: Mapping[str, Any]) -> None:
