@@ -280,7 +280,8 @@ def rotated(corners: Corners, degrees: float) -> list[tuple[float, float]]:
     """The corners of a box that is rotated clockwise about its centre."""
     xmin, ymin, xmax, ymax = corners
     x, y = (xmin + xmax) / 2, (ymin + ymax) / 2
-    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    angle = math.radians(degrees % 360)  # NaN, if it is infinite
+    cosine, sine = math.cos(angle), math.sin(angle)
     offsets = (
         (side - x, end - y)
         for side, end in ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))

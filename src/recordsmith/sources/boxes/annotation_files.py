@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recordsmith.dataset import is_split_name
@@ -314,7 +314,7 @@ class PerImageAnnotationSource(AnnotatedSource):
                 _find_image(index, layout, entry, suffix)
             _add(entries, entry)
         _check_faults(entries.values(), len(layout.documents))
-        if lists := _find_lists(index, layout.base):
+        if lists := _find_lists(index, layout.base, entries.values()):
             entries, notices = _with_lists(index, layout, entries, lists)
         else:
             for name, split in splits_by_folder(entries).items():
@@ -454,16 +454,28 @@ def _add(entries: dict[str, Entry], entry: Entry) -> None:
         entries[entry.annotation] = entry
 
 
-def _find_lists(index: FileIndex, base: str) -> dict[str, list[str]]:
+def _find_lists(index: FileIndex, base: str, entries: Iterable[Entry]) -> dict[str, list[str]]:
     """The lists of each split; those of one class (aeroplane_train.txt) only without others."""
-    for folder in ("imagesets/main", "imagesets", ""):
-        known = posixpath.join(base.lower(), folder).rstrip("/")
-        paths = [path for path in index.paths if posixpath.dirname(path).lower() == known]
+    for folder in ("imagesets/main", "imagesets"):
+        paths = _files_in(index, base + folder)
         if lists := split_lists(paths):
             return {split: [path] for split, path in lists.items()}
-        if folder and (lists_of_classes := _lists_of_classes(paths)):
+        if lists_of_classes := _lists_of_classes(paths):
             return lists_of_classes
-    return {}
+    lists = split_lists(_files_in(index, base.rstrip("/")))
+    stems = {stem_of(entry.annotation) for entry in entries} if lists else set()
+    return {split: [path] for split, path in lists.items() if _lists_any(index, path, stems)}
+
+
+def _files_in(index: FileIndex, folder: str) -> list[str]:
+    known = folder.lower()
+    return [path for path in index.paths if posixpath.dirname(path).lower() == known]
+
+
+def _lists_any(index: FileIndex, path: str, stems: Collection[str]) -> bool:
+    """Whether a file is empty, or lists an image that has an annotation file."""
+    lines = read_lines(index.root / path)
+    return not lines or any(stem_of(text.split(maxsplit=1)[0]) in stems for _, text in lines)
 
 
 def _lists_of_classes(paths: Sequence[str]) -> dict[str, list[str]]:

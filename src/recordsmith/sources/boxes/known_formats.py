@@ -62,14 +62,13 @@ def recognise_annotations(path: str, head: bytes) -> KnownFormat | None:
     )
 
 
-def _has(start: bytes, *choices: Sequence[bytes]) -> Callable[[str, bytes], bool]:
-    """Whether JSON begins with one of some bytes, and has all keys of one of the choices."""
+def _has(starts: str, *choices: Sequence[bytes]) -> Callable[[str, bytes], bool]:
+    """Whether JSON begins with one of some characters, and has all keys of one of the choices."""
 
     def matches(_: str, head: bytes) -> bool:
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        return text[:1] in [start[at : at + 1] for at in range(len(start))] and any(
-            all(b'"%s"' % key in text for key in keys) for keys in choices
-        )
+        is_alike = text.startswith(tuple(start.encode() for start in starts))
+        return is_alike and any(all(b'"%s"' % key in text for key in keys) for keys in choices)
 
     return matches
 
@@ -141,7 +140,7 @@ _RECOGNISED = (
         ),
         (".json",),
         _has(
-            b"[",
+            "[",
             (b"image", b"annotations", b"label", b"coordinates", b"width"),
             (b"image", b"annotation", b"label", b"coordinates", b"width"),
             (b"imagefilename", b"annotation", b"label", b"coordinates", b"width"),
@@ -151,7 +150,7 @@ _RECOGNISED = (
         KnownFormat("VoTT", _DATUM.format("vott_json")),
         (".json", ".vott"),
         _has(
-            b"{",
+            "{",
             (b"asset", b"regions", b"size", b"version"),
             (b"assets", b"asset", b"regions", b"tags"),
             (b"assets", b"securityToken", b"tags"),
@@ -161,7 +160,7 @@ _RECOGNISED = (
         KnownFormat("Datumaro", _DATUM.format("datumaro")),
         (".json",),
         _has(
-            b"{",
+            "{",
             (b"dm_format_version", b"items"),
             (b"info", b"categories", b"items", b"label", b"labels"),
         ),
@@ -170,7 +169,7 @@ _RECOGNISED = (
         KnownFormat("Label Studio", "Export the project from Label Studio as COCO."),
         (".json",),
         _has(
-            b"[{",
+            "[{",
             (b"from_name", b"to_name", b"result"),
             *(
                 (b"original_width", b"original_height", kind)
@@ -185,7 +184,7 @@ _RECOGNISED = (
             "an entry of images, and each annotation gets an image_id and a category_id.",
         ),
         (".json",),
-        _has(b"[{", (b"predicted_iou", b"stability_score", b"segmentation")),
+        _has("[{", (b"predicted_iou", b"stability_score", b"segmentation")),
     ),
     _Recognised(
         KnownFormat("the LabelMe web tool", _DATUM.format("label_me")),
@@ -228,7 +227,7 @@ _RECOGNISED = (
         KnownFormat("Supervisely", "Export the project from Supervisely as COCO."),
         (".json",),
         _has(
-            b"{",
+            "{",
             (b"size", b"objects", b"classTitle"),
             (b"description", b"tags", b"size", b"height", b"width", b"objects"),
         ),
@@ -237,7 +236,7 @@ _RECOGNISED = (
         KnownFormat("VGG Image Annotator (VIA)", "Export the annotations from VIA in COCO format."),
         (".json",),
         _has(
-            b"{",
+            "{",
             (b"_via_settings", b"_via_img_metadata"),
             (b"filename", b"regions", b"file_attributes"),
             (b"filename", b"regions", b"shape_attributes"),
@@ -254,6 +253,6 @@ _RECOGNISED = (
             "Convert it to COCO with to_coco of the package scalabel.",
         ),
         (".json",),
-        _has(b"[{", (b"name", b"labels", b"category", b"box2d")),
+        _has("[{", (b"name", b"labels", b"category", b"box2d")),
     ),
 )

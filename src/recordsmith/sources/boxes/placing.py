@@ -182,7 +182,7 @@ class BoxPlacer:
         else:
             self.note(dropped, f"{place}: {'; '.join(listed)}")
 
-    def finish(self, file: str, image: str | None) -> None:
+    def finish(self, file: str, image: str | None = None) -> None:
         """Raise the collected problems of a sample; `image` is for files about several images."""
         if not self.problems:
             return

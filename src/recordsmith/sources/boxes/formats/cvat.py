@@ -201,14 +201,15 @@ def _tag_notes(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _set_class(entry: Entry, classes: Classes) -> None:
     """Set the class of an image from its only tag, or why that is impossible."""
-    tags = entry.annotated.tags
-    problem = ""
+    tags, image, file = entry.annotated.tags, entry.image, entry.annotation
+    if entry.fault is not None:
+        return
     if len(tags) != 1:
-        names = join_names(repr(name) for name, _ in tags)
-        problem = f"{len(tags)} tags: {names}; expected one" if tags else "no tag; expected one"
-    elif classes.label_of(tags[0][0]) is None:
-        problem = f"{tags[0][1]}: {classes.unknown(tags[0][0])}"
-    else:
-        entry.class_name = tags[0][0]
-    if problem and entry.fault is None:
-        entry.fault = Fault(f"{entry.image}: {problem}", entry.annotation, remedy=_ONE_TAG)
+        names = join_names(repr(name) for name, _ in tags) or "no tag"
+        entry.fault = Fault(f"{image}: found {names}; expected one tag", file, remedy=_ONE_TAG)
+        return
+    ((name, where),) = tags
+    if classes.label_of(name) is None:
+        entry.fault = Fault(f"{image}, {where}: {classes.unknown(name)}", file)
+        return
+    entry.class_name = name
