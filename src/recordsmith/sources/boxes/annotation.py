@@ -266,6 +266,12 @@ def to_float(text: object) -> float:
         return math.nan
 
 
+def has_elements(head: bytes, outer: re.Pattern[bytes], inner: re.Pattern[bytes]) -> bool:
+    """Whether XML has an element and, after its start, another; in linear time."""
+    match = outer.search(head)
+    return match is not None and inner.search(head, match.end()) is not None
+
+
 def outlined(
     where: str, name: str, points: Sequence[tuple[float, float]], extra: Sequence[Any] = ()
 ) -> AnnotatedObject:

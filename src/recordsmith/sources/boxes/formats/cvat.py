@@ -20,6 +20,7 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     Corners,
     Entry,
+    has_elements,
     is_class_name,
     outlined,
     parse_xml,
@@ -33,7 +34,8 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.problems import Fault, join_names
 
-_HEAD = re.compile(rb"<annotations>.*?<(version|meta|image)\b", re.DOTALL)
+_ROOT = re.compile(rb"<annotations>")
+_INNER = re.compile(rb"<(version|meta|image)\b")
 _NAME = re.compile(rb"<label>\s*<name>([^<]*)<")
 _PARENT = re.compile(rb"<parent>\s*[^<\s]")
 _OTHER_SHAPES = "shapes and tags were left out that are neither boxes nor polygons"
@@ -141,7 +143,7 @@ class Cvat(
     box_format=BoxFormat(
         "cvat",
         ".xml",
-        lambda head: _HEAD.search(head) is not None,
+        lambda head: has_elements(head, _ROOT, _INNER),
         parse,
         what="images and boxes of {} (CVAT)",
         file_what="an XML file of CVAT",

@@ -20,6 +20,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     Corners,
+    has_elements,
     outlined,
     parse_xml,
     rotated,
@@ -34,7 +35,8 @@ from recordsmith.stores import read_document
 _Values: TypeAlias = dict[str, "_Values | str"]
 """Tag -> text, or the content of the first element with that tag."""
 
-_HEAD = re.compile(rb"<annotation(\s[^>]*)?>.*?<(filename|folder|size|object)\b", re.DOTALL)
+_ROOT = re.compile(rb"<annotation[\s>]")
+_INNER = re.compile(rb"<(filename|folder|size|object)\b")
 _MAX_ELEMENTS = 250_000  # of an image; each takes some hundred bytes
 _TRUE = frozenset(("1", "true", "yes"))
 
@@ -143,7 +145,7 @@ class Voc(
     box_format=BoxFormat(
         "voc",
         ".xml",
-        lambda head: _HEAD.search(head) is not None,
+        lambda head: has_elements(head, _ROOT, _INNER),
         parse,
         what="images and boxes of XML files such as {} (PASCAL VOC)",
         expected="Annotations/*.xml with JPEGImages/, annotations/*.xml with images/, or .xml "
