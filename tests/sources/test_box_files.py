@@ -761,6 +761,8 @@ ENCODINGS = [  # declared, encoded, class
     ("", "utf-8-sig", "猫"),
     ("", "utf-16", "猫"),
     ("utf-16", "utf-16", "猫"),
+    ("utf-16", "utf-16-le", "猫"),
+    ("utf-16", "utf-16-be", "猫"),
     ("UTF-16", "utf-8", "猫"),
     ("gb2312", "ascii", "cat"),
     ("nonsense", "ascii", "cat"),
@@ -946,19 +948,22 @@ def _hostile(root: Path, kind: str) -> tuple[Source, Path]:
     elif kind == "open images":
         source = CsvBoxes(_csv(root, "a,/m/1,0,1,0,1,1,0\n" * 9, OPEN_IMAGES))
     elif kind == "cvat":
-        box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4"/>'
+        box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4" rotation="30"/>'
         shapes = f'{box}<polygon label="cat" points="1,1;2,2;3,1"/>'
         _cvat(root, shapes, values='width="40" height="20"')
         source = Cvat(root, object_masks="class")
     elif kind == "labelme":
-        both = (_shape((1, 1), (9, 1), (9, 9)), _shape((3, 3), (5, 5), kind="circle"))
-        _labelme(root, *both, imageWidth=40, imageHeight=20)
+        shapes = [_shape((1, 1), (9, 1), (9, 9)), _shape((3, 3), (5, 5), kind="circle")]
+        shapes += [_shape(*TILTED, kind="rotation"), _shape((30, 5), (38, 10), kind="mask")]
+        shapes[-1]["mask"] = _png(STAIRS)
+        _labelme(root, *shapes, imageWidth=40, imageHeight=20)
         source = LabelMe(root, object_masks="instance")
     else:
         image(root / "a.jpg")
         outline = [[1, 1, 5, 1, 5, 9]]
         item = {"category_id": 1, "bbox": [4, 5, 10, 10], "area": 1, "segmentation": outline}
-        coco(root / "x.json", {"a.jpg": [item] * 2}, {1: "cat"})
+        rotated = item | {"segmentation": [], "attributes": {"rotation": 30}}
+        coco(root / "x.json", {"a.jpg": [item, rotated]}, {1: "cat"})
         source = Coco(root, object_masks="class")
     (file,) = [path for path in root.rglob("*") if path.suffix in (".csv", ".json", ".xml")]
     return source, file

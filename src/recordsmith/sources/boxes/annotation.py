@@ -37,6 +37,12 @@ _XML_STEP = 1 << 20
 _OUTLINES = "polygons, rotated boxes and masks were packed as the boxes around them"
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
 _DECLARATION_BYTES = 300
+_UTF16_STARTS = (
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
 _ENCODINGS = (
     "ascii",
     "iso8859",
@@ -296,10 +302,9 @@ def rotated(corners: Corners, degrees: float) -> list[tuple[float, float]]:
 
 
 def as_utf8(data: bytes, errors: str = "strict") -> bytes:
-    """A text as UTF-8, also one in UTF-16 with a byte order mark."""
-    if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data
-    return data.decode("utf-16", errors).encode()
+    """A text as UTF-8, also one in UTF-16: with a byte order mark, or XML."""
+    encoding = next((name for start, name in _UTF16_STARTS if data.startswith(start)), "")
+    return data.decode(encoding, errors).encode() if encoding else data
 
 
 def text_as_utf8(data: bytes, name: str, *, is_xml: bool = False) -> bytes:
