@@ -343,6 +343,20 @@ def test_rotated_rectangles_of_labelme(tmp_path: Path, kind: str) -> None:
     assert _overlap(mask_of(features["image/object/mask"][0]), TILTED) > 0.9
 
 
+@pytest.mark.parametrize(
+    "points",
+    [
+        [(4, 5), (14, 5), (14, 15), (4, 5)],
+        [(4, 5), (14, 5), (14, 15), (10, 15)],
+        [(4, 5), (14, 5), (14, 15), (4, 12)],
+    ],
+)
+def test_four_points_that_are_no_upright_rectangle(tmp_path: Path, points: Any) -> None:
+    features, notes = read(LabelMe(_labelme(tmp_path, _shape(*points, kind="rectangle"))))
+    assert boxes_of(features) == [BOX]
+    assert [where for _, where in notes] == ["a.json, shape 1 (cat)"]
+
+
 def _overlap(mask: Any, corners: Any) -> float:
     """The shared part of a mask and of the pixels whose middles lie in a convex polygon."""
     y, x = np.mgrid[: mask.shape[0], : mask.shape[1]] + 0.5
@@ -395,7 +409,8 @@ def _header(width: int, height: int) -> str:
     [
         ((32, 5), _png(STAIRS)),
         ((30, 15), _png(STAIRS)),
-        ((-1, 5), _png(STAIRS)),
+        ((-10, 5), _png(STAIRS)),
+        ((30, -10), _png(STAIRS)),
         ((1e300, 5), _png(STAIRS)),
         ((30, 5), _header(100_000, 100_000)),
         ((30, 5), _header(9, 6)),
@@ -432,6 +447,10 @@ def test_images_inside_labelme_files(tmp_path: Path) -> None:
     with raises(rs.SourceError, path="a.json", problem_count=2) as caught:
         LabelMe(tmp_path / "in").list_samples()
     assert caught.value.problems == ("a.json", "b.json")
+    (tmp_path / "in/b.json").rename(tmp_path / "b.json")
+    with raises(rs.SourceError, path="a.json", match="'a.jpg' not found"):
+        read(LabelMe(tmp_path / "in"))  # one fails alone
+    (tmp_path / "b.json").rename(tmp_path / "in/b.json")
     command = shlex.split(caught.value.remedy.partition(": ")[2])
     assert command[:2] == ["python", "-c"]
     subprocess.run([sys.executable, *command[1:]], cwd=tmp_path / "in", check=True)

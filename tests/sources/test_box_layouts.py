@@ -551,6 +551,7 @@ ORDINARY = {
     "fourteen.txt": f"{_KITTI.rpartition(' ')[0]}\n",
     "mixed.txt": f"{_KITTI}\nend of file\n",
     "features.txt": "Car 0.5 7 1 1 1 1 1 1 1 1 1 1 1 1\n",
+    "quads.txt": "4 5 14 5 14 15 4 15 plane 7\n4 5 14 5 14 15 4 15 two words\n",
     "corners.txt": f"{_DOTA}\nplane 1\n",
     "regions.csv": "filename,region_count,label\na.jpg,1,cat\n",
     "notes.txt": "",

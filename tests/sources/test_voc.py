@@ -90,6 +90,17 @@ def test_features(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "box", ["", "<cx>9</cx>", "<cx>9</cx><cy>9</cy><w>4</w><h>4</h><angle>inf</angle>"]
+)
+def test_wrong_rotated_boxes(tmp_path: Path, box: str) -> None:
+    image(tmp_path / "a.jpg")
+    item = f"<object>\n<name>cat</name><robndbox>{box}</robndbox></object>"
+    write(tmp_path / "a.xml", f"<annotation>\n{item}</annotation>")
+    (problem,) = problems_of(Voc(tmp_path))
+    assert problem.startswith("a.xml, line 2")
+
+
 def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
     """Sides in any order, floats, no flags, parts with boxes of their own, text next to objects."""
     image(tmp_path / "a.jpg")

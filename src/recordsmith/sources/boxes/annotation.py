@@ -43,19 +43,8 @@ _UTF16_STARTS = (
     (b"<\0", "utf-16-le"),
     (b"\0<", "utf-16-be"),
 )
-_ENCODINGS = (
-    "ascii",
-    "iso8859",
-    "cp125",
-    "koi8",
-    "gb",
-    "big5",
-    "shift_jis",
-    "cp932",
-    "euc_",
-    "cp949",
-)
-"""What the names of codecs begin with that extend ASCII, without shift sequences."""
+_ENCODING = re.compile(r"ascii|iso8859|cp125|cp9|koi8|gb|big5|shift_jis|euc_")
+"""How the names of codecs begin that extend ASCII without shift sequences."""
 
 
 class AnnotatedObject(NamedTuple):
@@ -162,7 +151,7 @@ class BoxFormat:
 
     def is_format_of(self, path: str, head: bytes) -> bool:
         """Whether a file has the suffix of this format, begins like it, and is not of another."""
-        text = as_utf8(head, "replace")
+        text = as_utf8(head, "replace") if self.suffix in (".xml", ".json") else head
         is_alike = path.lower().endswith(self.suffix) and self.matches(text)
         return is_alike and recognise_annotations(path, text) is None
 
@@ -322,7 +311,7 @@ def text_as_utf8(data: bytes, name: str, *, is_xml: bool = False) -> bytes:
         codec = codecs.lookup(encoding).name
         if codec.startswith("utf"):
             return data
-        if codec.startswith(_ENCODINGS):
+        if _ENCODING.match(codec):
             codec = "gb18030" if codec in ("gb2312", "gbk") else codec
             return data.decode(codec).encode()
     except UnicodeDecodeError:

@@ -8,21 +8,22 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+_Matches: TypeAlias = Callable[[str, bytes], bool]
+"""Whether a file is of a format, from its path and first bytes."""
 
 _MAX_ROWS = 20
 """How many rows of a text file are compared."""
 
+_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_CELEBA = re.compile(
-    r"(list_(attr|bbox|landmarks|landmarks_align)|identity)_celeba\.txt", re.IGNORECASE
-)
-_WIDER_FACE = re.compile(r"wider_face_[a-z_]+_gt\.txt", re.IGNORECASE)
-_MOT = re.compile(r"(^|/)(gt/gt|det/det)\.txt$", re.IGNORECASE)
+_CELEBA = r"((list_(attr|bbox|landmarks|landmarks_align)|identity)_celeba)\.txt"
 _DATUM = (
     "Convert it: pip install datumaro, then datum convert -if {} -i FOLDER -f coco -o NEW_FOLDER "
     "-- --save-media."
 )
+_LABEL_KINDS = ("rectangle", "polygon", "brush")  # of Label Studio
 
 
 class KnownFormat(NamedTuple):
@@ -36,14 +37,6 @@ class KnownFormat(NamedTuple):
     advice: str
 
 
-class _Recognised(NamedTuple):
-    """How files of a format are recognised: by suffix, and by path and first bytes."""
-
-    format: KnownFormat
-    suffixes: tuple[str, ...]
-    matches: Callable[[str, bytes], bool]
-
-
 def recognise_annotations(path: str, head: bytes) -> KnownFormat | None:
     """The format of an annotation file that is not read; None for all other files.
 
@@ -52,36 +45,36 @@ def recognise_annotations(path: str, head: bytes) -> KnownFormat | None:
         head: its first bytes, at most 64 KiB.
     """
     suffix = posixpath.splitext(path)[1].lower()
-    return next(
-        (
-            each.format
-            for each in _RECOGNISED
-            if suffix in each.suffixes and each.matches(path, head)
-        ),
-        None,
-    )
+    for name, advice, suffixes, matches in _RECOGNISED:
+        if suffix in suffixes.split() and matches(path, head):
+            return KnownFormat(name, advice)
+    return None
 
 
-def _has(starts: str, *choices: Sequence[bytes]) -> Callable[[str, bytes], bool]:
+def _json(starts: str, *choices: str) -> _Matches:
     """Whether JSON begins with one of some characters, and has all keys of one of the choices."""
 
     def matches(_: str, head: bytes) -> bool:
-        text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        text = head.removeprefix(_MARK).lstrip()
         is_alike = text.startswith(tuple(start.encode() for start in starts))
-        return is_alike and any(all(b'"%s"' % key in text for key in keys) for keys in choices)
+        return is_alike and any(
+            all(f'"{key}"'.encode() in text for key in keys.split()) for keys in choices
+        )
 
     return matches
 
 
-def _named(pattern: re.Pattern[str]) -> Callable[[str, bytes], bool]:
-    return lambda path, _: pattern.fullmatch(posixpath.basename(path)) is not None
+def _named(pattern: str) -> _Matches:
+    """Whether the end of the path is like this, in any case."""
+    known = re.compile(rf"(^|/){pattern}$", re.IGNORECASE)
+    return lambda path, _: known.search(path) is not None
 
 
 def _rows(head: bytes, separator: bytes | None = None) -> list[list[bytes]]:
     """The cells of the first whole rows that are not blank."""
-    lines = head.removeprefix(b"\xef\xbb\xbf").splitlines()
-    lines = lines if len(lines) == 1 or head.endswith((b"\n", b"\r")) else lines[:-1] or lines
-    rows = (line.split(separator, 40) for line in lines[: _MAX_ROWS + 2] if line.strip())
+    lines = head.removeprefix(_MARK).splitlines()
+    lines = lines if len(lines) == 1 or head.endswith((b"\n", b"\r")) else lines[:-1]
+    rows = (line.split(separator, 40) for line in lines[:_MAX_ROWS] if line.strip())
     return [[cell.strip() for cell in row] for row in rows]
 
 
@@ -90,7 +83,7 @@ def _are_numbers(cells: Sequence[bytes]) -> bool:
 
 
 def _is_kitti(_: str, head: bytes) -> bool:
-    """A class, then 14 or 15 numbers: occlusion, angle, box, size, place, and a score."""
+    """A class, then 14 or 15 numbers: occlusion, angle, box, size, position, and a score."""
     rows = _rows(head)
     return bool(rows) and all(
         len(row) in (15, 16)
@@ -114,9 +107,9 @@ def _is_dota(_: str, head: bytes) -> bool:
 
 
 def _is_mot(path: str, head: bytes) -> bool:
-    rows = _rows(head, b",")
-    is_named = _MOT.search(path) is not None
-    return is_named and bool(rows) and all(6 <= len(r) <= 10 and _are_numbers(r) for r in rows)
+    """A frame, an object and its box in each row, in gt/gt.txt or det/det.txt."""
+    rows = _rows(head, b",") if _named(r"(gt/gt|det/det)\.txt")(path, head) else []
+    return bool(rows) and all(6 <= len(row) <= 10 and _are_numbers(row) for row in rows)
 
 
 def _is_labelme_web(_: str, head: bytes) -> bool:
@@ -132,127 +125,95 @@ def _is_via_csv(_: str, head: bytes) -> bool:
     return b"region_shape_attributes" in line and b"filename" in line
 
 
-_RECOGNISED = (
-    _Recognised(
-        KnownFormat(
-            "CreateML",
-            "Export it as COCO from the tool that made it, such as Roboflow.",
-        ),
-        (".json",),
-        _has(
+_VIA = ("VGG Image Annotator (VIA)", "Export the annotations from VIA in COCO format.")
+
+_RECOGNISED: tuple[tuple[str, str, str, _Matches], ...] = (
+    (
+        "CreateML",
+        "Export it as COCO from the tool that made it, such as Roboflow.",
+        ".json",
+        _json(
             "[",
-            (b"image", b"annotations", b"label", b"coordinates", b"width"),
-            (b"image", b"annotation", b"label", b"coordinates", b"width"),
-            (b"imagefilename", b"annotation", b"label", b"coordinates", b"width"),
+            "image annotations label coordinates width",
+            "image annotation label coordinates width",
+            "imagefilename annotation label coordinates width",
         ),
     ),
-    _Recognised(
-        KnownFormat("VoTT", _DATUM.format("vott_json")),
-        (".json", ".vott"),
-        _has(
-            "{",
-            (b"asset", b"regions", b"size", b"version"),
-            (b"assets", b"asset", b"regions", b"tags"),
-            (b"assets", b"securityToken", b"tags"),
-        ),
+    (
+        "VoTT",
+        _DATUM.format("vott_json"),
+        ".json .vott",
+        _json("{", "asset regions size version", "assets securityToken tags"),
     ),
-    _Recognised(
-        KnownFormat("Datumaro", _DATUM.format("datumaro")),
-        (".json",),
-        _has(
-            "{",
-            (b"dm_format_version", b"items"),
-            (b"info", b"categories", b"items", b"label", b"labels"),
-        ),
+    (
+        "Datumaro",
+        _DATUM.format("datumaro"),
+        ".json",
+        _json("{", "dm_format_version items", "info categories items label labels"),
     ),
-    _Recognised(
-        KnownFormat("Label Studio", "Export the project from Label Studio as COCO."),
-        (".json",),
-        _has(
+    (
+        "Label Studio",
+        "Export the project from Label Studio as COCO.",
+        ".json",
+        _json(
             "[{",
-            (b"from_name", b"to_name", b"result"),
-            *(
-                (b"original_width", b"original_height", kind)
-                for kind in (b"rectanglelabels", b"polygonlabels", b"brushlabels")
-            ),
+            "from_name to_name result",
+            *(f"original_width original_height {kind}labels" for kind in _LABEL_KINDS),
         ),
     ),
-    _Recognised(
-        KnownFormat(
-            "Segment Anything",
-            "Its masks have no classes. Collect the files into one COCO file: each image becomes "
-            "an entry of images, and each annotation gets an image_id and a category_id.",
-        ),
-        (".json",),
-        _has("[{", (b"predicted_iou", b"stability_score", b"segmentation")),
+    (
+        "Segment Anything",
+        "Its masks have no classes: convert it to a COCO file with a category for each mask.",
+        ".json",
+        _json("[{", "predicted_iou stability_score segmentation"),
     ),
-    _Recognised(
-        KnownFormat("the LabelMe web tool", _DATUM.format("label_me")),
-        (".xml",),
-        _is_labelme_web,
+    ("the LabelMe web tool", _DATUM.format("label_me"), ".xml", _is_labelme_web),
+    (
+        "WIDER FACE",
+        _DATUM.format("wider_face"),
+        ".txt",
+        _named(r"wider_face_[a-z_]+_gt\.txt"),
     ),
-    _Recognised(
-        KnownFormat("WIDER FACE", _DATUM.format("wider_face")), (".txt",), _named(_WIDER_FACE)
-    ),
-    _Recognised(KnownFormat("MOT", _DATUM.format("mot_seq")), (".txt",), _is_mot),
-    _Recognised(
-        KnownFormat(
-            "CelebA",
-            "Save it as a CSV file with the image names in a column image, next to the folder of "
-            "images.",
-        ),
-        (".txt",),
+    ("MOT", _DATUM.format("mot_seq"), ".txt", _is_mot),
+    (
+        "CelebA",
+        "Save it as CSV with a column of image names, next to the folder of images.",
+        ".txt",
         _named(_CELEBA),
     ),
-    _Recognised(
-        KnownFormat(
-            "KITTI object labels",
-            "Convert it: pip install labelformat, then labelformat convert --task "
-            "object-detection --input-format kitti --input-folder LABELS --category-names NAMES "
-            "--images-rel-path IMAGES --output-format pascalvoc --output-folder NEW_FOLDER.",
-        ),
-        (".txt",),
+    (
+        "KITTI object labels",
+        "Convert it with labelformat (pip): --input-format kitti, --output-format pascalvoc.",
+        ".txt",
         _is_kitti,
     ),
-    _Recognised(
-        KnownFormat(
-            "DOTA",
-            "Convert it to YOLO's oriented boxes, with convert_dota_to_yolo_obb of the package "
-            "ultralytics.",
-        ),
-        (".txt",),
+    (
+        "DOTA",
+        "Convert it to YOLO with convert_dota_to_yolo_obb of the package ultralytics.",
+        ".txt",
         _is_dota,
     ),
-    _Recognised(
-        KnownFormat("Supervisely", "Export the project from Supervisely as COCO."),
-        (".json",),
-        _has(
+    (
+        "Supervisely",
+        "Export the project from Supervisely as COCO.",
+        ".json",
+        _json("{", "size objects classTitle", "description tags size height width objects"),
+    ),
+    (
+        *_VIA,
+        ".json",
+        _json(
             "{",
-            (b"size", b"objects", b"classTitle"),
-            (b"description", b"tags", b"size", b"height", b"width", b"objects"),
+            "_via_settings _via_img_metadata",
+            "filename regions file_attributes",
+            "filename regions shape_attributes",
         ),
     ),
-    _Recognised(
-        KnownFormat("VGG Image Annotator (VIA)", "Export the annotations from VIA in COCO format."),
-        (".json",),
-        _has(
-            "{",
-            (b"_via_settings", b"_via_img_metadata"),
-            (b"filename", b"regions", b"file_attributes"),
-            (b"filename", b"regions", b"shape_attributes"),
-        ),
-    ),
-    _Recognised(
-        KnownFormat("VGG Image Annotator (VIA)", "Export the annotations from VIA in COCO format."),
-        (".csv",),
-        _is_via_csv,
-    ),
-    _Recognised(
-        KnownFormat(
-            "BDD100K",
-            "Convert it to COCO with to_coco of the package scalabel.",
-        ),
-        (".json",),
-        _has("[{", (b"name", b"labels", b"category", b"box2d")),
+    (*_VIA, ".csv", _is_via_csv),
+    (
+        "BDD100K",
+        "Convert it to COCO with to_coco of the package scalabel.",
+        ".json",
+        _json("[{", "name labels category box2d"),
     ),
 )

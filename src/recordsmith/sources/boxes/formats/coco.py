@@ -306,7 +306,8 @@ class Coco(
     `image/width`, `image/filename`, `image/source_id`) and for each object
     `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
     `image/object/class/label` (its category id), `image/object/class/text`,
-    `image/object/is_crowd` and `image/object/area` (in pixels, from the file).
+    `image/object/is_crowd` and `image/object/area` (in pixels, from the file). Boxes that CVAT
+    rotated (`attributes.rotation`) become the boxes around them.
 
     Example:
         rs.pack(rs.Coco("coco", object_masks="instance"), "packed")
