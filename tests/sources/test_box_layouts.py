@@ -527,6 +527,18 @@ def test_recognised_formats_are_named(name: str, path: str, text: str, tmp_path:
     assert candidate.confidence == Confidence.ANNOTATED
     assert name in candidate.problem
     assert candidate.remedy.startswith(known.advice)
+    if path.endswith((".json", ".xml", ".csv")):  # as the source itself
+        with pytest.raises(rs.SourceError) as caught:
+            _ = rs.detect(tmp_path / path).source
+        assert name in str(caught.value)
+
+
+def test_a_file_of_tabs_is_read(tmp_path: Path) -> None:
+    rows = (f"{stem}.jpg\t4\t5\t14\t15\tcat\n" for stem in TRUTH)
+    write(tmp_path / "boxes.tsv", "filename\txmin\tymin\txmax\tymax\tclass\n" + "".join(rows))
+    for stem in TRUTH:
+        image(tmp_path / f"{stem}.jpg")
+    assert rs.detect(tmp_path / "boxes.tsv").reading.format == "csv-boxes"
 
 
 ORDINARY = {

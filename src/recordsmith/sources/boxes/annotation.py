@@ -150,10 +150,9 @@ class BoxFormat:
     features: Mapping[str, Kind] = field(default_factory=dict)
 
     def is_format_of(self, path: str, head: bytes) -> bool:
-        """Whether a file has the suffix of this format, begins like it, and is not of another."""
+        """Whether a file begins like one of this format, and is not of one that is not read."""
         text = as_utf8(head, "replace") if self.suffix in (".xml", ".json") else head
-        is_alike = path.lower().endswith(self.suffix) and self.matches(text)
-        return is_alike and recognise_annotations(path, text) is None
+        return self.matches(text) and recognise_annotations(path, text) is None
 
     def images(self, file: AnnotationFile) -> Iterator[AnnotatedImage]:
         """Yield the images of a file, without outlines where they are not needed."""

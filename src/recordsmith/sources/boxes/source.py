@@ -17,7 +17,7 @@ import numpy as np
 
 from recordsmith.errors import OptionError, check_word, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
-from recordsmith.sources.boxes.known_formats import recognise_annotations
+from recordsmith.sources.boxes.known_formats import KnownFormat, recognise_annotations
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes, make_classes
@@ -221,6 +221,8 @@ def candidate_of_file(path: Location) -> LayoutCandidate | None:
         known = source.box_format
         if name.endswith(known.file_suffixes):
             head = path.read(0, HEAD_BYTES) if head is None else head
+            if other := recognise_annotations(name, head):
+                return _not_read(known.name, path.name, other)
             if known.owns_suffixes or known.is_format_of(name, head):
                 return LayoutCandidate(known.name, known.file_what, Confidence.MARKED)
     return None
@@ -231,13 +233,7 @@ def _unknown_formats(tree: FileTree) -> Iterator[LayoutCandidate]:
     for suffix, similar in _SIMILAR.items():
         for path in islice(tree.files(suffix), MAX_OPENED):
             if known := recognise_annotations(path, tree.head(path)):
-                yield LayoutCandidate(
-                    similar,
-                    f"annotations such as {path}",
-                    Confidence.ANNOTATED,
-                    problem=f"the format {known.name} is recognised but not read",
-                    remedy=f"{known.advice} {_WITHOUT}",
-                )
+                yield _not_read(similar, path, known)
                 return
     scans = tree.folders.values()
     images = {_plain_stem(name) for scan in scans for name in scan.images}
@@ -253,6 +249,17 @@ def _unknown_formats(tree: FileTree) -> Iterator[LayoutCandidate]:
                 remedy=f"Convert them to COCO, YOLO or PASCAL VOC. {_WITHOUT}",
             )
             return
+
+
+def _not_read(similar: str, path: str, known: KnownFormat) -> LayoutCandidate:
+    """The candidate for a file of a format that is recognised but not read."""
+    return LayoutCandidate(
+        similar,
+        f"annotations such as {path}",
+        Confidence.ANNOTATED,
+        problem=f"the format {known.name} is recognised but not read",
+        remedy=f"{known.advice} {_WITHOUT}",
+    )
 
 
 def _plain_stem(name: str) -> str:
