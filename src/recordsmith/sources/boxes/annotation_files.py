@@ -43,7 +43,7 @@ from recordsmith.sources.files.paths import inside, is_file, size_and_version, w
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
-from recordsmith.sources.splits import split_lists, splits_by_folder
+from recordsmith.sources.splits import folder_splits, split_lists, splits_by_folder
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
 
@@ -313,7 +313,8 @@ class PerImageAnnotationSource(AnnotatedSource):
         _check_faults(entries.values(), len(layout.documents))
         if lists := _find_lists(index, layout.base, entries.values()):
             entries, notices = _with_lists(index, layout, entries, lists)
-            index.account.read(Role.LIST, set(lists.values()))
+            of_splits = {path for paths in lists.values() for path in paths}
+            index.account.read(Role.LIST, of_splits)
         else:
             for name, split in splits_by_folder(entries).items():
                 entries[name].split = split
@@ -324,8 +325,9 @@ class PerImageAnnotationSource(AnnotatedSource):
             notices = []
         if not entries:
             raise no_files(index.root, self.box_format.expected, index)
-        other = [p for p in index.paths if _is_list(layout.base, p) and p not in lists.values()]
-        index.account.leave(Reason.OTHER_TASK, other, "list", "skipped")
+        other = [path for path in index.paths if _is_list(layout.base, path)]
+        unused = [path for path in other if path not in index.account]
+        index.account.leave(Reason.OTHER_TASK, unused, "list", "skipped")
         index.account.leave(Reason.OTHER_FILE, foreign, "data file")
         index.account.leave(Reason.OTHER_TASK, layout.masks, "segmentation mask", "skipped")
         classes, more = self._classes(index, (), class_names)
@@ -404,6 +406,10 @@ def _base(index: FileIndex) -> str:
         for path in index.paths
         if (match := _ANNOTATIONS.search(path)) and path.endswith(".xml")
     }
+    above = {posixpath.dirname(base[:-1]) for base in bases}
+    splits = folder_splits(posixpath.basename(base[:-1]) for base in bases)
+    if len(above) == 1 and len(splits) == len(bases) > 1:  # train/Annotations/, val/Annotations/
+        return posixpath.join(*above, "") if above != {""} else ""
     if len(bases) > 1 and "" not in bases:
         paths = join_names(sorted(str(index.root / base[:-1]) for base in bases), "or")
         raise SourceError(
