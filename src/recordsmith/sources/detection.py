@@ -75,6 +75,8 @@ class SourceOptions(TypedDict, total=False):
         label_map: label_map.pbtxt with the class numbers; None for numbers made from the data.
         boxes: handling of invalid boxes: stop (fail and list them), clip (fix them) or drop (leave
             them out); None for stop.
+        boxes_as: what four numbers are: xyxy (two corners), xywh (a corner and the size) or cxcywh
+            (the center and the size); None to detect it.
         table: file to read in a folder with several tables; or several, with commas between them;
             None for all.
         image_column: column of image paths, which may lack their suffix.
@@ -96,6 +98,7 @@ class SourceOptions(TypedDict, total=False):
     object_masks: str
     label_map: PlaceLike
     boxes: str
+    boxes_as: str
     table: str
     image_column: str
     split_column: str

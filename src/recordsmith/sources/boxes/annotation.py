@@ -86,6 +86,7 @@ class AnnotationFile:
     with_outlines: whether outlines of objects are needed.
     class_names: by what stands for them in the file; `parse` adds those that the file declares.
     has_keypoints: whether objects have keypoints, where only another file tells.
+    columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
@@ -96,6 +97,7 @@ class AnnotationFile:
     with_outlines: bool = False
     class_names: dict[Any, str] = field(default_factory=dict)
     has_keypoints: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
