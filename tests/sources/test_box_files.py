@@ -229,7 +229,7 @@ _CELL = "file,class,width,height,bbox\n"
     ],
 )  # fmt: skip
 def test_what_four_numbers_are(
-    tmp_path: Path, header: str, rows: Sequence[str], notation: str | None
+    tmp_path: Path, header: str, rows: Sequence[str], notation: Any
 ) -> None:
     root = _csv(tmp_path, "".join(f"{row}\n" for row in rows), header, "ab")
     if notation is None:

@@ -389,11 +389,17 @@ def _locate_finished(folder: ListedFolder) -> Located:
 
 
 def _locate_tfds(folder: ListedFolder) -> Located | None:
-    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS."""
-    if not (folder.has(TFDS_FEATURES_NAME) and folder.has(TFDS_INFO_NAME)):
-        return None
-    from recordsmith.dataset.tfds.folder import class_names_in, read_info
+    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS.
 
+    Without `features.json`, which old versions did not write, at least one of them must exist.
+    """
+    if not folder.has(TFDS_INFO_NAME):
+        return None
+    from recordsmith.dataset.tfds.folder import class_names_in, is_tfds_info, read_info
+
+    has_features = folder.has(TFDS_FEATURES_NAME)
+    if not has_features and not is_tfds_info(folder.location):  # other libraries use the name, too
+        return None
     info = read_info(folder.location)
     if info.file_format != "tfrecord":
         return None
@@ -405,6 +411,8 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
                 continue
             problem = f"{TFDS_INFO_NAME} lists {name}, which is missing"
             missing.append(_missing_shard(split.name, folder.location / name, problem))
+    if not shards and not has_features:
+        return None
     names = class_names_in(folder.location, info, list(folder.entries))
     return Located(shards, class_names=names, missing=tuple(missing))
 

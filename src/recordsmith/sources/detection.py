@@ -29,7 +29,7 @@ from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
-from recordsmith.sources.files.file_tree import TABLE_SUFFIXES, FileTree, TreeSource
+from recordsmith.sources.files.file_tree import HEAD_BYTES, TABLE_SUFFIXES, FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
@@ -377,6 +377,8 @@ def detect(path: PlaceLike, format: str | None = None, **options: Any) -> Detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
         return Detection(root, (_read_file(root),), format, given)
     tree = FileTree(root)
+    if format is None:
+        archives.check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)
 
 
@@ -494,6 +496,8 @@ def _read_file(path: Location) -> LayoutCandidate:
     if is_pattern and not is_archive:
         return archives.marked("shards", "a pattern of files", "records")
     plain = name.removesuffix(".gz")
+    if name.endswith(_DATA_SUFFIXES):
+        archives.check_fetched(path, path.read(0, HEAD_BYTES))
     if not is_pattern and (candidate := boxes.candidate_of_file(path)) is not None:
         return candidate
     if plain.endswith(TABLE_SUFFIXES):

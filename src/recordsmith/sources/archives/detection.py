@@ -15,7 +15,7 @@ from recordsmith.dataset.tfds.folder import (
     is_tfds_info,
     without_features,
 )
-from recordsmith.errors import FileAccessError, SourceError
+from recordsmith.errors import FileAccessError, SourceError, option
 from recordsmith.sources.archives.array_layout import has_role, is_array_name
 from recordsmith.sources.archives.lerobot import INFO_NAME
 from recordsmith.sources.files.file_tree import FileTree
@@ -29,6 +29,7 @@ ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MAX_ARRAYS = 50
 _MAX_INFOS = 10
 _MAX_OPENED = 20  # files of a folder that no source reads
+_POINTER_BYTES = 1024  # pointers of git-lfs are shorter
 
 
 def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
@@ -39,11 +40,36 @@ def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
         with suppress(FileAccessError):
             head = path.read(0, HEAD_BYTES)
         other = detect_other_format(head)
-        if other is not None and not other.is_text and (b"\0" in head or not head.isascii()):
+        if other is None:
+            continue
+        is_binary = not other.is_text and (b"\0" in head or not head.isascii())
+        if is_binary or other.is_pointer:
             return SourceError(
                 f"this is {other.name}, which cannot be packed", path=path, remedy=other.advice
             )
     return None
+
+
+def check_fetched(path: Location, head: bytes, hint: str = "") -> None:
+    """Raise if a file begins like a pointer of git-lfs; `hint` is another remedy."""
+    other = detect_other_format(head[:HEAD_BYTES])
+    if other is not None and other.is_pointer:
+        remedy = f"{other.advice}{hint}"
+        raise SourceError(f"this is {other.name}, not the data", path=path, remedy=remedy)
+
+
+def check_all_fetched(tree: FileTree, suffixes: Iterable[str]) -> None:
+    """Raise if the first file with one of these suffixes is a pointer of git-lfs.
+
+    Otherwise, images would be packed without the labels that were not fetched. Files of other sizes
+    are not opened.
+    """
+    for path in filter(None, (next(tree.files(suffix), "") for suffix in suffixes)):
+        folder, _, name = path.rpartition("/")
+        entries = tree.entries(tree.place(folder))
+        if any(e.name == name and 0 < e.size_bytes < _POINTER_BYTES for e in entries):
+            hint = f" To ignore it, choose a {option('format')}."
+            check_fetched(tree.place(path), tree.head(path), hint)
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
