@@ -15,6 +15,7 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from recordsmith.dataset import background_notices
 from recordsmith.errors import OptionError, check_word, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
 from recordsmith.sources.boxes.placing import BoxPolicy
@@ -140,11 +141,13 @@ class AnnotatedSource(TreeSource):
             version=versions,
             references=lambda number: entries[names[number]].reference(),
         )
+        class_names = listed.classes.names()
+        notices = [] if self._label_map is None else background_notices(class_names)
         return Listing(
             samples,
             reader,
-            listed.classes.names(),
-            (*listed.notices, *index.skipped.notices()),
+            class_names,
+            (*listed.notices, *notices, *index.skipped.notices()),
             splits,
             only,
             has_label_map=True,
