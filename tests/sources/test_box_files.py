@@ -190,6 +190,10 @@ def test_limits_of_annotations(tmp_path: Path, make: Any, words: str) -> None:
         ("file,width,height,class,x_min,y_min,w,h\n", "a,40,20,cat,4,5,10,10"),
         ("file,class,cx,cy,w,h\n", "a,cat,9,10,10,10"),
         ("file,class,x_center,y_center,width,height\n", "a,cat,0.225,0.5,0.25,0.5"),
+        (
+            "score,file,class,x,y,w,h,bbox_left,bbox_top,bbox_right,bbox_bottom\n",
+            "1,a,cat,1,1,2,2,4,5,14,15",
+        ),
         ("file,class,bbox_xyxy\n", 'a,cat,"[4, 5, 14, 15]"'),
         ("file,class,box-xywh\n", "a,cat,4 5 10 10"),
     ],
@@ -225,6 +229,9 @@ _CELL = "file,class,width,height,bbox\n"
         (_CELL, ['a,cat,40,20,"[4, 5, 14, 15]"', 'a,cat,40,20,"(20, 10, 40, 20)"'], "xyxy"),
         (_CELL, ["a,cat,40,20,9 10 10 10", "a,cat,40,20,36 16 8 8"], "cxcywh"),
         (_CELL, ["a,cat,40,20,4;5;14;15"], None),
+        ("file,class,width,height,x,y,w,h\n",
+         [*["a,cat,40,20,4,5,10,10"] * 99, "a,cat,40,20,35,5,10,10"], None),
+        (_CELL, [*["a,cat,40,20,4 5 10 10"] * 99, "a,cat,40,20,30 5 0 10"], None),
         ("file,class,bbox\n", ['a,cat,"[4, 5, 14, 15]"', 'a,cat,"[20, 10, 40, 20]"'], None),
     ],
 )  # fmt: skip

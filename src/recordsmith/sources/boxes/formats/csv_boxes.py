@@ -55,7 +55,7 @@ _MEANINGS: Mapping[Notation, str] = {
     "cxcywh": "the center and the size",
 }
 _WITHOUT_CLASS = "object"
-_FEWEST = 50  # a notation is ruled out by one row in so many; fewer may be mistakes
+_FEWEST = 50  # a notation is ruled out by one row in so many; fewer may be invalid boxes
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -122,8 +122,7 @@ class _Numbers:
         is_fraction = is_small and not all(text.lstrip("+-").isdecimal() for text in texts)
         self.larger += not is_small
         self.fractions += is_fraction
-        sides = (1.0, 1.0) if is_fraction else (side or math.inf for side in size)
-        width, height = sides
+        width, height = (1.0, 1.0) if is_fraction else (side or math.inf for side in size)
         spare = 0.001 if is_fraction else 0.5  # for rounding
         for notation in self.notations:
             left, top, right, bottom = _corners(box, notation)
@@ -221,23 +220,23 @@ def _choose_notation(
     names = join_names(columns.names, shown=4)
     noun = "column" if len(columns.names) == 1 else "columns"
     problem = remedy = ""
-    first, *others = sorted(columns.notations, key=lambda each: numbers.ruled_out[each])
-    fewest = min((numbers.ruled_out[each] for each in others), default=0)
-    possible = [each for each in columns.notations if not numbers.ruled_out[each]]
-    if len(possible) < 2:
-        possible = [*columns.notations]
+    ruled_out = numbers.ruled_out
+    possible = [n for n in columns.notations if ruled_out[n] * _FEWEST < max(1, numbers.count)]
+    first, *others = sorted(columns.notations, key=lambda notation: ruled_out[notation])
+    is_clear = not ruled_out[first] and possible == [first]
+    possible = possible if len(possible) > 1 else [*columns.notations]
     if not columns.are_boxes and not are_several:
         problem = f"the {noun} {names} may be boxes, but no image has several rows"
         remedy = f", or {option('format', 'table')} to read a record for each row"
-    elif others and (numbers.ruled_out[first] or fewest * _FEWEST < max(numbers.count, 1)):
+    elif numbers.count and not is_clear:
         problem = f"the boxes in the {noun} {names} may be {join_names(possible, 'or')}"
         remedy = ": " + join_names(f"{each} is {_MEANINGS[each]}" for each in possible)
     if problem:
         ways = join_names((option("boxes_as", each) for each in possible), "or")
         remedy = f"Pass {ways} to read boxes{remedy}."
         raise SourceError(problem, path=file.name, line=columns.line, remedy=remedy)
-    if others:
-        counts = join_names(f"{each}: {numbers.ruled_out[each]:,}" for each in others)
+    if numbers.count and others:
+        counts = join_names(f"{each}: {ruled_out[each]:,}" for each in others)
         file.notices.append(
             f"boxes in {file.name} ({names}) are read as {first}, which fits all "
             f"{numbers.count:,} rows; rows that do not fit {counts}"
