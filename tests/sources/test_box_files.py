@@ -184,6 +184,7 @@ def test_limits_of_annotations(tmp_path: Path, make: Any, words: str) -> None:
         ("img_path,x0,y0,x1,y1,category\n", "images/a.jpg,4,5,14,15,cat"),
         ("image_id,minx,miny,maxx,maxy,species\n", "a,4,5,14,15,cat"),
         ("image,name,bndbox.xmin,bndbox.ymin,bndbox.xmax,bndbox.ymax\n", "a,cat,4,5,14,15"),
+        ("image,class,bb_left,bb_top,bb_width,bb_height\n", "a.jpg,cat,4,5,10,10"),
         ("image,class,left,top,width,height\n", "a.jpg,cat,4,5,10,10"),
         ("image_name,label_name,x1,y1,w,h\n", "a.jpg,cat,4,5,10,10"),
         ("file,width,height,class,bbox_xmin,bbox_ymin,bbox_w,bbox_h\n", "a,40,20,cat,4,5,10,10"),

@@ -29,7 +29,6 @@ ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MAX_ARRAYS = 50
 _MAX_INFOS = 10
 _MAX_OPENED = 20  # files of a folder that no source reads
-_POINTER_BYTES = 1024  # pointers of git-lfs are shorter
 
 
 def refusal(root: Location, names: Iterable[str]) -> SourceError | None:
@@ -59,17 +58,18 @@ def check_fetched(path: Location, head: bytes, hint: str = "") -> None:
 
 
 def check_all_fetched(tree: FileTree, suffixes: Iterable[str]) -> None:
-    """Raise if the first file with one of these suffixes is a pointer of git-lfs.
+    """Raise if a file with one of these suffixes, one of each, is a pointer of git-lfs.
 
-    Otherwise, images would be packed without the labels that were not fetched. Files of other sizes
-    are not opened.
+    Otherwise, images would be packed without the labels that were not fetched. Only a disk has
+    repositories.
     """
-    for path in filter(None, (next(tree.files(suffix), "") for suffix in suffixes)):
-        folder, _, name = path.rpartition("/")
-        entries = tree.entries(tree.place(folder))
-        if any(e.name == name and 0 < e.size_bytes < _POINTER_BYTES for e in entries):
+    left = set() if tree.root.store.is_remote else set(suffixes)
+    for scan in tree.folders.values():
+        for suffix in sorted(scan.by_suffix.keys() & left):
+            path = posixpath.join(scan.path, scan.by_suffix[suffix][0])
             hint = f" To ignore it, choose a {option('format')}."
             check_fetched(tree.place(path), tree.head(path), hint)
+            left.discard(suffix)
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:

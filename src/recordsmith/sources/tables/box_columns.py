@@ -61,7 +61,7 @@ _QUADS: Mapping[tuple[str, ...], tuple[Notation, ...]] = {
     **dict.fromkeys(_OPEN_QUADS, ("xywh", "cxcywh")),
 }
 _KERAS_RETINANET = ("x1", "y1", "x2", "y2")
-_BOX_WORD = re.compile("^(?:boundingbox|bndbox|bbox|box)|(?:boundingbox|bndbox|bbox|box)$")
+_BOX_WORD = re.compile("^(?:boundingbox|bndbox|bbox|box|bb)|(?:boundingbox|bndbox|bbox|box)$")
 _NUMBERS = re.compile("unnamed.*|index|id")
 _DELIMITERS = (",", ";", "\t", "|")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

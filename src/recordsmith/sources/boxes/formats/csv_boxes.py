@@ -78,10 +78,9 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         file.notices.append(f"columns that are not packed: {join_names(columns.others)}")
     for name in [*images]:
         rows = images.pop(name)
-        objects = [
-            item._replace(corners=_corners(item.corners, notation))
-            for item in decode_objects(msgspec.json.decode(b"[" + rows.objects[:-1] + b"]"))
-        ]
+        objects = decode_objects(msgspec.json.decode(b"[" + rows.objects[:-1] + b"]"))
+        if notation != "xyxy":
+            objects = [o._replace(corners=_corners(o.corners, notation)) for o in objects]
         frame = None if is_relative else rows.size
         yield AnnotatedImage(f"line {rows.line}", name, frame, objects)
 
@@ -115,15 +114,21 @@ class _Numbers:
 
     def add(self, texts: Sequence[str], box: Corners, size: tuple[float, float]) -> None:
         """Consider one row, with the size of its image, or 0."""
-        if not all(map(math.isfinite, box)):
+        if not math.isfinite(sum(box)):
             return
         self.count += 1
-        is_small = max(box) <= 1
-        is_fraction = is_small and not all(text.lstrip("+-").isdecimal() for text in texts)
-        self.larger += not is_small
-        self.fractions += is_fraction
-        width, height = (1.0, 1.0) if is_fraction else (side or math.inf for side in size)
-        spare = 0.001 if is_fraction else 0.5  # for rounding
+        is_fraction = False
+        if max(box) > 1:
+            self.larger += 1
+        elif not all(text.lstrip("+-").isdecimal() for text in texts):
+            self.fractions += 1
+            is_fraction = True
+        if self.notations:
+            self._rule_out(box, (1, 1) if is_fraction else size, 0.001 if is_fraction else 0.5)
+
+    def _rule_out(self, box: Corners, size: tuple[float, float], spare: float) -> None:
+        """Count the notations in which a box is empty or outside the image, but for rounding."""
+        width, height = (side or math.inf for side in size)
         for notation in self.notations:
             left, top, right, bottom = _corners(box, notation)
             is_inside = (
