@@ -215,6 +215,10 @@ def test_label_maps_next_to_foreign_shards_are_read(tmp_path: Path, name: str) -
         assert str(locate(spelling).label_map) == str(tmp_path / name)  # type: ignore[arg-type]
     with raises(rs.OptionError, option="paths", value=tmp_path / name):
         rs.open(tmp_path / name)
+    (tmp_path / name).write_text(CAT + CAT)
+    with raises(rs.OptionError, match=name) as caught:
+        rs.open(path)
+    assert "remove" in caught.value.remedy
     (tmp_path / LABELS_NAME).write_text("0:x\n1:y\n")
     assert rs.open(tmp_path).class_names == ("x", "y")
 

@@ -384,7 +384,11 @@ def _agreeing_names(label_maps: Iterable[Location]) -> _Names:
     """The class names in label maps, which must be the same in each."""
     first: _Names = None, None
     for location in label_maps:
-        names = read_label_map(location)
+        try:
+            names = read_label_map(location)
+        except OptionError as error:
+            error.advise("It names the classes of the shards next to it: fix or remove it.")
+            raise
         if first[0] is not None and first[0] != names:
             raise OptionError(
                 f"the label maps {first[1]} and {location} have different classes",
