@@ -321,8 +321,8 @@ class CsvBoxes(
         what="images and boxes of {} (a row for each box)",
         file_what="a CSV file of boxes",
         file_suffixes=(".csv", ".tsv"),
-        expected="a .csv or .tsv file with columns such as filename, xmin, ymin, xmax, ymax, class, next "
-        "to or above its images",
+        expected="a .csv or .tsv file with columns such as filename, xmin, ymin, xmax, ymax, "
+        "class, next to or above its images",
         has_outlines=False,
         features=dict.fromkeys(_FEATURES, "int64"),
     ),
