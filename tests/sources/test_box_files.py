@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -194,6 +194,24 @@ def test_limits_of_annotations(tmp_path: Path, make: Any, words: str) -> None:
         ("", "/data/x/images/a.jpg,4,5,14,15,cat"),
         ("\n\nfilename,class,xmin,ymin,xmax,ymax,score\n\n", '"a.jpg"," cat ",4.0,5,14, 15 ,1'),
         ("file,label,xmin,ymin,xmax,ymax\n", "a.jpg,cat,0.1,0.25,0.35,0.75"),
+        ("fname,bbox_x1,bbox_y1,bbox_x2,bbox_y2,class\n", "a.jpg,4,5,14,15,cat"),
+        ("image|BoxXMin|BoxYMin|BoxXMax|BoxYMax|label\n", "a.jpg|4|5|14|15|cat"),
+        ("img_path,x0,y0,x1,y1,category\n", "images/a.jpg,4,5,14,15,cat"),
+        ("image_id,minx,miny,maxx,maxy,species\n", "a,4,5,14,15,cat"),
+        ("image,name,bndbox.xmin,bndbox.ymin,bndbox.xmax,bndbox.ymax\n", "a,cat,4,5,14,15"),
+        ("image,class,bb_left,bb_top,bb_width,bb_height\n", "a.jpg,cat,4,5,10,10"),
+        ("image,class,left,top,width,height\n", "a.jpg,cat,4,5,10,10"),
+        ("image_name,label_name,x1,y1,w,h\n", "a.jpg,cat,4,5,10,10"),
+        ("file,width,height,class,bbox_xmin,bbox_ymin,bbox_w,bbox_h\n", "a,40,20,cat,4,5,10,10"),
+        ("file,width,height,class,x_min,y_min,w,h\n", "a,40,20,cat,4,5,10,10"),
+        ("file,class,cx,cy,w,h\n", "a,cat,9,10,10,10"),
+        ("file,class,x_center,y_center,width,height\n", "a,cat,0.225,0.5,0.25,0.5"),
+        (
+            "score,file,class,x,y,w,h,bbox_left,bbox_top,bbox_right,bbox_bottom\n",
+            "1,a,cat,1,1,2,2,4,5,14,15",
+        ),
+        ("file,class,bbox_xyxy\n", 'a,cat,"[4, 5, 14, 15]"'),
+        ("file,class,box-xywh\n", "a,cat,4 5 10 10"),
     ],
 )
 def test_columns_of_a_csv(tmp_path: Path, header: str, row: str) -> None:
@@ -204,7 +222,118 @@ def test_columns_of_a_csv(tmp_path: Path, header: str, row: str) -> None:
     assert features["image/object/class/text"] == [b"cat"]
     left_out = [notice for notice in listing.notices if "not packed" in notice]
     assert len(left_out) == ("score" in header)
-    assert len(listing.notices) - len(left_out) == ("0.1" in row)  # relative
+    assert len(listing.notices) - len(left_out) == ("0.25" in row)  # relative
+
+
+_XYWH = "file,class,x,y,w,h\n"
+_CELL = "file,class,width,height,bbox\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "notation"),
+    [
+        (_XYWH, ["a,cat,4,5,10,10", "a,cat,0,0,5,5"], "xywh"),
+        ("file,class,width,height,x,y,w,h\n", ["a,cat,40,20,9,10,10,10", "a,cat,40,20,38,10,4,4"],
+         "cxcywh"),
+        ("file,class,x,y,width,height\n", ["a,cat,.1,.25,.25,.5", "a,cat,0,0,.1,.1"], "xywh"),
+        ("file,class,x,y,width,height\n", ["a,cat,.225,.5,.25,.5", "a,cat,.9,.9,.2,.2"], "cxcywh"),
+        ("file,class,bbox_x,bbox_y,bbox_w,bbox_h\n", ["a,cat,4,5,10,10"], "xywh"),
+        (_XYWH, ["a,cat,9,10,10,10", "a,cat,20,10,4,4"], None),
+        (_XYWH, ["a,cat,4,5,10,10"], None),  # one row an image may be no box
+        (_XYWH, ["a,cat,4,5,10,10", "a,cat,0,0,5,5", *["b,cat,20,10,4,4"] * 150], None),
+        (_CELL, ['a,cat,40,20,"[4, 5, 10, 10]"', 'a,cat,40,20,"[30.0, 5, 10, 10]"'], "xywh"),
+        (_CELL, ['a,cat,40,20,"[4, 5, 14, 15]"', 'a,cat,40,20,"(20, 10, 40, 20)"'], "xyxy"),
+        (_CELL, ["a,cat,40,20,9 10 10 10", "a,cat,40,20,36 16 8 8"], "cxcywh"),
+        (_CELL, ["a,cat,40,20,4;5;14;15"], None),
+        ("file,class,width,height,x,y,w,h\n",
+         [*["a,cat,40,20,4,5,10,10"] * 99, "a,cat,40,20,35,5,10,10"], None),
+        (_CELL, [*["a,cat,40,20,4 5 10 10"] * 99, "a,cat,40,20,30 5 0 10"], None),
+        ("file,class,bbox\n", ['a,cat,"[4, 5, 14, 15]"', 'a,cat,"[20, 10, 40, 20]"'], None),
+    ],
+)  # fmt: skip
+def test_what_four_numbers_are(
+    tmp_path: Path, header: str, rows: Sequence[str], notation: Any
+) -> None:
+    root = _csv(tmp_path, "".join(f"{row}\n" for row in rows), header, "ab")
+    if notation is None:
+        with raises(rs.SourceError, path="boxes.csv", line=1, match="boxes_as='"):
+            CsvBoxes(root).list_samples()
+        return
+    for given in (None, notation):
+        listing = CsvBoxes(root, boxes_as=given).list_samples()
+        assert np.allclose(boxes_of(read(listing)[0])[0], BOX)
+        assert sum(f"as {notation}" in notice for notice in listing.notices) == (given is None)
+
+
+def test_boxes_as_overrules_the_names(tmp_path: Path) -> None:
+    root = _csv(tmp_path, "a,cat,4,5,10,10\n", "file,class,xmin,ymin,xmax,ymax\n", "a")
+    assert boxes_of(read(CsvBoxes(root, boxes_as="xywh").list_samples())[0]) == [BOX]
+    bare = _csv(tmp_path / "bare", "a.jpg,9,10,10,10,cat\n", "", "a")
+    assert boxes_of(read(CsvBoxes(bare, boxes_as="cxcywh").list_samples())[0]) == [BOX]
+    with raises(rs.OptionError, option="boxes_as", value="yxyx"):
+        CsvBoxes(root, boxes_as="yxyx")  # type: ignore[arg-type]
+
+
+def test_columns_of_other_names(tmp_path: Path) -> None:
+    root = _csv(tmp_path, "a,1,4,5,14,15,cat\na,2,0,0,2,2,dog\n", "pic,id,l,t,r,b,what\n", "a")
+    source = CsvBoxes(root, image_column="pic", label_column="what", boxes_as="xyxy")
+    features, _ = read(source.list_samples())
+    assert features["image/object/class/text"] == [b"cat", b"dog"]
+    assert boxes_of(features) == [BOX, (0, 0, 0.1, 0.05)]
+    assert source.describe()["image_column"] == "pic"
+    unnamed = CsvBoxes(root, image_column="pic", boxes_as="xyxy").list_samples()
+    assert unnamed.class_names == (None, "object")
+    assert any("what" in notice for notice in unnamed.notices)
+    with raises(rs.OptionError, option="label_column", value="kind"):
+        CsvBoxes(root, image_column="pic", label_column="kind", boxes_as="xyxy").list_samples()
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "match"),
+    [
+        ("file,class,height,class,xmin,ymin,xmax,ymax\n", "a,40,20,cat,4,5,14,15", "names: class"),
+        ("file,class,x1,y1,x2,y2,x3,y3,x4,y4\n", "a,cat,4,5,14,5,14,15,4,15", "x3, y3"),
+    ],
+)
+def test_headers_that_are_refused(tmp_path: Path, header: str, row: str, match: str) -> None:
+    with raises(rs.SourceError, path="boxes.csv", line=2, match=match):
+        CsvBoxes(_csv(tmp_path, f"{row}\n", f"\n{header}", "a")).list_samples()
+
+
+def test_cells_without_four_numbers(tmp_path: Path) -> None:
+    rows = ["4 5 10 10", "30 5 10 10", "", "1 2 3", "1 2 3 4 5"]
+    root = _csv(tmp_path, "".join(f"a,{row}\n" for row in rows), "image_id,bbox\n", "a")
+    listing = CsvBoxes(root, boxes_as="xywh").list_samples()
+    assert places(problems_of(listing)) == ["boxes.csv, line 5", "boxes.csv, line 6"]
+    features, _ = read(CsvBoxes(root, boxes_as="xywh", boxes="drop").list_samples())
+    assert boxes_of(features) == [BOX, (0.25, 0.75, 0.75, 1)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "boxes"),
+    [
+        (["0,0,1,1"], [(0, 0, 0.05, 0.025)]),  # integers are pixels
+        (["0,0,1.0,1.0"], [(0, 0, 1, 1)]),
+        (["0,0,1,1", "4,5,14,15"], [(0, 0, 0.05, 0.025), BOX]),
+        (["0,0,1,1", ".1,.25,.35,.75"], [(0, 0, 1, 1), BOX]),
+        (["0.5,0,1,1", "4,5,14,15"], [(0, 0.0125, 0.05, 0.025), BOX]),
+        (["0,0,1,20", "0,0,1,20.0"], [(0, 0, 1, 0.025)] * 2),
+    ],
+)
+def test_relative_boxes(
+    tmp_path: Path, rows: Sequence[str], boxes: Sequence[tuple[float, ...]]
+) -> None:
+    text = "".join(f"a,cat,{row}\n" for row in rows)
+    root = _csv(tmp_path, text, "file,class,xmin,ymin,xmax,ymax\n", "a")
+    assert boxes_of(read(CsvBoxes(root).list_samples())[0]) == boxes
+
+
+def test_a_tsv_of_boxes_in_a_folder(tmp_path: Path) -> None:
+    root = _csv(tmp_path, "a\tcat\t4\t5\t14\t15\n", "file\tclass\tx1\ty1\tx2\ty2\n", "a")
+    (root / "boxes.csv").rename(root / "boxes.tsv")
+    detection = rs.detect(root)
+    assert detection.reading.format == "csv-boxes"
+    assert boxes_of(read(detection.source.list_samples())[0]) == [BOX]
 
 
 def test_images_without_rows_and_rows_without_images(tmp_path: Path) -> None:

@@ -280,6 +280,7 @@ def test_entries_without_what_they_need(tmp_path: Path) -> None:
         ('{"images": [1 2]}', "JSON at '2]}'"),
         ('{"images": []\n "annotations": []}', "line 2: invalid JSON"),
         ('{"images": [}', "invalid JSON"),
+        ('\n[{"a": 1}, {"a": 2}]', "JSON Lines"),
         ("[]", "`array`"),
         ('{"annotations": []}', "images is missing"),
         ("{}", "images is missing"),

@@ -105,6 +105,7 @@ class AnnotationFile:
     class_names: by what stands for them in the file; `parse` adds those that the file declares.
     used_classes: the keys of those that objects have; set by `parse` where names may repeat.
     has_keypoints: whether objects have keypoints, where only another file tells.
+    columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
@@ -116,6 +117,7 @@ class AnnotationFile:
     class_names: dict[Any, str] = field(default_factory=dict)
     used_classes: set[Any] = field(default_factory=set)
     has_keypoints: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from recordsmith.dataset import is_split_name
@@ -22,6 +23,7 @@ from recordsmith.sources.boxes.annotation import (
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
+    MAX_OPENED,
     AnnotatedSource,
     ListedImages,
     listed_entry,
@@ -110,6 +112,11 @@ class SharedAnnotationSource(AnnotatedSource):
             Confidence.ANNOTATED,
             files=tuple(paths),
         )
+
+    @classmethod
+    def _matching(cls, tree: FileTree) -> list[str]:
+        paths = islice(tree.files(*cls.box_format.file_suffixes), MAX_OPENED)
+        return [path for path in paths if cls.box_format.matches(tree.head(path))]
 
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from recordsmith.dataset import background_notices
 from recordsmith.errors import OptionError, check_word, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
 from recordsmith.sources.boxes.known_formats import KnownFormat, recognise_annotations
@@ -151,11 +152,13 @@ class AnnotatedSource(TreeSource):
             version=versions,
             references=lambda number: entries[names[number]].reference(),
         )
+        names_of_classes = classes.names()
+        notices = [] if self._label_map is None else background_notices(names_of_classes)
         return Listing(
             samples,
             reader,
-            classes.names(),
-            listed.notices,
+            names_of_classes,
+            (*listed.notices, *notices),
             splits,
             only,
             has_label_map=0 not in dict(classes.labels()).values(),

@@ -180,9 +180,12 @@ class _CocoFile:
             stop = start + int(match[1]) if match else len(data)
             shown = data[stop : stop + 30].decode("utf-8", "replace")
             problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
+            remedy = ""
             if isinstance(error, msgspec.ValidationError):
                 problem = f"not a COCO annotation file: {error}"
-            raise self._error(problem, stop) from None
+                if data[:64].lstrip()[:1] == b"[":
+                    remedy = "Write the rows of a table as JSON Lines: an object in each line."
+            raise self._error(problem, stop, remedy) from None
         except RecursionError as error:
             raise SourceError(json_fault(error), path=file.name) from None
         if document.images is None:
