@@ -144,8 +144,9 @@ def find_box_columns(
                 {"x3", "y3"} <= {_BOX_WORD.sub("", plain_name(name)) for name in names},
                 set(names) >= _OPEN_IMAGES,
             )
-        if _is_keras_retinanet(names):
+        if _is_bare(names):
             roles, notations = {"image": 0, "name": 5}, (boxes_as or NOTATIONS[0],)
+            roles |= {"width": 6, "height": 7} if len(names) == 8 else {}
             return BoxColumns(delimiter, 0, roles, (1, 2, 3, 4), _KERAS_RETINANET, notations)
     return None
 
@@ -219,11 +220,15 @@ def _find_roles(
     return roles
 
 
-def _is_keras_retinanet(cells: Sequence[str]) -> bool:
-    """Whether a first row is path, x1, y1, x2, y2, class, or a path and empty cells."""
-    if len(cells) != 6 or not has_image_name(cells[0]):
+def _is_bare(cells: Sequence[str]) -> bool:
+    """Whether a first row is path, x1, y1, x2, y2, class, or a path and empty cells.
+
+    As in keras-retinanet; in SKU-110K, width and height of the image follow.
+    """
+    if len(cells) not in (6, 8) or not has_image_name(cells[0]):
         return False
-    return (all(map(_is_number, cells[1:5])) and bool(cells[5])) or not any(cells[1:])
+    is_box = all(map(_is_number, (*cells[1:5], *cells[6:]))) and bool(cells[5])
+    return is_box or not any(cells[1:])
 
 
 def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:

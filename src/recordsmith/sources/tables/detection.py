@@ -286,9 +286,31 @@ def _image_readings(
         if split is not None:
             clauses["split_column"] = f"splits in column {split}"
         left_out = {path: _why_left_out(path, heads, with_images, labelled) for path in others}
-        yield LayoutCandidate(
+        reading = LayoutCandidate(
             "table", what, Confidence.ANNOTATED, options, "rows", clauses, left_out
         )
+        repeated = _with_several_classes(head, images.column, label)
+        if repeated is None:
+            yield reading
+            continue
+        yield dataclasses.replace(
+            reading,
+            problem=f"several rows of {repeated} have different classes, as rows of regions have",
+            remedy="Convert regions and run lengths to masks or COCO, or pass "
+            f"{option('format', 'table')} to read a record for each row.",
+            needs=("format",),
+        )
+
+
+def _with_several_classes(head: TableHead, image_column: str, label: str | None) -> str | None:
+    """The first image whose rows have different classes; None if each image has one class."""
+    names = head.columns[image_column]
+    classes = [] if label is None else head.columns[label]
+    if len(names) != len(classes):
+        return None
+    known: dict[str, str] = {}
+    pairs = zip(names, classes, strict=True)
+    return next((name for name, text in pairs if known.setdefault(name, text) != text), None)
 
 
 def _paths(heads: Iterable[TableHead]) -> list[str]:
