@@ -17,7 +17,7 @@ from ..raising import raises
     [
         ("256MB", 256_000_000),
         ("1.5 GiB", 3 << 29),
-        ("500000", 500_000),
+        ("500000B", 500_000),
         ("10k", 10_000),
         ("10 Kib", 10_240),
         ("7b", 7),
@@ -27,7 +27,9 @@ def test_parse_size(text: str, size_bytes: int) -> None:
     assert parse_size(text, "shard_size_bytes") == size_bytes
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-5", "1.5.2", "5 XB", "5i", "0x10", "9" * 400])
+@pytest.mark.parametrize(
+    "text", ["", "MB", "10", "1.5 ", "-5", "1.5.2", "5 XB", "5i", "0x10", "9" * 400]
+)
 def test_parse_size_refuses(text: str) -> None:
     with pytest.raises(OptionError) as caught:
         parse_size(text, "shard_size_bytes")

@@ -202,6 +202,57 @@ def test_labels_next_to_foreign_shards_are_read(tmp_path: Path) -> None:
         assert rs.open(spelling).class_names == ("x", "y")
 
 
+CAT = "item { id: 1 name: 'cat' }\n"
+DOG = "item { id: 2 name: 'dog' }\n"
+
+
+@pytest.mark.parametrize("name", ["label_map.pbtxt", "Objects_label_map.pbtxt"])
+def test_label_maps_next_to_foreign_shards_are_read(tmp_path: Path, name: str) -> None:
+    path = numbered.write_shard(tmp_path / "Objects.tfrecord", [1])
+    (tmp_path / name).write_text(CAT + DOG)
+    for spelling in (path, tmp_path, tmp_path / "*", [path], [path, tmp_path]):
+        assert rs.open(spelling).class_names == (None, "cat", "dog")
+        assert str(locate(spelling).label_map) == str(tmp_path / name)  # type: ignore[arg-type]
+    with raises(rs.OptionError, option="paths", value=tmp_path / name):
+        rs.open(tmp_path / name)
+    (tmp_path / name).write_text(CAT + CAT)
+    with raises(rs.OptionError, match=name) as caught:
+        rs.open(path)
+    assert "remove" in caught.value.remedy
+    (tmp_path / LABELS_NAME).write_text("0:x\n1:y\n")
+    assert rs.open(tmp_path).class_names == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("label_maps", "class_names"),
+    [
+        ({"train/a": CAT, "valid/b": CAT}, (None, "cat")),
+        ({"train/a": CAT}, (None, "cat")),
+        ({"a": CAT, "valid/b": CAT}, (None, "cat")),
+        ({"a": CAT}, (None, "cat")),
+        ({"train/a": CAT, "train/b": CAT}, (None, "cat")),
+        ({"train/a": CAT, "valid/b": DOG}, None),
+        ({"a": CAT, "valid/b": DOG}, None),
+        ({"train/a": CAT, "train/b": DOG}, None),
+    ],
+)
+def test_label_maps_in_folders_of_splits(
+    tmp_path: Path, label_maps: dict[str, str], class_names: tuple[str | None, ...] | None
+) -> None:
+    for split in ("train", "valid"):
+        (tmp_path / split).mkdir()
+        numbered.write_shard(tmp_path / split / "Objects.tfrecord", [1])
+    paths = [tmp_path / f"{path}_label_map.pbtxt" for path in label_maps]
+    for path, text in zip(paths, label_maps.values(), strict=True):
+        path.write_text(text)
+    if class_names is not None:
+        assert rs.open(tmp_path).class_names == class_names
+        return
+    with raises(rs.OptionError, option="paths", match="different classes") as caught:
+        rs.open(tmp_path)
+    assert all(str(path) in str(caught.value) for path in paths)
+
+
 # -- opening ---------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -302,6 +303,18 @@ def test_options_that_contradict_the_splits_of_the_source_are_refused(
     splits = tuple(filter(None, pattern))
     with raises(OptionError, option=option):
         _plan(_split_listing(40, pattern, splits), **options)
+
+
+def test_the_only_split_of_a_source_can_be_divided_by_its_name() -> None:
+    samples = tuple(Sample(f"{n}", 1, n % 2) for n in range(10))
+    listing = dataclasses.replace(_listed(samples), only_split="val")
+    assert _plan(listing).splits == ("val",)
+    shares = {"train": 0.8, "val": 0.2}
+    for resplit in (None, "val", ["val"]):
+        plan = _plan(listing, splits=shares, resplit=resplit)
+        assert Counter(_split_of(plan, listing).values()) == {"train": 8, "val": 2}
+    with raises(OptionError, option="resplit", value="test"):
+        _plan(listing, splits=shares, resplit="test")
 
 
 @settings(max_examples=100)

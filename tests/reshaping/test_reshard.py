@@ -239,6 +239,23 @@ def test_label_maps_are_copied(place: Location) -> None:
         assert (out / name).read() == (place / "in" / name).read()
 
 
+@pytest.mark.parametrize("id_", [0, 1])
+def test_label_maps_of_foreign_shards(tmp_path: Path, id_: int) -> None:
+    """As Roboflow exports them; a class with the number of the background is noticed."""
+    for split in ("train", "valid"):
+        (tmp_path / "in" / split).mkdir(parents=True)
+        numbered.write_shard(tmp_path / "in" / split / "Objects.tfrecord", [id_])
+        label_map = f"item {{ id: {id_} name: 'cat' }}"
+        (tmp_path / "in" / split / "Objects_label_map.pbtxt").write_text(label_map)
+    names = (*[None] * id_, "cat")
+    resharded = rs.reshard(tmp_path / "in", tmp_path / "resharded")
+    packed = rs.pack(rs.Shards(tmp_path / "in"), tmp_path / "packed")
+    for result in (resharded, packed):
+        assert rs.open(result.folder).class_names == names
+        assert (result.folder / LABEL_MAP_NAME).read() == label_map_to_bytes(names)
+        assert sum("id 0" in notice for notice in result.notices) == (id_ == 0)
+
+
 def test_different_classes(place: Location) -> None:
     for name in ("one", "two"):
         numbered.packed(place / name, {"train": [3]})

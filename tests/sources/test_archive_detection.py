@@ -48,6 +48,40 @@ def test_folders_of_tensorflow_datasets_have_both_documents(tmp_path: Path) -> N
     assert [each.format for each in _readings(tmp_path)] == ["tfds"]
 
 
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0a' * 32}\nsize 12345\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "train.record",
+        "a.json",
+        "labels.csv",
+        "data/t.parquet",
+        "labels/0.txt",
+        "0.xml",
+        "data.yaml",
+    ],
+)
+def test_pointers_of_git_lfs(tmp_path: Path, images: ModuleType, name: str) -> None:
+    """In the place of labels they are refused, not skipped, in a folder and as a file."""
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(POINTER)
+    with_images = name != "train.record"
+    if with_images:
+        (tmp_path / "0.jpg").write_bytes(images.jpeg(1))
+    for root in (tmp_path, *([path] if path.suffix in (".csv", ".json", ".parquet") else [])):
+        with raises(rs.SourceError, path=path) as caught:
+            _ = rs.detect(root).reading
+        assert "git lfs pull" in caught.value.remedy
+    if with_images:
+        assert len(rs.detect(tmp_path, "files").source.list_samples().samples) == 1
+    path.write_text(POINTER.replace("version", "versions"))
+    if with_images and name != "labels/0.txt":
+        assert rs.detect(tmp_path).readings
+
+
 def test_class_folders_in_archives_are_refused(tmp_path: Path, images: ModuleType) -> None:
     jpeg = images.jpeg(1)
     archive = tar(tmp_path / "flowers.tar", dict.fromkeys(["a/daisy/1.jpg", "a/rose/2.jpg"], jpeg))

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import cmath
+import io
+import itertools
 import json
+import math
 import random
 import re
-from collections.abc import Iterator
+import shlex
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -88,6 +98,11 @@ class TestContractOfLabelMe(SourceContract):
         for name in "abcd":
             _labelme(folder, _shape((1, 1), (9, 1), (9, 9)), name=name)
         return LabelMe(folder, object_masks="class")
+
+
+class TestContractOfTags(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        return Cvat(_cvat(folder, '<tag label="cat"/>'))
 
 
 class TestContractOfCvat(SourceContract):
@@ -179,6 +194,24 @@ def test_limits_of_annotations(tmp_path: Path, make: Any, words: str) -> None:
         ("", "/data/x/images/a.jpg,4,5,14,15,cat"),
         ("\n\nfilename,class,xmin,ymin,xmax,ymax,score\n\n", '"a.jpg"," cat ",4.0,5,14, 15 ,1'),
         ("file,label,xmin,ymin,xmax,ymax\n", "a.jpg,cat,0.1,0.25,0.35,0.75"),
+        ("fname,bbox_x1,bbox_y1,bbox_x2,bbox_y2,class\n", "a.jpg,4,5,14,15,cat"),
+        ("image|BoxXMin|BoxYMin|BoxXMax|BoxYMax|label\n", "a.jpg|4|5|14|15|cat"),
+        ("img_path,x0,y0,x1,y1,category\n", "images/a.jpg,4,5,14,15,cat"),
+        ("image_id,minx,miny,maxx,maxy,species\n", "a,4,5,14,15,cat"),
+        ("image,name,bndbox.xmin,bndbox.ymin,bndbox.xmax,bndbox.ymax\n", "a,cat,4,5,14,15"),
+        ("image,class,bb_left,bb_top,bb_width,bb_height\n", "a.jpg,cat,4,5,10,10"),
+        ("image,class,left,top,width,height\n", "a.jpg,cat,4,5,10,10"),
+        ("image_name,label_name,x1,y1,w,h\n", "a.jpg,cat,4,5,10,10"),
+        ("file,width,height,class,bbox_xmin,bbox_ymin,bbox_w,bbox_h\n", "a,40,20,cat,4,5,10,10"),
+        ("file,width,height,class,x_min,y_min,w,h\n", "a,40,20,cat,4,5,10,10"),
+        ("file,class,cx,cy,w,h\n", "a,cat,9,10,10,10"),
+        ("file,class,x_center,y_center,width,height\n", "a,cat,0.225,0.5,0.25,0.5"),
+        (
+            "score,file,class,x,y,w,h,bbox_left,bbox_top,bbox_right,bbox_bottom\n",
+            "1,a,cat,1,1,2,2,4,5,14,15",
+        ),
+        ("file,class,bbox_xyxy\n", 'a,cat,"[4, 5, 14, 15]"'),
+        ("file,class,box-xywh\n", "a,cat,4 5 10 10"),
     ],
 )
 def test_columns_of_a_csv(tmp_path: Path, header: str, row: str) -> None:
@@ -189,7 +222,118 @@ def test_columns_of_a_csv(tmp_path: Path, header: str, row: str) -> None:
     assert features["image/object/class/text"] == [b"cat"]
     left_out = [notice for notice in listing.notices if "not packed" in notice]
     assert len(left_out) == ("score" in header)
-    assert len(listing.notices) - len(left_out) == ("0.1" in row)  # relative
+    assert len(listing.notices) - len(left_out) == ("0.25" in row)  # relative
+
+
+_XYWH = "file,class,x,y,w,h\n"
+_CELL = "file,class,width,height,bbox\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "notation"),
+    [
+        (_XYWH, ["a,cat,4,5,10,10", "a,cat,0,0,5,5"], "xywh"),
+        ("file,class,width,height,x,y,w,h\n", ["a,cat,40,20,9,10,10,10", "a,cat,40,20,38,10,4,4"],
+         "cxcywh"),
+        ("file,class,x,y,width,height\n", ["a,cat,.1,.25,.25,.5", "a,cat,0,0,.1,.1"], "xywh"),
+        ("file,class,x,y,width,height\n", ["a,cat,.225,.5,.25,.5", "a,cat,.9,.9,.2,.2"], "cxcywh"),
+        ("file,class,bbox_x,bbox_y,bbox_w,bbox_h\n", ["a,cat,4,5,10,10"], "xywh"),
+        (_XYWH, ["a,cat,9,10,10,10", "a,cat,20,10,4,4"], None),
+        (_XYWH, ["a,cat,4,5,10,10"], None),  # one row an image may be no box
+        (_XYWH, ["a,cat,4,5,10,10", "a,cat,0,0,5,5", *["b,cat,20,10,4,4"] * 150], None),
+        (_CELL, ['a,cat,40,20,"[4, 5, 10, 10]"', 'a,cat,40,20,"[30.0, 5, 10, 10]"'], "xywh"),
+        (_CELL, ['a,cat,40,20,"[4, 5, 14, 15]"', 'a,cat,40,20,"(20, 10, 40, 20)"'], "xyxy"),
+        (_CELL, ["a,cat,40,20,9 10 10 10", "a,cat,40,20,36 16 8 8"], "cxcywh"),
+        (_CELL, ["a,cat,40,20,4;5;14;15"], None),
+        ("file,class,width,height,x,y,w,h\n",
+         [*["a,cat,40,20,4,5,10,10"] * 99, "a,cat,40,20,35,5,10,10"], None),
+        (_CELL, [*["a,cat,40,20,4 5 10 10"] * 99, "a,cat,40,20,30 5 0 10"], None),
+        ("file,class,bbox\n", ['a,cat,"[4, 5, 14, 15]"', 'a,cat,"[20, 10, 40, 20]"'], None),
+    ],
+)  # fmt: skip
+def test_what_four_numbers_are(
+    tmp_path: Path, header: str, rows: Sequence[str], notation: Any
+) -> None:
+    root = _csv(tmp_path, "".join(f"{row}\n" for row in rows), header, "ab")
+    if notation is None:
+        with raises(rs.SourceError, path="boxes.csv", line=1, match="boxes_as='"):
+            CsvBoxes(root).list_samples()
+        return
+    for given in (None, notation):
+        listing = CsvBoxes(root, boxes_as=given).list_samples()
+        assert np.allclose(boxes_of(read(listing)[0])[0], BOX)
+        assert sum(f"as {notation}" in notice for notice in listing.notices) == (given is None)
+
+
+def test_boxes_as_overrules_the_names(tmp_path: Path) -> None:
+    root = _csv(tmp_path, "a,cat,4,5,10,10\n", "file,class,xmin,ymin,xmax,ymax\n", "a")
+    assert boxes_of(read(CsvBoxes(root, boxes_as="xywh").list_samples())[0]) == [BOX]
+    bare = _csv(tmp_path / "bare", "a.jpg,9,10,10,10,cat\n", "", "a")
+    assert boxes_of(read(CsvBoxes(bare, boxes_as="cxcywh").list_samples())[0]) == [BOX]
+    with raises(rs.OptionError, option="boxes_as", value="yxyx"):
+        CsvBoxes(root, boxes_as="yxyx")  # type: ignore[arg-type]
+
+
+def test_columns_of_other_names(tmp_path: Path) -> None:
+    root = _csv(tmp_path, "a,1,4,5,14,15,cat\na,2,0,0,2,2,dog\n", "pic,id,l,t,r,b,what\n", "a")
+    source = CsvBoxes(root, image_column="pic", label_column="what", boxes_as="xyxy")
+    features, _ = read(source.list_samples())
+    assert features["image/object/class/text"] == [b"cat", b"dog"]
+    assert boxes_of(features) == [BOX, (0, 0, 0.1, 0.05)]
+    assert source.describe()["image_column"] == "pic"
+    unnamed = CsvBoxes(root, image_column="pic", boxes_as="xyxy").list_samples()
+    assert unnamed.class_names == (None, "object")
+    assert any("what" in notice for notice in unnamed.notices)
+    with raises(rs.OptionError, option="label_column", value="kind"):
+        CsvBoxes(root, image_column="pic", label_column="kind", boxes_as="xyxy").list_samples()
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "match"),
+    [
+        ("file,class,height,class,xmin,ymin,xmax,ymax\n", "a,40,20,cat,4,5,14,15", "names: class"),
+        ("file,class,x1,y1,x2,y2,x3,y3,x4,y4\n", "a,cat,4,5,14,5,14,15,4,15", "x3, y3"),
+    ],
+)
+def test_headers_that_are_refused(tmp_path: Path, header: str, row: str, match: str) -> None:
+    with raises(rs.SourceError, path="boxes.csv", line=2, match=match):
+        CsvBoxes(_csv(tmp_path, f"{row}\n", f"\n{header}", "a")).list_samples()
+
+
+def test_cells_without_four_numbers(tmp_path: Path) -> None:
+    rows = ["4 5 10 10", "30 5 10 10", "", "1 2 3", "1 2 3 4 5"]
+    root = _csv(tmp_path, "".join(f"a,{row}\n" for row in rows), "image_id,bbox\n", "a")
+    listing = CsvBoxes(root, boxes_as="xywh").list_samples()
+    assert places(problems_of(listing)) == ["boxes.csv, line 5", "boxes.csv, line 6"]
+    features, _ = read(CsvBoxes(root, boxes_as="xywh", boxes="drop").list_samples())
+    assert boxes_of(features) == [BOX, (0.25, 0.75, 0.75, 1)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "boxes"),
+    [
+        (["0,0,1,1"], [(0, 0, 0.05, 0.025)]),  # integers are pixels
+        (["0,0,1.0,1.0"], [(0, 0, 1, 1)]),
+        (["0,0,1,1", "4,5,14,15"], [(0, 0, 0.05, 0.025), BOX]),
+        (["0,0,1,1", ".1,.25,.35,.75"], [(0, 0, 1, 1), BOX]),
+        (["0.5,0,1,1", "4,5,14,15"], [(0, 0.0125, 0.05, 0.025), BOX]),
+        (["0,0,1,20", "0,0,1,20.0"], [(0, 0, 1, 0.025)] * 2),
+    ],
+)
+def test_relative_boxes(
+    tmp_path: Path, rows: Sequence[str], boxes: Sequence[tuple[float, ...]]
+) -> None:
+    text = "".join(f"a,cat,{row}\n" for row in rows)
+    root = _csv(tmp_path, text, "file,class,xmin,ymin,xmax,ymax\n", "a")
+    assert boxes_of(read(CsvBoxes(root).list_samples())[0]) == boxes
+
+
+def test_a_tsv_of_boxes_in_a_folder(tmp_path: Path) -> None:
+    root = _csv(tmp_path, "a\tcat\t4\t5\t14\t15\n", "file\tclass\tx1\ty1\tx2\ty2\n", "a")
+    (root / "boxes.csv").rename(root / "boxes.tsv")
+    detection = rs.detect(root)
+    assert detection.reading.format == "csv-boxes"
+    assert boxes_of(read(detection.source.list_samples())[0]) == [BOX]
 
 
 def test_images_without_rows_and_rows_without_images(tmp_path: Path) -> None:
@@ -301,6 +445,150 @@ def test_shapes_of_labelme(tmp_path: Path) -> None:
     assert (np.array(drawn) != circle).mean() < 0.05
 
 
+UPRIGHT = [(4, 5), (14, 5), (14, 15), (4, 15)]
+TILTED = [(20, 2), (30, 7), (25, 17), (15, 12)]
+
+
+@pytest.mark.parametrize("corners", [*itertools.permutations(UPRIGHT)])
+def test_rectangles_of_four_points(tmp_path: Path, corners: Any) -> None:
+    root = _labelme(tmp_path, _shape(*corners, kind="rectangle"))
+    features, notes = read(LabelMe(root, object_masks="instance"))
+    assert boxes_of(features) == [BOX]
+    assert notes == read(LabelMe(root))[1] == []
+    expected = np.zeros((20, 40), np.uint8)
+    expected[5:15, 4:14] = 1
+    assert np.array_equal(mask_of(features["image/object/mask"][0]), expected)
+
+
+@pytest.mark.parametrize("kind", ["rotation", "oriented_rectangle", "rectangle"])
+def test_rotated_rectangles_of_labelme(tmp_path: Path, kind: str) -> None:
+    root = _labelme(tmp_path, _shape(*TILTED, kind=kind))
+    features, notes = read(LabelMe(root))
+    assert boxes_of(features) == [(0.1, 0.375, 0.85, 0.75)]
+    ((what, where),) = notes
+    assert ("rotated boxes" in what, where) == (True, "a.json, shape 1 (cat)")
+    features, notes = read(LabelMe(root, object_masks="instance"))
+    assert notes == []
+    assert _overlap(mask_of(features["image/object/mask"][0]), TILTED) > 0.9
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [(4, 5), (14, 5), (14, 15), (4, 5)],
+        [(4, 5), (14, 5), (14, 15), (10, 15)],
+        [(4, 5), (14, 5), (14, 15), (4, 12)],
+    ],
+)
+def test_four_points_that_are_no_upright_rectangle(tmp_path: Path, points: Any) -> None:
+    features, notes = read(LabelMe(_labelme(tmp_path, _shape(*points, kind="rectangle"))))
+    assert boxes_of(features) == [BOX]
+    assert [where for _, where in notes] == ["a.json, shape 1 (cat)"]
+
+
+def _overlap(mask: Any, corners: Any) -> float:
+    """The shared part of a mask and of the pixels whose middles lie in a convex polygon."""
+    y, x = np.mgrid[: mask.shape[0], : mask.shape[1]] + 0.5
+    edges = zip(corners, [*corners[1:], corners[0]], strict=True)
+    sides = [(x2 - x1) * (y - y1) > (y2 - y1) * (x - x1) for (x1, y1), (x2, y2) in edges]
+    inside = np.all(sides, axis=0)
+    return float((inside & (mask > 0)).sum() / (inside | (mask > 0)).sum())
+
+
+def _png(pixels: Any, mode: str | None = None) -> str:
+    out = io.BytesIO()
+    drawn = Image.fromarray(pixels)
+    (drawn.convert(mode) if mode else drawn).save(out, "PNG")
+    return base64.b64encode(out.getvalue()).decode()
+
+
+STAIRS = np.tril(np.ones((6, 9), bool))
+
+
+@pytest.mark.parametrize(
+    "png", [_png(STAIRS), _png(STAIRS * np.uint8(255)), _png(STAIRS * np.uint8(1), "P")]
+)
+def test_masks_of_labelme(tmp_path: Path, png: str) -> None:
+    """LabelMe fills the rows 5 to 10 and the columns 30 to 38 with the PNG."""
+    shape = _shape((30, 5), (38, 10), kind="mask") | {"mask": png}
+    root = _labelme(tmp_path, shape)
+    expected = np.zeros((20, 40), bool)
+    expected[5:11, 30:39] = STAIRS
+    for masks, key in (
+        ("instance", "image/object/mask"),
+        ("class", "image/segmentation/class/encoded"),
+    ):
+        features, _ = read(LabelMe(root, object_masks=masks))
+        (data,) = [features[key]] if masks == "class" else features[key]
+        assert np.array_equal(mask_of(data) == 1, expected)
+        assert boxes_of(features) == [(0.25, 0.75, 0.5, 0.95)]
+    ((what, where),) = read(LabelMe(root))[1]
+    assert ("masks" in what, where) == (True, "a.json, shape 1 (cat)")
+
+
+def _header(width: int, height: int) -> str:
+    """A PNG that is only its header."""
+    chunk = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
+    return base64.b64encode(data + struct.pack(">I", zlib.crc32(chunk))).decode()
+
+
+@pytest.mark.parametrize(
+    ("start", "png"),
+    [
+        ((32, 5), _png(STAIRS)),
+        ((30, 15), _png(STAIRS)),
+        ((-10, 5), _png(STAIRS)),
+        ((30, -10), _png(STAIRS)),
+        ((1e300, 5), _png(STAIRS)),
+        ((30, 5), _header(100_000, 100_000)),
+        ((30, 5), _header(9, 6)),
+        ((30, 5), "*"),
+        ((30, 5), "iVBO"),
+        ((30, 5), _png(np.zeros((6, 9, 3), np.uint8))),
+        ((30, 5), None),
+        ((30, 5), [1]),
+    ],
+)
+def test_wrong_masks_of_labelme(tmp_path: Path, start: Any, png: Any) -> None:
+    good = _shape((4, 5), (14, 15), kind="rectangle")
+    bad = _shape((30, 5), (38, 10), kind="mask") | {"mask": png}
+    bad["points"][0] = list(start)
+    root = _labelme(tmp_path, good, bad)
+    assert places(problems_of(LabelMe(root, object_masks="class"))) == ["a.json, shape 2 (cat)"]
+    features, _ = read(LabelMe(root, object_masks="class", boxes="drop"))
+    assert boxes_of(features) == [BOX]
+
+
+def test_flags_of_labelme_are_named(tmp_path: Path) -> None:
+    root = _labelme(tmp_path, flags={"indoor": True, "night": False, "blurred": True})
+    ((_, where),) = read(LabelMe(root))[1]
+    assert where == "a.json: indoor and blurred"
+
+
+def test_images_inside_labelme_files(tmp_path: Path) -> None:
+    """The remedy is a command that writes them."""
+    encoded = image(tmp_path / "stored/x.jpg")
+    for name in "ab":
+        data = base64.b64encode(encoded).decode()
+        _labelme(tmp_path / "in", _shape(*UPRIGHT), name=name, imageData=data)
+        (tmp_path / f"in/{name}.jpg").unlink()
+    with raises(rs.SourceError, path="a.json", problem_count=2) as caught:
+        LabelMe(tmp_path / "in").list_samples()
+    assert caught.value.problems == ("a.json", "b.json")
+    (tmp_path / "in/b.json").rename(tmp_path / "b.json")
+    with raises(rs.SourceError, path="a.json", match="'a.jpg' not found"):
+        read(LabelMe(tmp_path / "in"))  # one fails alone
+    (tmp_path / "b.json").rename(tmp_path / "in/b.json")
+    command = shlex.split(caught.value.remedy.partition(": ")[2])
+    assert command[:2] == ["python", "-c"]
+    subprocess.run([sys.executable, *command[1:]], cwd=tmp_path / "in", check=True)
+    for number in range(2):
+        features, _ = read(LabelMe(tmp_path / "in"), number)
+        assert features["image/encoded"] == encoded
+        assert boxes_of(features) == [BOX]
+
+
 @pytest.mark.parametrize("label", ["a\rb", "a\nb", "\ud800"])
 def test_labels_that_cannot_be_class_names(tmp_path: Path, label: str) -> None:
     root = _labelme(tmp_path / "in", _shape((1, 2), (3, 4), (5, 6), label=label))
@@ -387,7 +675,7 @@ def test_shapes_of_cvat(tmp_path: Path) -> None:
         assert [where for _, where in notes] == [
             f"annotations.xml, line {number + 2}",  # the attribute
             f"annotations.xml, line {number + 3}: points",
-            f"annotations.xml, line {number + 3}: tag",
+            f"annotations.xml, line {number + 3}: tag indoors",
         ]
     mask = mask_of(features["image/segmentation/class/encoded"])
     assert np.bincount(mask.ravel(), minlength=3).tolist() == [540, 100, 160]
@@ -431,7 +719,9 @@ def test_subsets_of_cvat_are_splits(tmp_path: Path) -> None:
     [
         '<box label="cat" xtl="4" ytl="5" xbr="44" ybr="15"/>',
         '<box label="cat" xtl="4" ytl="5" xbr="x" ybr="15"/>',
-        '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15" rotation="30"/>',
+        '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15" rotation="x"/>',
+        '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15" rotation="inf"/>',
+        '<box label="cat" xtl="4" ytl="nan" xbr="14" ybr="15" rotation="30"/>',
         '<polygon label="cat" points="1,1"/>',
         '<polygon label="cat" points="1,1;2;3,3"/>',
         '<polygon label="cat"/>',
@@ -444,6 +734,136 @@ def test_wrong_shapes_of_cvat(tmp_path: Path, shape: str) -> None:
     assert problem.startswith("annotations.xml, line 2")
     features, _ = read(Cvat(root, boxes="drop").list_samples())
     assert boxes_of(features) == [BOX]
+
+
+def _turned(degrees: float) -> list[tuple[float, float]]:
+    """The corners of the box 14,6 to 26,12, each turned clockwise about the centre 20,9."""
+    turn = cmath.exp(1j * math.radians(degrees))  # clockwise, as y goes down
+    corners = (complex(x, y) * turn for x, y in ((-6, -3), (6, -3), (6, 3), (-6, 3)))
+    return [(20 + corner.real, 9 + corner.imag) for corner in corners]
+
+
+@pytest.mark.parametrize("degrees", [0, 30, 90, 143.7, 270, 360, 390, -25])
+def test_rotated_boxes_of_cvat(tmp_path: Path, degrees: float) -> None:
+    """CVAT's XML and its COCO store the box before its rotation; roLabelImg has radians."""
+    box = f'<box label="cat" xtl="14" ytl="6" xbr="26" ybr="12" rotation="{degrees}"/>'
+    item = {"bbox": [14, 6, 12, 6], "category_id": 1, "segmentation": [], "area": 72}
+    image(tmp_path / "coco/a.jpg")
+    rotated = item | {"attributes": {"occluded": False, "rotation": degrees}}
+    coco(tmp_path / "coco/instances.json", {"a.jpg": [rotated]}, {1: "cat"})
+    oriented = {"cx": 20, "cy": 9, "w": 12, "h": 6, "angle": math.radians(degrees)}
+    values = "".join(f"<{key}>{value}</{key}>" for key, value in oriented.items())
+    image(tmp_path / "voc/a.jpg")
+    write(tmp_path / "voc/a.xml", f"<annotation><object><type>robndbox</type><name>cat</name>"
+          f"<robndbox>{values}</robndbox></object></annotation>")  # fmt: skip
+    corners = _turned(degrees)
+    xs, ys = zip(*corners, strict=True)
+    expected = (min(ys) / 20, min(xs) / 40, max(ys) / 20, max(xs) / 40)
+    sources = (Cvat(_cvat(tmp_path / "cvat", box)), Coco(tmp_path / "coco"), Voc(tmp_path / "voc"))
+    for source in sources:
+        features, notes = read(source)
+        assert boxes_of(features)[0] == pytest.approx(expected, abs=1e-5)
+        is_noted = bool(degrees % 360) or isinstance(source, Voc)
+        assert len(notes) == is_noted
+        assert all("rotated boxes" in what for what, _ in notes)
+        if degrees % 360 and not isinstance(source, Voc):
+            source._masks = "instance"
+            features, notes = read(source)
+            assert notes == []
+            assert _overlap(mask_of(features["image/object/mask"][0]), corners) > 0.9
+
+
+@pytest.mark.parametrize(
+    "attributes", [None, [], "rotation", *({"rotation": it} for it in ("90", True, None, {}))]
+)
+def test_other_attributes_of_coco_rotate_nothing(tmp_path: Path, attributes: Any) -> None:
+    image(tmp_path / "a.jpg")
+    item = {"bbox": [4, 5, 10, 10], "category_id": 1, "attributes": attributes}
+    outlined = item | {"attributes": {"rotation": 30}, "segmentation": [[4, 5, 14, 5, 14, 15]]}
+    coco(tmp_path / "x.json", {"a.jpg": [item, outlined]}, {1: "cat"})
+    features, notes = read(Coco(tmp_path))
+    assert (boxes_of(features), notes) == ([BOX, BOX], [])
+
+
+TAGGED = '<tag label="fox"/><points label="nose" points="1,1"/>'
+
+
+def _tags(root: Path, labels: dict[str, str]) -> Path:
+    """CVAT's file with these labels declared, and tags for the image of each name."""
+    _cvat(root, images="".join(labels))
+    path = root / "annotations.xml"
+    declared = "".join(f"<label><name>{name}</name></label>" for name in ("zebra", "cat"))
+    meta = f"<version/><meta><task><labels>{declared}</labels></task></meta>"
+    text = path.read_text().replace("<version/>", meta)
+    for name, tags in labels.items():
+        text = text.replace(f'name="{name}.jpg" >', f'name="{name}.jpg">\n{tags}')
+    path.write_text(text)
+    return root
+
+
+def test_tags_of_cvat_are_classes(tmp_path: Path) -> None:
+    tags = {"a": '<tag label="cat"/>', "b": TAGGED, "c": '<tag label="zebra"/>'}
+    source = Cvat(_tags(tmp_path / "in", tags))
+    listing = source.list_samples()
+    assert listing.class_names == ("zebra", "cat", "fox")
+    assert not listing.has_label_map
+    assert [sample.label for sample in listing.samples] == [1, 2, 0]
+    features, notes = read(listing, 1)
+    assert features == {
+        "image/encoded": (tmp_path / "in/images/b.jpg").read_bytes(),
+        "image/format": "jpeg",
+        "image/height": 20,
+        "image/width": 40,
+        "image/filename": b"images/b.jpg",
+        "image/source_id": b"7b",
+        "image/class/label": 2,
+        "image/class/text": b"fox",
+    }
+    assert [where for _, where in notes] == ["annotations.xml, line 4: points"]
+    rs.pack(source, tmp_path / "out")
+    assert rs.verify(tmp_path / "out", deep=True).is_good
+    assert [e["image/class/text"][0] for e in rs.open(tmp_path / "out")].count(b"cat") == 1
+
+
+def test_tags_of_cvat_with_a_label_map(tmp_path: Path) -> None:
+    path = write(tmp_path / "map.pbtxt", 'item { id: 7 name: "cat" }')
+    tags = {"a": '<tag label="cat"/>', "b": '<tag label="zebra"/>'}
+    listing = Cvat(_tags(tmp_path / "in", tags), label_map=path).list_samples()
+    assert listing.has_label_map
+    assert read(listing, 0)[0]["image/class/label"] == 7
+    with raises(rs.SourceError, path="annotations.xml", match="line 4: class 'zebra'"):
+        read(listing, 1)
+
+
+@pytest.mark.parametrize("tags", ["", '<tag label="cat"/><tag label="zebra"/>', '<tag label=""/>'])
+def test_images_need_one_tag(tmp_path: Path, tags: str) -> None:
+    listing = Cvat(_tags(tmp_path, {"a": '<tag label="cat"/>', "b": tags})).list_samples()
+    assert read(listing, 0)[0]["image/class/text"] == b"cat"
+    with raises(rs.SourceError, path="annotations.xml", match=r"images/b\.jpg") as caught:
+        read(listing, 1)
+    assert all(name in str(caught.value) for name in re.findall('"(.+?)"', tags))
+
+
+def test_tags_next_to_shapes_are_left_out(tmp_path: Path) -> None:
+    tags = {
+        "a": '<box label="cat" xtl="4" ytl="5" xbr="14" ybr="15"/>',
+        "b": '<tag label="night"/>',
+    }
+    listing = Cvat(_tags(tmp_path, tags)).list_samples()
+    assert listing.class_names == (None, "zebra", "cat")
+    assert boxes_of(read(listing, 0)[0]) == [BOX]
+    features, notes = read(listing, 1)
+    assert boxes_of(features) == []
+    assert [where for _, where in notes] == ["annotations.xml, line 4: tag night"]
+
+
+def test_tracks_of_cvat_are_refused(tmp_path: Path) -> None:
+    root = _cvat(tmp_path)
+    track = '<track id="0" label="car"><box frame="0" xtl="1" ytl="1" xbr="9" ybr="9"/></track>'
+    write(root / "annotations.xml", f"<annotations><version>1.1</version>\n{track}</annotations>")
+    with raises(rs.SourceError, path="annotations.xml", line=2, match="'car'") as caught:
+        Cvat(root).list_samples()
+    assert "CVAT for images 1.1" in caught.value.remedy
 
 
 @pytest.mark.parametrize("masks", [None, "instance"])
@@ -470,7 +890,7 @@ def test_a_polygon_of_two_points_keeps_its_box(tmp_path: Path, masks: Any) -> No
     "text",
     [
         "<annotations><version/><image",
-        '<?xml version="1.0" encoding="utf-16"?><annotations><version/></annotations>',
+        '<?xml version="1.0" encoding="nonsense"?><annotations><version x="é"/></annotations>',
         '<!DOCTYPE x [<!ENTITY a "b">]><annotations><version/><image name="&a;"/></annotations>',
     ],
 )
@@ -479,6 +899,118 @@ def test_broken_cvat_files(tmp_path: Path, text: str) -> None:
     write(root / "annotations.xml", text)
     with raises(rs.SourceError, path="annotations.xml"):
         Cvat(root).list_samples()
+
+
+# -- encodings -----------------------------------------------------------------------------------
+
+DECLARATION = '<?xml version="1.0" encoding="{}"?>'
+ENCODINGS = [  # declared, encoded, class
+    ("", "utf-8", "猫"),
+    ("", "utf-8-sig", "猫"),
+    ("", "utf-16", "猫"),
+    ("utf-16", "utf-16", "猫"),
+    ("utf-16", "utf-16-le", "猫"),
+    ("utf-16", "utf-16-be", "猫"),
+    ("UTF-16", "utf-8", "猫"),
+    ("gb2312", "ascii", "cat"),
+    ("nonsense", "ascii", "cat"),
+    ("utf-16", "ascii", "cat"),
+    ("GB2312", "gb2312", "猫"),
+    ("gbk", "gbk", "貓"),
+    ("GB2312", "gbk", "貓"),
+    ("Shift_JIS", "shift_jis", "猫"),
+    ("EUC-KR", "euc-kr", "고양이"),
+    ("Big5", "big5", "貓"),
+    ("windows-1252", "cp1252", "Käfer"),
+    ("ISO-8859-1", "latin-1", "Käfer"),
+    ("KOI8-R", "koi8-r", "кот"),
+]
+
+
+def _encoded(root: Path, kind: type[Source], encoding: str, declared: str, name: str) -> Source:
+    """A dataset with one class in each annotation file, which are in another encoding."""
+    first = DECLARATION.format(declared) if declared else ""
+    if kind is Voc:
+        voc(root, {"a": [(name, 4, 5, 14, 15)], "b": [(name, 4, 5, 14, 15)]})
+    elif kind is Cvat:
+        _cvat(root, f'<box label="{name}" xtl="4" ytl="5" xbr="14" ybr="15"/>')
+    elif kind is LabelMe:
+        for stem in "ab":
+            _labelme(root, _shape((4, 5), (14, 15), kind="rectangle", label=name), name=stem)
+    else:
+        image(root / "a.jpg")
+        coco(root / "x.json", {"a.jpg": [{"category_id": 1, "bbox": [4, 5, 10, 10]}]}, {1: name})
+    for path in root.rglob("*.xml" if kind in (Voc, Cvat) else "*.json"):
+        text = path.read_text(encoding="utf-8")
+        if kind in (LabelMe, Coco):
+            text = json.dumps(json.loads(text), ensure_ascii=False)
+        path.write_bytes((first + text).encode(encoding))
+    return kind(root)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("kind", [Voc, Cvat])
+@pytest.mark.parametrize(("declared", "encoding", "name"), ENCODINGS)
+def test_encodings_of_xml(
+    tmp_path: Path, kind: Any, declared: str, encoding: str, name: str
+) -> None:
+    source = _encoded(tmp_path, kind, encoding, declared, name)
+    features, _ = read(source)
+    assert boxes_of(features) == [BOX]
+    assert features["image/object/class/text"] == [name.encode()]
+    (candidate,) = find_candidates(FileTree(as_folder(tmp_path)))
+    assert (candidate.format, candidate.problem) == (source.box_format.name, "")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [LabelMe, Coco])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_encodings_of_json(tmp_path: Path, kind: Any, encoding: str) -> None:
+    source = _encoded(tmp_path, kind, encoding, "", "猫")
+    if encoding == "utf-16-be":  # with a byte order mark, as the others
+        for path in tmp_path.rglob("*.json"):
+            path.write_bytes(b"\xfe\xff" + path.read_bytes())
+    features, _ = read(source)
+    assert features["image/object/class/text"] == ["猫".encode()]
+    (candidate,) = find_candidates(FileTree(as_folder(tmp_path)))
+    assert (candidate.format, candidate.problem) == (source.box_format.name, "")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "encoding", "words"),
+    [
+        (Voc, "", "cp1252", "not valid UTF-8"),
+        (Voc, "utf-8", "cp1252", "not valid UTF-8"),
+        (Voc, "nonsense", "cp1252", "'nonsense'"),
+        (Voc, "utf-7", "cp1252", "not valid UTF-8"),
+        (Voc, "punycode", "cp1252", "'punycode'"),
+        (Voc, "euc-kr", "cp1252", "euc-kr"),
+        (Cvat, "", "cp1252", "not valid UTF-8"),
+        (Cvat, "nonsense", "cp1252", "'nonsense'"),
+        (LabelMe, "", "cp1252", "not valid UTF-8"),
+        (Coco, "", "cp1252", "not valid UTF-8"),
+    ],
+)
+def test_other_encodings_are_named_once(
+    tmp_path: Path, kind: Any, declared: str, encoding: str, words: str
+) -> None:
+    source = _encoded(tmp_path, kind, encoding, declared, "Käfer")
+    with raises(rs.SourceError, match=words) as caught:
+        source.list_samples()
+    assert "UTF-8" in caught.value.remedy
+    assert caught.value.path in ("Annotations/a.xml", "annotations.xml", "a.json", "x.json")
+    if kind in (Voc, LabelMe):
+        assert len(caught.value.problems) == 2
+
+
+def test_one_file_in_another_encoding_fails_alone(tmp_path: Path) -> None:
+    source = _encoded(tmp_path, Voc, "utf-8", "", "cat")
+    voc(tmp_path, {"c": [("Käfer", 4, 5, 14, 15)]})
+    path = tmp_path / "Annotations/c.xml"
+    path.write_bytes(path.read_text(encoding="utf-8").encode("latin-1"))
+    listing = source.list_samples()
+    assert next(sample.name for sample in listing.samples) == "Annotations/c.xml"
+    with raises(rs.SourceError, path="Annotations/c.xml", line=13):
+        read(listing, 0)
+    assert boxes_of(read(listing, 1)[0]) == [BOX]
 
 
 # -- YOLO and COCO: what is refused or left out --------------------------------------------------
@@ -564,19 +1096,22 @@ def _hostile(root: Path, kind: str) -> tuple[Source, Path]:
     elif kind == "open images":
         source = CsvBoxes(_csv(root, "a,/m/1,0,1,0,1,1,0\n" * 9, OPEN_IMAGES))
     elif kind == "cvat":
-        box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4"/>'
+        box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4" rotation="30"/>'
         shapes = f'{box}<polygon label="cat" points="1,1;2,2;3,1"/>'
         _cvat(root, shapes, values='width="40" height="20"')
         source = Cvat(root, object_masks="class")
     elif kind == "labelme":
-        both = (_shape((1, 1), (9, 1), (9, 9)), _shape((3, 3), (5, 5), kind="circle"))
-        _labelme(root, *both, imageWidth=40, imageHeight=20)
+        shapes = [_shape((1, 1), (9, 1), (9, 9)), _shape((3, 3), (5, 5), kind="circle")]
+        shapes += [_shape(*TILTED, kind="rotation"), _shape((30, 5), (38, 10), kind="mask")]
+        shapes[-1]["mask"] = _png(STAIRS)
+        _labelme(root, *shapes, imageWidth=40, imageHeight=20)
         source = LabelMe(root, object_masks="instance")
     else:
         image(root / "a.jpg")
         outline = [[1, 1, 5, 1, 5, 9]]
         item = {"category_id": 1, "bbox": [4, 5, 10, 10], "area": 1, "segmentation": outline}
-        coco(root / "x.json", {"a.jpg": [item] * 2}, {1: "cat"})
+        rotated = item | {"segmentation": [], "attributes": {"rotation": 30}}
+        coco(root / "x.json", {"a.jpg": [item, rotated]}, {1: "cat"})
         source = Coco(root, object_masks="class")
     (file,) = [path for path in root.rglob("*") if path.suffix in (".csv", ".json", ".xml")]
     return source, file

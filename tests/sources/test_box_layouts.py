@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.boxes.source import find_candidates
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.layouts import Confidence
@@ -372,19 +373,232 @@ def test_layouts_are_packed(layout: Layout, tmp_path: Path) -> None:
         assert sorted(_by_pycocotools(root)) == sorted(TRUTH.values())
 
 
-UNKNOWN = {
-    "DOTA": ("images/{}.png", "labelTxt/{}.txt", "4 2 20 3 19 12 3 11 plane 0"),
-    "KITTI": ("image_2/{}.png", "label_2/{}.txt", "Car 0 0 -0.2 1 2 3 4 1.8 0.4 1 1 1 8 0"),
-    "Supervisely": ("img/{}.jpg", "ann/{}.jpg.json", '{"objects": [{"classTitle": "cat"}]}'),
+_CREATEML = (
+    '[{"%s": "a.jpg", "%s": [{"label": "cat", "coordinates": '
+    '{"x": 9, "y": 10, "width": 10, "height": 10}}]}]'
+)
+_VIA_REGION = (
+    '"filename": "a.jpg", "size": 512, "regions": [{"shape_attributes": {"name": "rect", "x": 4, '
+    '"y": 5, "width": 10, "height": 10}, "region_attributes": {"type": "cat"}}], '
+    '"file_attributes": {}'
+)
+_VOTT_ASSET = (
+    '"asset": {"format": "jpg", "id": "1f", "name": "a.jpg", "path": "file:a.jpg", "size": '
+    '{"width": 40, "height": 20}, "state": 2, "type": 1}, "regions": [{"id": "x", "type": '
+    '"RECTANGLE", "tags": ["cat"], "boundingBox": {"height": 10, "width": 10, "left": 4, "top": 5}'
+    "}]"
+)
+_LABEL_STUDIO_VALUE = '"original_width": 40, "original_height": 20, "x": 10, "y": 25, "width": 25'
+_WEB_XML = (
+    "<annotation><filename>a.jpg</filename><folder>x</folder><source><sourceImage>x</sourceImage>"
+    "<sourceAnnotation>LabelMe Webtool</sourceAnnotation></source>{}"
+    "<imagesize><nrows>20</nrows><ncols>40</ncols></imagesize></annotation>"
+)
+_WEB_OBJECT = (
+    "<object><name>cat</name><deleted>0</deleted><verified>0</verified><polygon><username>u"
+    "</username><pt><x>4</x><y>5</y></pt><pt><x>14</x><y>15</y></pt></polygon></object>"
+)
+_KITTI = "Car 0.00 0 -1.58 4.00 5.00 14.00 15.00 1.65 1.67 3.64 -0.65 1.71 46.70 -1.59"
+_DOTA = "4.0 5.0 14.0 5.0 14.0 15.0 4.0 15.0 plane 0"
+
+RECOGNISED = [
+    ("CreateML", "train/_annotations.createml.json", _CREATEML % ("image", "annotations")),
+    ("CreateML", "a.json", _CREATEML % ("imagefilename", "annotation")),
+    (
+        "VoTT",
+        "vott-json-export/x-export.json",
+        '{"name": "x", "securityToken": "t", "videoSettings"'
+        ': {"frameExtractionRate": 15}, "tags": [{"name": "cat", "color": "#5db300"}], "id": "i", '
+        '"version": "2.2.0", "assets": {"1f": {' + _VOTT_ASSET + "}}}",
+    ),
+    ("VoTT", "1f-asset.json", "{" + _VOTT_ASSET + ', "version": "2.2.0"}'),
+    (
+        "Datumaro",
+        "annotations/default.json",
+        (
+            '{"info": {}, "categories": {"label": {"labels": '
+            '[{"name": "cat", "parent": ""}], "attributes": []}}, "items": [{"id": "a", '
+            '"annotations": [{"id": 0, "type": "bbox", "label_id": 0, "bbox": [4, 5, 10, 10]}], '
+            '"image": {"path": "a.jpg", "size": [20, 40]}}]}'
+        ),
+    ),
+    (
+        "Datumaro",
+        "train.json",
+        (
+            '{"dm_format_version": "1.0", "media_type": 2, "infos": {}, '
+            '"categories": {}, "items": []}'
+        ),
+    ),
+    (
+        "Label Studio",
+        "project-1-at-2024.json",
+        (
+            '[{"id": 1, "annotations": [{"id": 1, "result": '
+            f'[{{{_LABEL_STUDIO_VALUE}, "from_name": "label", "to_name": "image", "type": '
+            '"rectanglelabels"}]}], "data": {"image": "/data/upload/1/a.jpg"}}]'
+        ),
+    ),
+    (
+        "Label Studio",
+        "min.json",
+        (
+            '[{"image": "/data/upload/1/a.jpg", "id": 1, "label": '
+            f'[{{{_LABEL_STUDIO_VALUE}, "rectanglelabels": ["cat"]}}]}}]'
+        ),
+    ),
+    (
+        "Segment Anything",
+        "sa_1.json",
+        (
+            '{"image": {"image_id": 1, "width": 40, "height": 20, '
+            '"file_name": "sa_1.jpg"}, "annotations": [{"bbox": [4, 5, 10, 10], "area": 100, '
+            '"segmentation": {"size": [20, 40], "counts": "x"}, "predicted_iou": 0.9, '
+            '"point_coords": [[1, 2]], "crop_box": [0, 0, 40, 20], "stability_score": 0.98}]}'
+        ),
+    ),
+    ("the LabelMe web tool", "Annotations/a.xml", _WEB_XML.format(_WEB_OBJECT)),
+    ("the LabelMe web tool", "Annotations/b.xml", _WEB_XML.format("")),
+    ("the LabelMe web tool", "a.xml", f"<annotation>{_WEB_OBJECT}</annotation>"),
+    (
+        "WIDER FACE",
+        "wider_face_split/wider_face_train_bbx_gt.txt",
+        "0--Parade/a.jpg\n1\n4 5 10 10 0 0 0 0 0 0 \n",
+    ),
+    ("MOT", "MOT17-02/gt/gt.txt", "1,1,4,5,10,10,1,1,0.86\n2,1,5,5,10,10,1,1,0.86\n"),
+    ("MOT", "seq/det/det.txt", "1,-1,4.5,5,10,10,0.9,-1,-1,-1\n"),
+    ("CelebA", "list_attr_celeba.txt", "1\nSmiling Young\n000001.jpg -1  1\n"),
+    ("CelebA", "Anno/identity_CelebA.txt", "000001.jpg 2880\n"),
+    ("CelebA", "Anno/list_bbox_celeba.txt", "1\nimage_id x_1 y_1 width height\na.jpg 4 5 10 10\n"),
+    ("KITTI object labels", "label_2/a.txt", f"{_KITTI}\n{_KITTI.replace('Car', 'DontCare')}\n"),
+    ("KITTI object labels", "results/a.txt", f"{_KITTI} 0.98"),
+    ("DOTA", "labelTxt/a.txt", f"imagesource:GoogleEarth\ngsd:0.14\n{_DOTA}\n"),
+    ("DOTA", "labelTxt/b.txt", "4 5 14 5 14 15 4 15 large-vehicle"),
+    (
+        "Supervisely",
+        "ds0/ann/a.jpg.json",
+        (
+            '{"description": "", "tags": [], "size": {"height": 20, '
+            '"width": 40}, "objects": [{"classTitle": "cat", "geometryType": "rectangle", '
+            '"points": {"exterior": [[4, 5], [14, 15]], "interior": []}}]}'
+        ),
+    ),
+    (
+        "Supervisely",
+        "ds0/ann/b.jpg.json",
+        ('{"description": "", "tags": [], "size": {"height": 20, "width": 40}, "objects": []}'),
+    ),
+    ("VGG Image Annotator (VIA)", "via_region_data.json", '{"a.jpg512": {' + _VIA_REGION + "}}"),
+    (
+        "VGG Image Annotator (VIA)",
+        "via_project.json",
+        '{"_via_settings": {"ui": {}}, "_via_img_metadata": {"a.jpg512": {' + _VIA_REGION + "}}}",
+    ),
+    (
+        "VGG Image Annotator (VIA)",
+        "via.csv",
+        (
+            "filename,file_size,file_attributes,region_count,"
+            'region_id,region_shape_attributes,region_attributes\na.jpg,512,"{}",1,0,"{}","{}"\n'
+        ),
+    ),
+    (
+        "BDD100K",
+        "det_train.json",
+        (
+            '[{"name": "a.jpg", "timestamp": 1, "labels": [{"id": "1", '
+            '"category": "car", "box2d": {"x1": 4, "x2": 14, "y1": 5, "y2": 15}}]}]'
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "text"), RECOGNISED)
+def test_recognised_formats_are_named(name: str, path: str, text: str, tmp_path: Path) -> None:
+    known = recognise_annotations(path, text.encode())
+    assert known is not None
+    assert known.name == name
+    assert recognise_annotations(f"in/{path.upper()}", b"\xef\xbb\xbf" + text.encode()) == known
+    assert recognise_annotations("a.yaml", text.encode()) is None
+    write(tmp_path / path, text)
+    for stem in TRUTH:
+        image(tmp_path / f"images/{stem}.jpg")
+    (candidate,) = find_candidates(FileTree(as_folder(tmp_path)))
+    assert candidate.confidence == Confidence.ANNOTATED
+    assert name in candidate.problem
+    assert candidate.remedy.startswith(known.advice)
+    if path.endswith((".json", ".xml", ".csv")):  # as the source itself
+        with pytest.raises(rs.SourceError) as caught:
+            _ = rs.detect(tmp_path / path).source
+        assert name in str(caught.value)
+
+
+def test_a_file_of_tabs_is_read(tmp_path: Path) -> None:
+    rows = (f"{stem}.jpg\t4\t5\t14\t15\tcat\n" for stem in TRUTH)
+    write(tmp_path / "boxes.tsv", "filename\txmin\tymin\txmax\tymax\tclass\n" + "".join(rows))
+    for stem in TRUTH:
+        image(tmp_path / f"{stem}.jpg")
+    assert rs.detect(tmp_path / "boxes.tsv").reading.format == "csv-boxes"
+
+
+ORDINARY = {
+    "coordinates.json": '[{"image": "a.jpg", "coordinates": [1, 2], "width": 4, "label": "x"}]',
+    "map.geojson.json": '{"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}}',
+    "assets.json": '{"assets": {"logo": "a.png"}, "tags": [], "version": "1"}',
+    "items.json": '{"info": {}, "items": [{"id": 1, "label": "x"}], "categories": ["a"]}',
+    "shop.json": '{"description": "", "tags": ["x"], "size": "L", "height": 2, "width": 3}',
+    "answers.json": '[{"result": 1, "from_name": "a"}]',
+    "export.json": '{"filename": "a.jpg", "size": 512, "regions": ["EU"]}',
+    "rows.json": '[{"name": "a", "labels": ["x"], "category": "y"}]',
+    "settings.xml": "<annotation><filename>a.jpg</filename></annotation>",
+    "shapes.xml": "<svg><polygon><pt/></polygon></svg>",
+    "gt.txt": "1,1,4,5,10,10,1,1,0.86\n",
+    "gt/gt.txt": "frame,id\n1,2\n",
+    "wider_face.txt": "a.jpg\n1\n4 5 10 10 0 0 0 0 0 0\n",
+    "celeba.txt": "000001.jpg 2880\n",
+    "yolo.txt": "0 0.1 0.2 0.3 0.2 0.3 0.4 0.1 0.4\n",
+    "poses.txt": "1 2 3 4 5 6 7 8 9 10\n",
+    "words.txt": "a b c d e f g h plane 0\n",
+    "kitti_poses.txt": "1 0 0 1 0 1 0 1 0 0 1 1\n",
+    "fourteen.txt": f"{_KITTI.rpartition(' ')[0]}\n",
+    "mixed.txt": f"{_KITTI}\nend of file\n",
+    "features.txt": "Car 0.5 7 1 1 1 1 1 1 1 1 1 1 1 1\n",
+    "quads.txt": "4 5 14 5 14 15 4 15 plane 7\n4 5 14 5 14 15 4 15 two words\n",
+    "corners.txt": f"{_DOTA}\nplane 1\n",
+    "regions.csv": "filename,region_count,label\na.jpg,1,cat\n",
+    "notes.txt": "",
 }
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_annotations_of_unknown_formats_are_a_problem(name: str, tmp_path: Path) -> None:
-    images, annotations, text = UNKNOWN[name]
+@pytest.mark.parametrize("path", ORDINARY)
+def test_ordinary_files_have_no_known_format(path: str) -> None:
+    assert recognise_annotations(path, ORDINARY[path].encode()) is None
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_files_that_are_read_are_not_recognised_as_others(layout: Layout, tmp_path: Path) -> None:
+    layout.make(tmp_path)
+    for path in tmp_path.rglob("*.*"):
+        if path.is_file() and path.suffix != ".jpg":
+            name = path.relative_to(tmp_path).as_posix()
+            assert recognise_annotations(name, path.read_bytes()) is None
+
+
+def test_a_row_that_the_head_cuts_off_is_not_compared() -> None:
+    assert recognise_annotations("a.txt", f"{_KITTI}\n{_KITTI[:30]}".encode()) is not None
+
+
+@pytest.mark.parametrize("text", ["[" * 65_536, "1 " * 32_768, "1" * 65_536, "a\n" * 32_768,
+                                  '"image"' * 9000, "<annotation>" * 5400])  # fmt: skip
+def test_odd_heads(text: str) -> None:
+    names = ("a.json", "a.txt", "a.xml", "a.csv", "gt/gt.txt", "a")
+    assert [recognise_annotations(name, text.encode()) for name in names] == [None] * 6
+
+
+def test_annotations_of_an_unknown_format_are_a_problem(tmp_path: Path) -> None:
     for stem in TRUTH:
-        image(tmp_path / images.format(stem))
-        write(tmp_path / annotations.format(stem), text)
+        image(tmp_path / f"img/{stem}.jpg")
+        write(tmp_path / f"ann/{stem}.jpg.json", '{"animals": [{"title": "cat"}]}')
     (reading,) = find_candidates(FileTree(as_folder(tmp_path)))
     assert "not known" in reading.problem
     with pytest.raises(rs.SourceError, match="not known"):

@@ -152,14 +152,56 @@ def test_missing_and_repeated_images_fail_alone(tmp_path: Path) -> None:
     assert read(source, 2)[0]["image/object/class/label"] == [3]
 
 
+@pytest.mark.parametrize(
+    ("used", "names", "labels"),
+    [
+        ((1, 2), (None, "fish", "trap"), [1, 2]),
+        ((2, 2), (None, "fish", "trap"), [2, 2]),
+    ],
+)
+def test_an_unused_category_0_with_the_name_of_another(
+    tmp_path: Path, used: tuple[int, int], names: Any, labels: list[int]
+) -> None:
+    """Roboflow puts the group of the classes first, which may have the name of one."""
+    items = [CAT | {"category_id": number} for number in used]
+    _coco(tmp_path, {"a.jpg": items}, categories={0: "fish", 1: "fish", 2: "trap"})
+    listing = Coco(tmp_path).list_samples()
+    assert listing.class_names == names
+    assert read(listing)[0]["image/object/class/label"] == labels
+    assert [notice for notice in listing.notices if "0, 'fish'" in notice]
+
+
+def test_two_used_categories_of_one_name(tmp_path: Path) -> None:
+    items = [CAT | {"category_id": number} for number in (0, 1)]
+    _coco(tmp_path, {"a.jpg": items}, categories={0: "fish", 1: "fish"})
+    with raises(rs.SourceError, match="'fish' has the numbers 1 and 2"):
+        Coco(tmp_path).list_samples()
+
+
+def test_an_error_names_the_image(tmp_path: Path) -> None:
+    wrong = CAT | {"bbox": [4, 5, 50, 5]}
+    listing = Coco(_coco(tmp_path, {"a.jpg": [CAT], "b.jpg": [wrong]})).list_samples()
+    with raises(rs.SourceError, sample="images/b.jpg", match=r"annotation 2 \(cat\)"):
+        read(listing, 1)
+
+
 # -- what is wrong -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [True, 1.0, "1"])
-def test_a_category_id_is_an_integer(tmp_path: Path, number: Any) -> None:
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (True, "True is a truth value"),
+        (1.0, "1.0 is a fraction"),
+        ("1", "'1' is text"),
+        (None, "None is missing"),
+        ([1], r"[1] is a list"),
+    ],
+)
+def test_a_category_id_is_an_integer(tmp_path: Path, number: Any, words: str) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT | {"category_id": number}]}, categories={1: "cat"})
     (problem,) = problems_of(Coco(root))
-    assert f"category_id {number!r}" in problem
+    assert words in problem
 
 
 def test_wrong_annotations_are_listed_with_their_ids(tmp_path: Path) -> None:
@@ -238,6 +280,7 @@ def test_entries_without_what_they_need(tmp_path: Path) -> None:
         ('{"images": [1 2]}', "JSON at '2]}'"),
         ('{"images": []\n "annotations": []}', "line 2: invalid JSON"),
         ('{"images": [}', "invalid JSON"),
+        ('\n[{"a": 1}, {"a": 2}]', "JSON Lines"),
         ("[]", "`array`"),
         ('{"annotations": []}', "images is missing"),
         ("{}", "images is missing"),

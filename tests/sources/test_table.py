@@ -145,6 +145,8 @@ def test_quotes_line_breaks_and_blank_lines(tmp_path: Path) -> None:
         ("a,b,a\n1,2,3\n", 1, "names: a"),
         ("5.1,3.5,setosa\n4.9,3.0,setosa\n", 1, r"numbers: 5\.1 and 3\.5"),
         ("alice,34\nbob,35\n", 1, "found numbers: 34"),
+        ("5,0,0,1\n4,0,1,1\n", 1, "found numbers: 5, 0, 0 and 1"),
+        ("a.jpg,cat\nb.jpg,cat\n", 1, r"found file names: a\.jpg"),
         ('"a,b\n1,2\n', 1, "closing quote"),
         ("a\0,b\n1,2\n", 1, "zero bytes"),
         ("a,b\n1,2\n3\n4,5\n", 3, "1 cell; expected 2"),

@@ -15,7 +15,7 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.sources import Source
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.layouts import LayoutCandidate
+from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.tables.detection import find_candidates
 from recordsmith.stores import as_folder
 
@@ -230,25 +230,86 @@ def test_the_column_of_classes(
     assert (f"column {label}" in reading.describe()) == (label is not None)
 
 
+BOXES = [f"{n}.png,4,3,{n % 2},0,0,2,2,cat" for n in (*range(9), *range(9))]
+
+
 @pytest.mark.parametrize(
-    "header",
+    ("header", "is_known"),
     [
-        "filename,width,height,class,xmin,ymin,xmax,ymax",
-        "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax",
-        "image_id,x_min,y_min,x_max,y_max,class_name",
-        "image,x1,y1,x2,y2,label",
+        ("filename,width,height,n,xmin,ymin,xmax,ymax,class", True),
+        ("ImageID,Source,q,Confidence,XMin,YMin,XMax,YMax,LabelName", True),
+        ("image,a,b,c,x,y,w,h,label", True),
+        ("patient,a,b,c,bbox_x1,bbox_y1,bbox_x2,bbox_y2,label", False),
+        ("patient,a,b,c,x,y,width,height,label", False),
     ],
 )
-def test_tables_of_boxes_are_left_to_others(
-    tmp_path: Path, images: ModuleType, header: str
+@pytest.mark.parametrize("name", ["boxes.csv", "boxes.tsv"])
+def test_tables_of_boxes_are_not_rows_of_images(
+    tmp_path: Path, images: ModuleType, header: str, name: str, *, is_known: bool
 ) -> None:
+    """Only `--format table` reads them so; a column of images that is found by its values is told
+    to the source of boxes."""
     _images(tmp_path, [f"{n}.png" for n in range(9)], images)
-    cells = ",1" * header.count(",")
-    _table(tmp_path / "boxes.csv", header, [f"{n}.png{cells}" for n in range(9)])
-    assert _readings(tmp_path) == []
+    delimiter = "\t" if name.endswith(".tsv") else ","
+    _table(tmp_path / name, *_delimited(delimiter, header, BOXES))
+    column = header.partition(",")[0]
+    *boxes, table = _readings(tmp_path)
+    assert (table.format, table.confidence) == ("table", Confidence.POSSIBLE)
+    assert rs.detect(tmp_path, "table").reading.options["image_column"] == column
+    assert [(each.format, each.options) for each in boxes] == (
+        [] if is_known else [("csv-boxes", {"image_column": column})]
+    )
+    detection = rs.detect(tmp_path)
+    assert detection.reading.format == "csv-boxes"
+    assert [sample.name for sample in detection.source.list_samples().samples] == [
+        f"{n}.png" for n in range(9)
+    ]
+
+
+def _delimited(delimiter: str, header: str, rows: Sequence[str]) -> tuple[str, list[str]]:
+    return header.replace(",", delimiter), [row.replace(",", delimiter) for row in rows]
+
+
+NUMBERS = ["a,1,1,3,3,x", "a,0,0,2,2,y", "b,1,2,2,2,x"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "are_boxes"),
+    [
+        (NUMBERS, True),
+        (NUMBERS[1:], False),  # one row an image
+        (["a,1,1,3,3,x", "a,0,0,2,5,y", "b,1,2,2,2,x"], False),  # images are 4 pixels high
+        (["a,1,1,3,3,x", "a,0,-1,2,2,y", "b,1,2,2,2,x"], False),
+        (["a,1,1,3,,x", "a,0,0,2,2,y", "b,1,2,2,2,x"], False),
+    ],
+)
+def test_four_numbers_in_several_rows_of_an_image(
+    tmp_path: Path, images: ModuleType, rows: Sequence[str], *, are_boxes: bool
+) -> None:
+    _images(tmp_path, ["a.png", "b.png"], images)
+    _table(tmp_path / "t.csv", "file,p,q,r,s,label", rows)
+    assert rs.detect(tmp_path, "table").reading.options["image_column"] == "file"
+    if not are_boxes:
+        assert rs.detect(tmp_path).reading.format == "table"
+        return
+    with raises(rs.SourceError, path=tmp_path, match="p, q, r and s"):
+        _ = rs.detect(tmp_path).reading
+    source = rs.detect(tmp_path, boxes_as="xywh").source
+    assert len(source.list_samples().samples) == 2
+
+
+def test_boxes_in_a_table_that_is_not_text(tmp_path: Path, images: ModuleType) -> None:
+    _images(tmp_path, ["a.png", "b.png"], images)
+    rows = [{"file": name, "bbox": [0, 0, 1, 2], "label": "x"} for name in ("a.png", "b.png")]
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with raises(rs.SourceError, path=tmp_path, match="CSV"):
+        _ = rs.detect(tmp_path).reading
+    assert rs.detect(tmp_path, "table").reading.options["image_column"] == "file"
 
 
 def test_tables_without_images(tmp_path: Path) -> None:
+    _table(tmp_path / "a.csv", "x1,x2,y1,y2", ["1,2,3,4"])  # no image, so no box
+    assert [each.confidence for each in _readings(tmp_path)] == [Confidence.ANNOTATED]
     _table(tmp_path / "a.csv", "x,y", ["1,2"])
     (reading,) = _readings(tmp_path)
     assert (reading.options, reading.noun) == ({}, "rows")

@@ -85,7 +85,15 @@ def test_without_features_only_the_records_are_packed(
         rs.detect(root, "tfds").source.list_samples()
     assert refused.value.remedy == unread.value.remedy
     assert str(version) in refused.value.remedy
-    assert len(rs.detect(version, "shards").source.list_samples().samples) == 9
+    listing = rs.detect(version, "shards").source.list_samples()
+    assert len(listing.samples) == 9
+    assert {*rs.open(version).splits} == {*listing.splits} == {"train", "test"}
+    for shard in version.glob("*.tfrecord*"):
+        shard.rename(version / shard.name.replace("train", "other"))  # the document names no shard
+    (version / "dataset_info.json").write_text(
+        (version / "dataset_info.json").read_text().replace('"test"', '"absent"')
+    )
+    assert len(rs.open(version)) == 9
 
 
 def test_open_names_the_folder_of_the_version(folder: Path, tmp_path: Path) -> None:

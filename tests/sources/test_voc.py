@@ -90,6 +90,17 @@ def test_features(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "box", ["", "<cx>9</cx>", "<cx>9</cx><cy>9</cy><w>4</w><h>4</h><angle>inf</angle>"]
+)
+def test_wrong_rotated_boxes(tmp_path: Path, box: str) -> None:
+    image(tmp_path / "a.jpg")
+    item = f"<object>\n<name>cat</name><robndbox>{box}</robndbox></object>"
+    write(tmp_path / "a.xml", f"<annotation>\n{item}</annotation>")
+    (problem,) = problems_of(Voc(tmp_path))
+    assert problem.startswith("a.xml, line 2")
+
+
 def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
     """Sides in any order, floats, no flags, parts with boxes of their own, text next to objects."""
     image(tmp_path / "a.jpg")
@@ -146,6 +157,46 @@ def test_lists_are_splits(tmp_path: Path) -> None:
         ],
         "not images": ["Annotations/left.xml"],
     }
+
+
+def test_lists_of_classes_are_splits_without_others(tmp_path: Path) -> None:
+    voc(tmp_path, FOUR)
+    main = tmp_path / "ImageSets" / "Main"
+    write(main / "cat_train.txt", "a  1\nb -1\n")
+    write(main / "Dog_train.txt", "a -1\nc  0\n")
+    write(main / "cat_trainval.txt", "a  1\nb -1\nc -1\nd -1\n")
+    write(main / "cat_val.txt", "d -1\n")
+    write(main / "names.txt", "b\n")
+    expected = {"a": "train", "b": "train", "c": "train", "d": "val"}
+    splits = _splits(Voc(tmp_path).list_samples())
+    assert splits == {f"JPEGImages/{name}.jpg": split for name, split in expected.items()}
+
+
+@pytest.mark.parametrize("row", ["{}", "{}.jpg", "JPEGImages/{}.jpg", "./JPEGImages/{}.jpg 1",
+                                 "JPEGImages/{0}.jpg Annotations/{0}.xml"])  # fmt: skip
+@pytest.mark.parametrize("base", ["", "VOCdevkit/VOC2007/"])
+def test_lists_next_to_the_folders(tmp_path: Path, row: str, base: str) -> None:
+    voc(tmp_path / base, {"a": [CAT], "b": [DOG]})
+    write(tmp_path / base / "train.txt", row.format("b"))
+    write(tmp_path / base / "val.txt", row.format("a"))
+    write(tmp_path / base / "test.txt", "These images are for testing.\n")
+    images = f"{base}JPEGImages"
+    splits = _splits(Voc(tmp_path).list_samples())
+    assert splits == {f"{images}/a.jpg": "val", f"{images}/b.jpg": "train"}
+
+
+@pytest.mark.parametrize("folder", ["ImageSets/Main", "ImageSets", ""])
+def test_empty_lists(tmp_path: Path, folder: str) -> None:
+    voc(tmp_path, {"a": [CAT], "b": [DOG]})
+    names = [str(Path(folder, f"{split}.txt")) for split in ("train", "val")]
+    for name in names:
+        write(tmp_path / name, "\n")
+    with raises(rs.SourceError, path=tmp_path, match=" and ".join(names)):
+        Voc(tmp_path).list_samples()
+    write(tmp_path / names[0], "a\nb\n")
+    listing = Voc(tmp_path).list_samples()
+    assert set(_splits(listing)) == {"JPEGImages/a.jpg", "JPEGImages/b.jpg"}
+    assert [notice for notice in listing.notices if names[1] in notice]
 
 
 def test_list_with_missing_images(tmp_path: Path) -> None:
@@ -286,7 +337,14 @@ BROKEN = {
     "cut off": ("<annotation><object>", "no element found"),
     "empty": ("", "not valid XML"),
     "words": ("words", "syntax error"),
-    "unknown encoding": ("<?xml version='1.0' encoding='nonsense'?><annotation/>", "encoding"),
+    "unknown encoding": ("<?xml version='1.0' encoding='nonsense'?><a>é</a>", "encoding"),
+    "the LabelMe web tool": (
+        (
+            "<annotation><object><name>a</name><polygon><pt><x>1</x></pt></polygon></object>"
+            "</annotation>"
+        ),
+        "LabelMe web tool",
+    ),
     "entities": (
         "<!DOCTYPE a [\n<!ENTITY b 'bbbb'>\n<!ENTITY c '&b;&b;'>]><annotation>&c;</annotation>",
         "line 2: ",

@@ -16,13 +16,15 @@ _PIXELS = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 
 
 def parse_size(text: str, name: str) -> int:
-    """Parse 256MB, 1.5 GiB or 500000 as a number of bytes.
+    """Parse 256MB or 1.5 GiB as a number of bytes; a number without a unit may mean anything.
 
     `name` is that of the option in Python, for errors, here and in the functions below.
     """
     size_bytes = words.parse_size(text)
-    if size_bytes is None:
-        raise OptionError(option=name, value=text, expected="a size such as 256MB or 1GiB")
+    if size_bytes is None or text.rstrip()[-1:].isdecimal():
+        raise OptionError(
+            option=name, value=text, expected="a size with a unit, such as 256MB or 1GiB"
+        )
     return size_bytes
 
 

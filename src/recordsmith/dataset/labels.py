@@ -76,6 +76,19 @@ def read_labels(folder: Location) -> ClassNames | None:
     return tuple(names)
 
 
+def is_label_map_name(name: str) -> bool:
+    """Whether a file is named like a label map, such as `Objects_label_map.pbtxt`."""
+    return name.lower().endswith((LABEL_MAP_NAME, "labelmap.pbtxt"))
+
+
+def background_notices(class_names: Sequence[str | None] | None) -> list[str]:
+    """A notice about a class of a label map with the number of the background."""
+    if not class_names or class_names[0] is None:
+        return []
+    reserved = "which the Object Detection API keeps for the background"
+    return [f"class {class_names[0]} has id 0 in the label map, {reserved}"]
+
+
 def carried_class_names(
     folder: PlaceLike, known: ClassNames | None
 ) -> tuple[ClassNames | None, bool]:

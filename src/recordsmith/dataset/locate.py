@@ -17,7 +17,14 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
+from recordsmith.dataset.labels import (
+    LABEL_MAP_NAME,
+    LABELS_NAME,
+    ClassNames,
+    is_label_map_name,
+    read_label_map,
+    read_labels,
+)
 from recordsmith.dataset.manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -123,11 +130,12 @@ class Located(msgspec.Struct):
 
     shards: in the order of the manifest, or by name in each folder.
     manifest: the manifest, if the path is a folder with one.
-    class_names: from the manifest or `labels.txt`.
+    class_names: from the manifest, `labels.txt` or a label map.
     missing: the shards that should exist.
     ignored: errors that were ignored on request.
     folder: the folder of the manifest.
     listing: what lies in that folder; None if it cannot be listed.
+    label_map: where the class names are from, if that is a label map next to foreign shards.
     """
 
     shards: list[Shard]
@@ -137,6 +145,7 @@ class Located(msgspec.Struct):
     ignored: tuple[DataError, ...] = ()
     folder: Location | None = None
     listing: ListedFolder | None = None
+    label_map: Location | None = None
 
     def keep_splits(self, splits: Sequence[str]) -> None:
         """Remove the shards of other splits, and put these in this order."""
@@ -183,9 +192,11 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
     parts = locate_each(as_places(paths), around_defects=around_defects)
     located = parts[0]
     if len(parts) > 1:
+        names, label_map = _common_names(parts)
         located = Located(
             [shard for part in parts for shard in part.shards],
-            class_names=_common_names(parts),
+            class_names=names,
+            label_map=label_map,
             missing=tuple(missing for part in parts for missing in part.missing),
             ignored=tuple(error for part in parts for error in part.ignored),
         )
@@ -291,7 +302,7 @@ def _folder_at(place: Location) -> ListedFolder | None:
 
 
 def _locate_matching(pattern: Location) -> Located:
-    """The files that match a pattern, without manifests, labels and text indexes."""
+    """The files that match a pattern, without manifests, class names and text indexes."""
     listed: dict[Location, ObjectInfo | None]
     if pattern.store.is_remote:
         infos = pattern.store.list_matching(pattern.key)
@@ -301,14 +312,16 @@ def _locate_matching(pattern: Location) -> Located:
     files = {
         place: info
         for place, info in listed.items()
-        if place.name not in (MANIFEST_NAME, LABELS_NAME) and not _is_text_index(place)
+        if not _describes_dataset(place.name) and not _is_text_index(place)
     }
     if not files:
         raise OptionError(f"no file matches {pattern}", option="paths", value=str(pattern))
-    folders = {place.parent for place in files}
+    is_one_folder = len({place.parent for place in files}) == 1
+    names, label_map = _names_next_to(next(iter(files))) if is_one_folder else (None, None)
     return Located(
         [Shard(place, split_of(place.name), listed=info) for place, info in files.items()],
-        class_names=read_labels(folders.pop()) if len(folders) == 1 else None,
+        class_names=names,
+        label_map=label_map,
     )
 
 
@@ -327,7 +340,7 @@ def _locate_by_manifest(folder: Location) -> Located | None:
 
 
 def _locate_file(place: Location, info: ObjectInfo | None) -> Located:
-    if place.name in (MANIFEST_NAME, LABELS_NAME):
+    if _describes_dataset(place.name):
         raise OptionError(
             f"{place} is not a shard but describes a dataset",
             option="paths",
@@ -342,18 +355,59 @@ def _locate_file(place: Location, info: ObjectInfo | None) -> Located:
             remedy="Open the file that it belongs to, or quote a pattern ('out/train-*'), which "
             "ignores text indexes.",
         )
-    return Located(
-        [Shard(place, split_of(place.name), listed=info)], class_names=read_labels(place.parent)
-    )
+    names, label_map = _names_next_to(place)
+    shard = Shard(place, split_of(place.name), listed=info)
+    return Located([shard], class_names=names, label_map=label_map)
+
+
+def _describes_dataset(name: str) -> bool:
+    return name in (MANIFEST_NAME, LABELS_NAME) or is_label_map_name(name)
 
 
 def _is_text_index(location: Location) -> bool:
     return is_text_index_name(location.name) and not looks_like_records(location)
 
 
-def _common_names(parts: Iterable[Located]) -> ClassNames | None:
+_Names: TypeAlias = tuple[ClassNames | None, Location | None]
+"""Class names, and the label map that they are from."""
+
+
+def _common_names(parts: Sequence[Located]) -> _Names:
+    """The class names of all parts; None if they differ, but label maps may not."""
+    label_maps = [part.label_map for part in parts if part.label_map is not None]
+    _agreeing_names(label_maps)
     names = {part.class_names for part in parts}
-    return names.pop() if len(names) == 1 else None
+    return (names.pop(), next(iter(label_maps), None)) if len(names) == 1 else (None, None)
+
+
+def _agreeing_names(label_maps: Iterable[Location]) -> _Names:
+    """The class names in label maps, which must be the same in each."""
+    first: _Names = None, None
+    for location in label_maps:
+        try:
+            names = read_label_map(location)
+        except OptionError as error:
+            error.advise("It names the classes of the shards next to it: fix or remove it.")
+            raise
+        if first[0] is not None and first[0] != names:
+            raise OptionError(
+                f"the label maps {first[1]} and {location} have different classes",
+                option="paths",
+                value=str(location),
+                remedy="Fix or remove one of them, or open their shards separately.",
+            )
+        first = (names, location) if first[0] is None else first
+    return first
+
+
+def _names_next_to(shard: Location) -> _Names:
+    """The class names in `labels.txt` or a label map next to a single file."""
+    folder, stem = shard.parent, shard.name.partition(".")[0]
+    names = read_labels(folder)
+    if names is not None or folder.store.is_remote:
+        return names, None
+    label_maps = (folder / name for name in (LABEL_MAP_NAME, f"{stem}_{LABEL_MAP_NAME}"))
+    return _agreeing_names(location for location in label_maps if location.exists())
 
 
 def _locate_finished(folder: ListedFolder) -> Located:
@@ -389,11 +443,17 @@ def _locate_finished(folder: ListedFolder) -> Located:
 
 
 def _locate_tfds(folder: ListedFolder) -> Located | None:
-    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS."""
-    if not (folder.has(TFDS_FEATURES_NAME) and folder.has(TFDS_INFO_NAME)):
-        return None
-    from recordsmith.dataset.tfds.folder import class_names_in, read_info
+    """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS.
 
+    Without `features.json`, which old versions did not write, at least one of them must exist.
+    """
+    if not folder.has(TFDS_INFO_NAME):
+        return None
+    from recordsmith.dataset.tfds.folder import class_names_in, is_tfds_info, read_info
+
+    has_features = folder.has(TFDS_FEATURES_NAME)
+    if not has_features and not is_tfds_info(folder.location):  # other libraries use the name, too
+        return None
     info = read_info(folder.location)
     if info.file_format != "tfrecord":
         return None
@@ -405,6 +465,8 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
                 continue
             problem = f"{TFDS_INFO_NAME} lists {name}, which is missing"
             missing.append(_missing_shard(split.name, folder.location / name, problem))
+    if not shards and not has_features:
+        return None
     names = class_names_in(folder.location, info, list(folder.entries))
     return Located(shards, class_names=names, missing=tuple(missing))
 
@@ -474,15 +536,25 @@ def _locate_files(folder: ListedFolder) -> Located:
     shards = [shard for part in parts for shard in part.shards]
     if not shards:
         raise _no_shards_error(folder, other)
+    names, label_map = located.class_names, located.label_map
+    if names is None or label_map is not None:
+        named = [part for part in (located, *parts) if part.class_names is not None]
+        names, label_map = _common_names(named)
     return Located(
         shards,
-        class_names=_labels_in(folder) or _common_names(parts),
+        class_names=names,
+        label_map=label_map,
         missing=tuple(missing for part in parts for missing in part.missing),
     )
 
 
-def _labels_in(folder: ListedFolder) -> ClassNames | None:
-    return read_labels(folder.location) if folder.has(LABELS_NAME) else None
+def _names_in(folder: ListedFolder) -> _Names:
+    """The class names in `labels.txt` or the label maps of a folder."""
+    names = read_labels(folder.location) if folder.has(LABELS_NAME) else None
+    if names is not None:
+        return names, None
+    entries = (entry.name for entry in folder.objects if is_label_map_name(entry.name))
+    return _agreeing_names(folder.location / name for name in entries)
 
 
 def _folders_of_splits(folder: ListedFolder) -> list[ListedFolder]:
@@ -516,7 +588,9 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
             problem = f"shard {number} of {count} of split {split!r} is missing"
             missing.append(_missing_shard(split, location, problem))
     other = [name for name in files if name not in records]
-    return Located(shards, class_names=_labels_in(folder), missing=tuple(missing)), other
+    names, label_map = _names_in(folder)
+    located = Located(shards, class_names=names, missing=tuple(missing), label_map=label_map)
+    return located, other
 
 
 def _check_unfinished(folder: ListedFolder) -> None:

@@ -81,11 +81,8 @@ def assign_shards(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -
     if not isinstance(recipe.seed, int):
         raise OptionError(option="seed", value=recipe.seed, expected="an integer")
     check_shard_options(recipe.shards, recipe.shard_size_bytes, recipe.shard_names)
-    splits = recipe.splits
-    if splits is not None:
-        check_shares(splits)
-    elif not listing.splits and listing.only_split is not None:
-        splits = {listing.only_split: 1.0}
+    if recipe.splits is not None:
+        check_shares(recipe.splits)
     samples = collect(listing.samples)
     number_of = _Hasher(recipe.seed).number
     hashes = _hashes(samples, number_of)
@@ -93,8 +90,8 @@ def assign_shards(listing: Listing, recipe: Recipe, source: Mapping[str, Any]) -
         _ascending(hashes) if recipe.shuffle else np.arange(len(samples)),
         samples.labels,
         _group_hashes(samples.groups, hashes, number_of),
-        _source_splits(listing.splits, samples.splits),
-        splits,
+        _source_splits(listing, samples),
+        recipe.splits,
         recipe.resplit,
         stratify=recipe.stratify,
     )
@@ -170,14 +167,14 @@ def _group_hashes(
     return np.where(group_of >= 0, of_groups[group_of], ~hashes)
 
 
-def _source_splits(
-    splits: Sequence[str], coding: Coding | None
-) -> dict[str, npt.NDArray[np.bool_]]:
+def _source_splits(listing: Listing, samples: SampleTable) -> dict[str, npt.NDArray[np.bool_]]:
     """Return which samples each split of the source has."""
+    splits = listing.splits
     if not splits:
-        return {}
-    assert coding is not None
-    names, split_of = coding
+        only = listing.only_split
+        return {} if only is None else {only: np.ones(len(samples), bool)}
+    assert samples.splits is not None
+    names, split_of = samples.splits
     return {
         split: split_of == names.index(split) if split in names else np.zeros(len(split_of), bool)
         for split in splits

@@ -27,6 +27,7 @@ from recordsmith.dataset import (
     Shard,
     ShardEntry,
     ShardPart,
+    background_notices,
     carried_class_names,
     dataset_of,
     records_of,
@@ -220,6 +221,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
     if empty:
         notices.insert(0, f"empty files: {first_of(empty, _NAMED)}")
     class_names, has_label_map = _classes(listed, parts)
+    notices += background_notices(class_names) if has_label_map else []
     manifests = [part.manifest for part in parts]
     return Inputs(
         tuple(shards),
@@ -288,6 +290,7 @@ def _classes(paths: Sequence[Location], parts: Sequence[Located]) -> tuple[Class
     has_label_map = False
     for path, part in zip(paths, parts, strict=True):
         own = part.class_names
+        has_label_map |= part.label_map is not None
         if path.is_folder():
             own, has_one = carried_class_names(path, own)
             has_label_map |= has_one

@@ -259,8 +259,11 @@ class _Salvage:
         located = self.located
         self.compression = _common_compression(located)
         self.fingerprint = self._fingerprint()
-        self.has_label_map = located.class_names is not None and any(
-            (shard.location.parent / LABEL_MAP_NAME).exists() for shard in located.shards[:1]
+        self.has_label_map = located.label_map is not None or (
+            located.class_names is not None
+            and any(
+                (shard.location.parent / LABEL_MAP_NAME).exists() for shard in located.shards[:1]
+            )
         )
         self.report = SalvageReport(
             self.folder,

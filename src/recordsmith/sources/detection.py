@@ -30,7 +30,7 @@ from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import source as boxes
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
-from recordsmith.sources.files.file_tree import FileTree, TreeSource
+from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.known_names import TABLE_SUFFIXES
 from recordsmith.sources.files.paths import is_folder
@@ -85,6 +85,8 @@ class SourceOptions(TypedDict, total=False):
         label_map: label_map.pbtxt with the class numbers; None for numbers made from the data.
         boxes: handling of invalid boxes: stop (fail and list them), clip (fix them) or drop (leave
             them out); None for stop.
+        boxes_as: what four numbers are: xyxy (two corners), xywh (a corner and the size) or cxcywh
+            (the center and the size); None to detect it.
         table: file to read in a folder with several tables; or several, with commas between them;
             None for all.
         image_column: column of image paths, which may lack their suffix.
@@ -107,6 +109,7 @@ class SourceOptions(TypedDict, total=False):
     object_masks: str
     label_map: PlaceLike
     boxes: str
+    boxes_as: str
     table: str
     image_column: str
     split_column: str
@@ -337,6 +340,8 @@ def detect(
         return Detection(root, (_read_file(root),), format, given)
     names = (leave_out,) if isinstance(leave_out, str) else leave_out
     tree = FileTree(root, leave_out=names)
+    if format is None:
+        archives.check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)
 
 
@@ -446,6 +451,8 @@ def _read_file(path: Location) -> LayoutCandidate:
     if is_pattern and not is_archive:
         return archives.marked("shards", "a pattern of files", "records")
     plain = name.removesuffix(".gz")
+    if name.endswith(_DATA_SUFFIXES):
+        archives.check_fetched(path, path.read(0, HEAD_BYTES))
     if not is_pattern and (candidate := boxes.candidate_of_file(path)) is not None:
         return candidate
     if plain.endswith(TABLE_SUFFIXES):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from recordsmith.dataset.names import split_word
 from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS
+from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.files.account import Account, AccountLine, LeftFor, Reason, Role, are_few
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name, is_mask_word
@@ -42,10 +43,9 @@ class Recogniser:
     def recognise(self, path: str, others: Sequence[str]) -> LeftFor | None:
         """Why a file should not be left out; None if it may be. `others` are left out as well."""
         head = self._tree.head(path)
-        name = self._format_of(path, head)
-        if name is not None:
-            what = f"of the format {name} not read"
-            return LeftFor(Reason.UNREAD_ANNOTATIONS, "annotation file", what)
+        what = self._format_of(path, head)
+        if what is not None:
+            return LeftFor(Reason.UNREAD_ANNOTATIONS, "annotation file", f"of the format {what}")
         stem = _stem(path)
         if stem in self._folders_of and not path.lower().endswith(".txt"):
             return None
@@ -79,9 +79,12 @@ class Recogniser:
 
     @staticmethod
     def _format_of(path: str, head: bytes) -> str | None:
+        unread = recognise_annotations(path, head)
+        if unread is not None:
+            return f"{unread.name} not read; {unread.advice}"
         for known in BOX_FORMATS.values():
-            if path.lower().endswith(known.suffix) and known.matches(head):
-                return known.name
+            if path.lower().endswith(known.suffix) and known.is_format_of(path, head):
+                return f"{known.name} not read"
         return None
 
     def _named(self, head: bytes) -> set[str]:

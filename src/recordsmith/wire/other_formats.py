@@ -19,12 +19,14 @@ class OtherFormat(NamedTuple):
     advice: what to do.
     evidence: where the format was detected, as the beginning of a sentence.
     is_text: whether it is plain text, in any encoding.
+    is_pointer: whether it stands for a file that was not fetched.
     """
 
     name: str
     advice: str
     evidence: str = "its first bytes are those of"
     is_text: bool = False
+    is_pointer: bool = False
 
     @property
     def sentences(self) -> str:
@@ -48,13 +50,10 @@ _FETCH_BINARY = (
     "Any line end in it may be changed, so it cannot be fixed: fetch it again in binary mode."
 )
 
+_GIT_LFS = b"version https://git-lfs.github.com/spec/"
+
 # signature at byte 0, name, advice
 _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
-    (
-        b"version https://git-lfs.github.com/spec/",
-        "a git-lfs pointer",
-        "Run `git lfs pull` in the repository to get the real file.",
-    ),
     (
         b"RSINDEX",
         "a recordsmith index of another file",
@@ -115,6 +114,9 @@ def detect_other_format(head: bytes, tail: bytes = b"") -> OtherFormat | None:
         head: its first bytes.
         tail: its last bytes, if known: some formats have their signature there.
     """
+    if head.startswith(_GIT_LFS):
+        advice = "Run `git lfs pull` in the repository to get the real file."
+        return OtherFormat("a git-lfs pointer", advice, is_pointer=True)
     for signature, name, advice in _SIGNATURES:
         if head.startswith(signature):
             return OtherFormat(name, advice)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import ClassNames, Shard, carried_class_names
-from recordsmith.dataset import open as open_dataset
+from recordsmith.dataset import ClassNames, Shard, background_notices, carried_class_names
+from recordsmith.dataset.locate import Located, locate_whole
 from recordsmith.dataset.names import split_word
 from recordsmith.dataset.shard_sequence import OpenShards
 from recordsmith.errors import OptionError, SourceError
@@ -71,8 +71,8 @@ class Shards(TreeSource):
             CorruptDataError: a shard is damaged, or differs from its manifest.
             FileAccessError: a path does not exist or cannot be read.
         """
-        dataset = open_dataset(self._paths)
-        shards = dataset.shards
+        located = locate_whole(self._paths)
+        shards = located.shards
         root, names = below_common_folder([shard.location for shard in shards])
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise OptionError(
@@ -87,7 +87,8 @@ class Shards(TreeSource):
         split_of_each = shard_splits(shards)
         coded = split_coding(split_of_each, list(map(len, sizes)))
         has_splits = len(coded[0]) > 1
-        class_names, has_label_map = self._classes(dataset.class_names)
+        class_names, has_label_map = self._classes(located)
+        notices = background_notices(class_names) if has_label_map else []
         files = versions_of(root, names)
         listing = Listing(
             SampleTable(
@@ -99,7 +100,7 @@ class Shards(TreeSource):
             ),
             ShardReader(root, files).having(dict(zip(names, shards, strict=True))),
             class_names,
-            joined_notice(shards, split_of_each) if has_splits else (),
+            [*notices, *(joined_notice(shards, split_of_each) if has_splits else ())],
             splits=tuple(coded[0]) if has_splits else (),
             only_split=only_split([split_word(coded[0][0])], self.root),
             has_label_map=has_label_map,
@@ -116,13 +117,13 @@ class Shards(TreeSource):
         paths = given if isinstance(given, (list, tuple)) else [given]
         return {"kind": "Shards", "files": [as_location(path).name for path in paths]}
 
-    def _classes(self, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
+    def _classes(self, located: Located) -> tuple[ClassNames | None, bool]:
         """The class names, and whether they come from a label map."""
-        return (
-            (known, False)
-            if self.root is None
-            else carried_class_names(as_folder(self.root), known)
-        )
+        names, has_label_map = located.class_names, located.label_map is not None
+        if self.root is not None:
+            names, has_one = carried_class_names(as_folder(self.root), names)
+            has_label_map |= has_one
+        return names, has_label_map
 
 
 @dataclass(frozen=True)

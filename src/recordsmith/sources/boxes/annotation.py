@@ -6,7 +6,10 @@ file, how such files begin, and the source that uses both.
 
 from __future__ import annotations
 
+import codecs
+import json
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -16,6 +19,7 @@ import msgspec
 
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import Kind
+from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault
 from recordsmith.stores import Location
 
@@ -30,7 +34,17 @@ MAX_TOKEN_BYTES = 1 << 22
 
 _LINE_BREAKS = frozenset("\r\n")
 _XML_STEP = 1 << 20
-_POLYGONS = "polygons were packed as the boxes around them"
+_OUTLINES = "polygons, rotated boxes and masks were packed as the boxes around them"
+_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})")
+_DECLARATION_BYTES = 300
+_UTF16_STARTS = (
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+_ENCODING = re.compile(r"ascii|iso8859|cp125|cp9|koi8|gb|big5|shift_jis|euc_")
+"""How the names of codecs begin that extend ASCII without shift sequences."""
 
 
 class AnnotatedObject(NamedTuple):
@@ -39,7 +53,7 @@ class AnnotatedObject(NamedTuple):
     where: in its file: "line 17".
     name: its class; None if it is unknown, which `fault` explains.
     corners: xmin, ymin, xmax, ymax in the units of the annotation; NaN for an invalid number.
-    outline: JSON of polygons or run lengths, see `rasterize`; "box" if it is the box.
+    outline: JSON of polygons, run lengths or a PNG, see `rasterize`; "box" if it is the box.
     extra: the values of `BoxFormat.features`.
     fault: why it cannot be read at all.
     """
@@ -67,6 +81,8 @@ class AnnotatedImage(NamedTuple):
     id: of the image, for `image/source_id`.
     split: its split, if the file has splits.
     notes: (what, where) of what is left out.
+    tags: (class, where) of each class of the whole image.
+    remedy: what to do if the image is not found.
     """
 
     where: str = ""
@@ -76,6 +92,8 @@ class AnnotatedImage(NamedTuple):
     id: Any = None
     split: str = ""
     notes: Sequence[tuple[str, str]] = ()
+    tags: Sequence[tuple[str, str]] = ()
+    remedy: str = ""
 
 
 @dataclass(eq=False)
@@ -85,7 +103,9 @@ class AnnotationFile:
     name: its path relative to the root, for messages.
     with_outlines: whether outlines of objects are needed.
     class_names: by what stands for them in the file; `parse` adds those that the file declares.
+    used_classes: the keys of those that objects have; set by `parse` where names may repeat.
     has_keypoints: whether objects have keypoints, where only another file tells.
+    columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
@@ -95,7 +115,9 @@ class AnnotationFile:
     version: int = 0
     with_outlines: bool = False
     class_names: dict[Any, str] = field(default_factory=dict)
+    used_classes: set[Any] = field(default_factory=set)
     has_keypoints: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)
@@ -129,6 +151,11 @@ class BoxFormat:
     has_outlines: bool = True
     features: Mapping[str, Kind] = field(default_factory=dict)
 
+    def is_format_of(self, path: str, head: bytes) -> bool:
+        """Whether a file begins like one of this format, and is not of one that is not read."""
+        text = as_utf8(head, "replace") if self.suffix in (".xml", ".json") else head
+        return self.matches(text) and recognise_annotations(path, text) is None
+
     def images(self, file: AnnotationFile) -> Iterator[AnnotatedImage]:
         """Yield the images of a file, without outlines where they are not needed."""
         for image in self.parse(file):
@@ -140,7 +167,7 @@ class BoxFormat:
                 )
             if not file.with_outlines and any(item.outline for item in image.objects):
                 polygons = (item for item in image.objects if item.outline not in (None, "box"))
-                notes = [(_POLYGONS, item.place_in(file.name)) for item in polygons]
+                notes = [(_OUTLINES, item.place_in(file.name)) for item in polygons]
                 image = image._replace(  # noqa: PLW2901
                     objects=[item._replace(outline=None) for item in image.objects],
                     notes=[*image.notes, *notes],
@@ -163,6 +190,7 @@ class Entry:
     notes: (what, where) for each note to make when it is read.
     fault: why it cannot be read.
     split: empty without one.
+    class_name: that of the whole image.
     """
 
     image: str
@@ -173,6 +201,12 @@ class Entry:
     notes: tuple[tuple[str, str], ...] = ()
     fault: Fault | None = None
     split: str = ""
+    class_name: str | None = None
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether the listing keeps objects of the image."""
+        return self.objects not in (b"", b"[]")
 
     def reference(self) -> dict[str, Any]:
         """What the reader needs besides the image, in JSON values."""
@@ -228,8 +262,82 @@ def to_float(text: object) -> float:
         return math.nan
 
 
+def has_elements(head: bytes, outer: re.Pattern[bytes], inner: re.Pattern[bytes]) -> bool:
+    """Whether XML has an element and, after its start, another; in linear time."""
+    match = outer.search(head)
+    return match is not None and inner.search(head, match.end()) is not None
+
+
+def outlined(
+    where: str, name: str, points: Sequence[tuple[float, float]], extra: Sequence[Any] = ()
+) -> AnnotatedObject:
+    """An object with a polygon as its outline, and the box around it."""
+    xs, ys = zip(*points, strict=True)
+    corners = (min(xs), min(ys), max(xs), max(ys))
+    outline = json.dumps([[value for point in points for value in point]])
+    return AnnotatedObject(where, name, corners, outline, extra)
+
+
+def rotated(corners: Corners, degrees: float) -> list[tuple[float, float]]:
+    """The corners of a box that is rotated clockwise about its centre."""
+    xmin, ymin, xmax, ymax = corners
+    x, y = (xmin + xmax) / 2, (ymin + ymax) / 2
+    angle = math.radians(degrees % 360)  # NaN, if it is infinite
+    cosine, sine = math.cos(angle), math.sin(angle)
+    offsets = (
+        (side - x, end - y)
+        for side, end in ((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))
+    )
+    return [(x + dx * cosine - dy * sine, y + dx * sine + dy * cosine) for dx, dy in offsets]
+
+
+def as_utf8(data: bytes, errors: str = "strict") -> bytes:
+    """A text as UTF-8, also one in UTF-16: with a byte order mark, or XML."""
+    encoding = next((name for start, name in _UTF16_STARTS if data.startswith(start)), "")
+    return data.decode(encoding, errors).encode() if encoding else data
+
+
+def text_as_utf8(data: bytes, name: str, *, is_xml: bool = False) -> bytes:
+    """The content of a file as UTF-8; XML also from the encoding that it declares.
+
+    Bytes that are not UTF-8 are left to the parser of the file, which knows their line.
+    """
+    encoding = "utf-16"
+    try:
+        text = as_utf8(data)
+        declared = _DECLARED.match(data, 0, _DECLARATION_BYTES) if is_xml else None
+        if text is not data or declared is None or data.isascii():
+            return text
+        encoding = declared[1].decode().lower()
+        codec = codecs.lookup(encoding).name
+        if codec.startswith("utf"):
+            return data
+        if _ENCODING.match(codec):
+            codec = "gb18030" if codec in ("gb2312", "gbk") else codec
+            return data.decode(codec).encode()
+    except UnicodeDecodeError:
+        raise encoding_error(name, f"not valid text in its encoding, {encoding}") from None
+    except LookupError:
+        pass
+    raise encoding_error(name, f"it declares the unsupported encoding {encoding!r}")
+
+
+def encoding_error(
+    name: str, problem: str = "not valid UTF-8", line: int | None = None
+) -> SourceError:
+    """The error for a file in another encoding."""
+    remedy = (
+        "Save such files as UTF-8, and name that encoding in XML; in a shell, iconv -f gb18030 "
+        "-t utf-8 converts Chinese text, and iconv -f cp1252 -t utf-8 that of Western Europe."
+    )
+    return SourceError(problem, path=name, line=line, remedy=remedy)
+
+
 def parse_xml(parser: expat.XMLParserType, data: bytes, name: str) -> Iterator[None]:
-    """Parse XML, called `name` in messages, in steps; nothing is expanded, no other file opened."""
+    """Parse XML in UTF-8, called `name` in messages, in steps.
+
+    Nothing is expanded, and no other file is opened.
+    """
     for start in range(0, len(data), MAX_TOKEN_BYTES):  # before the parser copies it
         stop = start + MAX_TOKEN_BYTES
         if stop < len(data) and data.find(b"<", start, stop) < 0:
@@ -255,9 +363,7 @@ def parse_xml(parser: expat.XMLParserType, data: bytes, name: str) -> Iterator[N
             parser.Parse(data[start:stop], stop >= len(data))
             yield
     except expat.ExpatError as error:
+        if data[parser.ErrorByteIndex : parser.ErrorByteIndex + 1] > b"\x7f":
+            raise encoding_error(name, line=error.lineno) from None
         reason = expat.ErrorString(error.code)
         raise SourceError(f"not valid XML: {reason}", path=name, line=error.lineno) from None
-    except SourceError:
-        raise
-    except (ValueError, LookupError) as error:  # an encoding that expat does not know
-        raise SourceError(str(error), path=name, remedy="Save the file as UTF-8.") from None

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, RecordsmithError, SourceError, option
-from recordsmith.sources.boxes.annotation import AnnotationFile, Entry, make_entry
+from recordsmith.sources.boxes.annotation import (
+    AnnotationFile,
+    Entry,
+    make_entry,
+)
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
+    MAX_OPENED,
     AnnotatedSource,
     ListedImages,
     listed_entry,
@@ -39,8 +45,9 @@ from recordsmith.sources.files.paths import inside, is_file, size_and_version, w
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
-from recordsmith.sources.splits import split_lists, splits_by_folder
+from recordsmith.sources.splits import folder_splits, split_lists, splits_by_folder
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+from recordsmith.words import count
 
 _LIKELY_FOLDERS = frozenset((*IMAGE_FOLDERS, "data"))
 _ANNOTATION_FOLDERS = frozenset(
@@ -106,6 +113,11 @@ class SharedAnnotationSource(AnnotatedSource):
             files=tuple(paths),
         )
 
+    @classmethod
+    def _matching(cls, tree: FileTree) -> list[str]:
+        paths = islice(tree.files(*cls.box_format.file_suffixes), MAX_OPENED)
+        return [path for path in paths if cls.box_format.matches(tree.head(path))]
+
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:
         """The files to read of those that match; most formats have none of other tasks."""
@@ -145,8 +157,8 @@ class SharedAnnotationSource(AnnotatedSource):
     def _matches(self, index: FileIndex, path: str) -> bool:
         """Whether a file has the suffix of the format and begins like it."""
         known = self.box_format
-        return path.lower().endswith(known.suffix) and known.matches(
-            (index.root / path).read(0, HEAD_BYTES)
+        return path.lower().endswith(known.suffix) and known.is_format_of(
+            path, (index.root / path).read(0, HEAD_BYTES)
         )
 
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
@@ -295,16 +307,21 @@ class PerImageAnnotationSource(AnnotatedSource):
         class_names: dict[str, None] = {}
         foreign: list[str] = []
         for document in layout.documents:
-            entry = self._read(index, document, class_names)
+            try:
+                entry = self._read(index, document, class_names)
+            except RecordsmithError as error:
+                entry = _failed(document, index.version_of(document), error)
             if entry is None:
                 foreign.append(document)
                 continue
             if entry.fault is None:
                 _find_image(index, layout, entry, suffix)
             _add(entries, entry)
-        if lists := _find_lists(index, layout.base):
+        _check_faults(entries.values(), len(layout.documents))
+        if lists := _find_lists(index, layout.base, entries.values()):
             entries, notices = _with_lists(index, layout, entries, lists)
-            index.account.read(Role.LIST, set(lists.values()))
+            of_splits = {path for paths in lists.values() for path in paths}
+            index.account.read(Role.LIST, of_splits)
         else:
             for name, split in splits_by_folder(entries).items():
                 entries[name].split = split
@@ -315,8 +332,9 @@ class PerImageAnnotationSource(AnnotatedSource):
             notices = []
         if not entries:
             raise no_files(index.root, self.box_format.expected, index)
-        other = [p for p in index.paths if _is_list(layout.base, p) and p not in lists.values()]
-        index.account.leave(Reason.OTHER_TASK, other, "list", "skipped")
+        other = [path for path in index.paths if _is_list(layout.base, path)]
+        unused = [path for path in other if path not in index.account]
+        index.account.leave(Reason.OTHER_TASK, unused, "list", "skipped")
         index.account.leave(Reason.OTHER_FILE, foreign, "data file")
         index.account.leave(Reason.OTHER_TASK, layout.masks, "segmentation mask", "skipped")
         classes, more = self._classes(index, (), class_names)
@@ -327,14 +345,35 @@ class PerImageAnnotationSource(AnnotatedSource):
         version = index.version_of(document)
         with_outlines = self._masks is not None
         file = AnnotationFile(index.root / document, document, version, with_outlines)
-        try:
-            image = next(iter(self.box_format.images(file)), None)
-            return None if image is None else make_entry(file, image, class_names)
-        except RecordsmithError as error:
-            fault = Fault(str(error))
-            if isinstance(error, SourceError):
-                fault = Fault(error.problem, error.path, error.line, error.remedy)
-            return Entry(document, document, version, fault=fault)
+        image = next(iter(self.box_format.images(file)), None)
+        return None if image is None else make_entry(file, image, class_names)
+
+
+def _failed(document: str, version: int, error: RecordsmithError) -> Entry:
+    """The entry of an annotation file that cannot be read."""
+    fault = Fault(str(error))
+    if isinstance(error, SourceError):
+        fault = Fault(error.problem, error.path, error.line, error.remedy)
+    return Entry(document, document, version, fault=fault)
+
+
+def _check_faults(entries: Iterable[Entry], file_count: int) -> None:
+    """Raise one error where most annotation files need the same remedy."""
+    by_remedy: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.fault is not None and entry.fault.remedy:
+            by_remedy.setdefault(entry.fault.remedy, []).append(entry)
+    for remedy, failed in by_remedy.items():
+        if len(failed) > 1 and 2 * len(failed) > file_count:
+            first, paths = failed[0].fault or Fault(""), [entry.annotation for entry in failed]
+            raise SourceError(
+                f"{first.problem}; the same is wrong in {count(len(paths), 'annotation file')}: "
+                f"{join_names(paths)}",
+                paths,
+                path=first.path,
+                line=first.line,
+                remedy=remedy,
+            )
 
 
 class _Layout:
@@ -374,6 +413,10 @@ def _base(index: FileIndex) -> str:
         for path in index.paths
         if (match := _ANNOTATIONS.search(path)) and path.endswith(".xml")
     }
+    above = {posixpath.dirname(base[:-1]) for base in bases}
+    splits = folder_splits(posixpath.basename(base[:-1]) for base in bases)
+    if len(above) == 1 and len(splits) == len(bases) > 1:  # train/Annotations/, val/Annotations/
+        return posixpath.join(*above, "") if above != {""} else ""
     if len(bases) > 1 and "" not in bases:
         paths = join_names(sorted(str(index.root / base[:-1]) for base in bases), "or")
         raise SourceError(
@@ -403,8 +446,12 @@ def _find_image(index: FileIndex, layout: _Layout, entry: Entry, suffix: str) ->
             if filename and not is_own:
                 entry.notes += path_notes(Found(match.path, _OTHER_NAME), filename, document)
             return
-    problem = not_found(candidates, filename or stem)
-    entry.fault = Fault(problem, document, check=Check.ANNOTATION_WITHOUT_IMAGE)
+    entry.fault = Fault(
+        not_found(candidates, filename or stem),
+        document,
+        remedy=entry.annotated.remedy,
+        check=Check.ANNOTATION_WITHOUT_IMAGE,
+    )
 
 
 def _add(entries: dict[str, Entry], entry: Entry) -> None:
@@ -421,14 +468,39 @@ def _add(entries: dict[str, Entry], entry: Entry) -> None:
         entries[entry.annotation] = entry
 
 
-def _find_lists(index: FileIndex, base: str) -> dict[str, str]:
-    """The lists of splits, without those of one class (aeroplane_train.txt)."""
+def _find_lists(index: FileIndex, base: str, entries: Iterable[Entry]) -> dict[str, list[str]]:
+    """The lists of each split; those of one class (aeroplane_train.txt) only without others."""
     for folder in ("imagesets/main", "imagesets"):
-        known = base.lower() + folder
-        paths = (path for path in index.paths if posixpath.dirname(path).lower() == known)
+        paths = _files_in(index, base + folder)
         if lists := split_lists(paths):
-            return lists
-    return {}
+            return {split: [path] for split, path in lists.items()}
+        if lists_of_classes := _lists_of_classes(paths):
+            return lists_of_classes
+    lists = split_lists(_files_in(index, base.rstrip("/")))
+    stems = {stem_of(entry.annotation) for entry in entries} if lists else set()
+    return {split: [path] for split, path in lists.items() if _lists_any(index, path, stems)}
+
+
+def _files_in(index: FileIndex, folder: str) -> list[str]:
+    known = folder.lower()
+    return [path for path in index.paths if posixpath.dirname(path).lower() == known]
+
+
+def _lists_any(index: FileIndex, path: str, stems: Collection[str]) -> bool:
+    """Whether a file is empty, or lists an image that has an annotation file."""
+    lines = read_lines(index.root / path)
+    return not lines or any(stem_of(text.split(maxsplit=1)[0]) in stems for _, text in lines)
+
+
+def _lists_of_classes(paths: Sequence[str]) -> dict[str, list[str]]:
+    """The lists of one class each, such as aeroplane_train.txt, of each split."""
+    stems: dict[str, list[str]] = {}
+    for path in paths:
+        split = stem_of(path).rpartition("_")[2]
+        if path.lower().endswith(".txt") and is_split_name(split):
+            stems.setdefault(split, []).append(path)
+    known = split_lists(f"{split}.txt" for split in stems)
+    return {split: stems[split] for split in known}
 
 
 def _is_list(base: str, path: str) -> bool:
@@ -438,7 +510,10 @@ def _is_list(base: str, path: str) -> bool:
 
 
 def _with_lists(
-    index: FileIndex, layout: _Layout, annotated: Mapping[str, Entry], lists: Mapping[str, str]
+    index: FileIndex,
+    layout: _Layout,
+    annotated: Mapping[str, Entry],
+    lists: Mapping[str, Sequence[str]],
 ) -> tuple[dict[str, Entry], list[str]]:
     """The entries in the lists, and notices."""
     by_stem: dict[str, str] = {}
@@ -448,10 +523,18 @@ def _with_lists(
     entries: dict[str, Entry] = {}
     twice: list[str] = []
     folders = [layout.images.rstrip("/"), layout.base.rstrip("/")]
-    for split, path in lists.items():
-        for line, text in read_lines(index.root / path):
+    lines = {path: read_lines(index.root / path) for paths in lists.values() for path in paths}
+    empty = [path for path, listed in lines.items() if not listed]
+    if len(empty) == len(lines):
+        raise SourceError(
+            f"the lists of splits are empty: {join_names(empty)}",
+            path=index.root,
+            remedy="Remove them to pack all images, or list the names of images in them.",
+        )
+    for split, path in ((split, path) for split, paths in lists.items() for path in paths):
+        for line, text in lines[path]:
             first = text.split(maxsplit=1)[0]  # lists of one class have -1, 0 or 1 behind it
-            stems = (posixpath.basename(text), stem_of(text), first)
+            stems = (posixpath.basename(text), stem_of(text), first, stem_of(first))
             known = next((by_stem[stem] for stem in stems if stem in by_stem), None)
             if known:
                 entry = annotated[known]
@@ -470,6 +553,7 @@ def _with_lists(
     index.account.leave(Reason.UNLISTED, left, "file", "missing from the lists skipped")
     what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
     return entries, [
+        *count_notice(empty, "list of a split", "without images", "lists of splits"),
         *count_notice(twice, "image", "in two splits packed in the first"),
         *count_notice(bare, "image", what, check=check),
     ]

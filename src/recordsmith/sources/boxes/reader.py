@@ -38,7 +38,7 @@ from recordsmith.sources.boxes.placing import (
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.files.images import read_image
+from recordsmith.sources.files.images import class_features, read_image, stem_of
 from recordsmith.sources.files.paths import referenced
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import reference_of
@@ -66,6 +66,7 @@ class AnnotatedReader(StoredReader):
     features: those of the format that are read.
     names_by_number, has_keypoints: for annotation files; see `AnnotationFile`.
     is_upright: whether relative boxes are relative to the upright image.
+    is_labelled: whether images have a class instead of objects.
     """
 
     root: Location
@@ -78,6 +79,7 @@ class AnnotatedReader(StoredReader):
     names_by_number: tuple[tuple[int, str], ...] = ()
     has_keypoints: bool = False
     is_upright: bool = False
+    is_labelled: bool = False
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations."""
@@ -87,6 +89,8 @@ class AnnotatedReader(StoredReader):
         features = read_image(self.root / sample.name, sample.name)
         source_id = reference.get("id", posixpath.basename(sample.name))
         features[keys.SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
+        if self.is_labelled:
+            return features | class_features(sample.label, self._classes.names())
         placer = BoxPlacer(features, self.boxes, note)
         place = reference.get("annotation", sample.name)
         placed: list[PlacedBox] = []
@@ -100,10 +104,13 @@ class AnnotatedReader(StoredReader):
             placed = placer.place(annotated.objects, frame, self._classes, place)
         if self.object_masks is not None and not placer.problems:
             placed, masks = self._add_masks(placed, frame, features, placer, place)
-        placer.finish(place)
+        has_own_file = stem_of(place) == stem_of(sample.name)
+        placer.finish(place, None if has_own_file else sample.name)
         return {**features, **box_features(placed), **self._extra(placed, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
+        if self.is_labelled:
+            return {}
         known = BOX_FORMATS[self.format].features
         kinds = {**BOX_KINDS, **{key: known[key] for key in self.features}}
         return {**kinds, keys.OBJECT_MASK: "bytes"} if self.object_masks == "instance" else kinds

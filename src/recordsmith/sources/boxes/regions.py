@@ -1,4 +1,4 @@
-"""Rasterize COCO's polygons and run lengths to masks, pixel for pixel like pycocotools.
+"""Rasterize COCO's polygons and run lengths to masks, pixel for pixel like pycocotools; read PNGs.
 
 A polygon is drawn on a grid five times as fine: its edges become chains of grid points, and where a
 chain passes the middle of a pixel column, the column changes between outside and inside. Run
@@ -8,10 +8,14 @@ on, and from the third run on the difference to the run before the last.
 
 from __future__ import annotations
 
+import base64
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from recordsmith.errors import CorruptDataError
+from recordsmith.image import decode_mask, probe_mask
 
 Mask: TypeAlias = npt.NDArray[np.uint8]
 _FIRST_CHARACTER = 48
@@ -24,14 +28,18 @@ MAX_POLYGONS = 4096  # of one object: each takes a tenth of a millisecond
 
 
 class RegionError(ValueError):
-    """A segmentation is not valid polygons or run lengths, or does not fit its image."""
+    """A segmentation is not valid polygons, run lengths or a PNG, or does not fit its image."""
 
 
 def rasterize(segmentation: Any, height: int, width: int) -> Mask:
-    """Rasterize polygons (x1, y1, x2, y2, ...) or run lengths (`size`, `counts`).
+    """Rasterize polygons (x1, y1, x2, y2, ...), run lengths (`size`, `counts`), or a PNG.
+
+    Of a PNG, `png` is its base64, and `x` and `y` are where it begins.
 
     Returns uint8, (height, width), 0 or 1.
     """
+    if isinstance(segmentation, dict) and "png" in segmentation:
+        return _from_png(segmentation, height, width)
     if isinstance(segmentation, dict):
         return _from_runs(segmentation, height, width)
     if not isinstance(segmentation, list) or not segmentation:
@@ -160,6 +168,30 @@ def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> Mask:
     values[1::2] = 1
     pixels = np.repeat(values, np.array(counts, np.int64))
     return np.ascontiguousarray(pixels.reshape(width, height).T)
+
+
+def _from_png(segmentation: dict[str, Any], height: int, width: int) -> Mask:
+    x: Any = segmentation.get("x")
+    y: Any = segmentation.get("y")
+    try:
+        data = base64.b64decode(segmentation["png"], validate=True)
+        info = probe_mask(data)
+        right, bottom = x + info.width, y + info.height
+        if min(x, y) < 0 or right > width or bottom > height:
+            raise RegionError(
+                f"the mask of {info.width}x{info.height} pixels at {x}, {y} is outside the image; "
+                f"expected it within {width}x{height}"
+            )
+        pixels = decode_mask(data) != 0
+    except CorruptDataError as error:
+        raise RegionError(f"invalid mask: {error}") from None
+    except (ValueError, TypeError) as error:
+        if isinstance(error, RegionError):
+            raise
+        raise RegionError("invalid mask: not the base64 of a PNG at a point") from None
+    mask = np.zeros((height, width), np.uint8)
+    mask[y:bottom, x:right] = pixels
+    return mask
 
 
 def _parse_runs(text: str, pixel_count: int) -> list[int]:

@@ -15,8 +15,10 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from recordsmith.dataset import background_notices
 from recordsmith.errors import OptionError, check_word, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
+from recordsmith.sources.boxes.known_formats import KnownFormat, recognise_annotations
 from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes, make_classes
@@ -37,6 +39,11 @@ MAX_OPENED = 20
 """How many files of each suffix the detector opens."""
 
 _MAX_COMPARED = 10_000
+_SIMILAR = {".txt": "yolo", ".json": "labelme", ".xml": "voc", ".csv": "csv-boxes"}
+_WITHOUT = (
+    f"To pack the images without annotations, pass {option('format', 'files')} or "
+    f"{option('format', 'folder')}."
+)
 
 SOURCES: dict[str, type[AnnotatedSource]] = {}
 """The sources by the names of their formats."""
@@ -134,36 +141,45 @@ class AnnotatedSource(TreeSource):
         for number, name in enumerate(names):
             sizes[number], image = index.size_and_version(entries[name].image)
             versions[number] = common_version((image, entries[name].version))
+        classes = listed.classes
+        class_names = [entries[name].class_name for name in names]
+        labels = [-1 if of is None else classes.label_of(of) for of in class_names]
         samples = SampleTable(
             names,
             sizes,
+            labels=np.array(labels, np.int32) if any(class_names) else None,
             splits=(splits, of_split) if splits else None,
             version=versions,
             references=lambda number: entries[names[number]].reference(),
         )
+        names_of_classes = classes.names()
+        notices = [] if self._label_map is None else background_notices(names_of_classes)
         return Listing(
             samples,
             reader,
-            listed.classes.names(),
-            listed.notices,
+            names_of_classes,
+            (*listed.notices, *notices),
             splits,
             only,
-            has_label_map=True,
+            has_label_map=0 not in dict(classes.labels()).values(),
         ).with_account(self._account(index, entries))
 
     def _account(self, index: FileIndex, entries: Mapping[str, Entry]) -> Account:
         """Complete the account, to which the format has added what it leaves out."""
         account = index.account
-        annotations = {entry.annotation for entry in entries.values()}
-        images = {entry.image for entry in entries.values()}  # of a missing one its annotation
-        for role, paths in ((Role.ANNOTATION, annotations), (Role.IMAGE, images)):
-            account.read(role, {path for path in paths if path in index and path not in account})
+        images = {
+            name: entry
+            for name, entry in entries.items()
+            if name in index and (entry.fault is None or has_image_name(name))
+        }
+        account.read(Role.IMAGE, images)
+        files = dict.fromkeys(entry.annotation for entry in entries.values() if entry.annotation)
+        account.read(Role.ANNOTATION, {p: 1 for p in files if p in index and p not in account})
         if self._label_map is not None:
             label_map = self._label_map.relative_to(self.root)
             account.read(Role.CLASS_NAMES, {label_map} if label_map and label_map in index else ())
-        for path in index.paths:
-            if path not in account:
-                account.leave_other(path)
+        for path in account.others(index.paths):
+            account.leave_other(path)
         return index.tree.finish(account)
 
     def _leave_unannotated(self, index: FileIndex, images: Mapping[str, Any]) -> None:
@@ -208,7 +224,7 @@ class AnnotatedSource(TreeSource):
     def _matching(cls, tree: FileTree) -> list[str]:
         """The first annotation files of the format."""
         paths = islice(tree.files(cls.box_format.suffix), MAX_OPENED)
-        return [path for path in paths if cls.box_format.matches(tree.head(path))]
+        return [path for path in paths if cls.box_format.is_format_of(path, tree.head(path))]
 
 
 def path_notes(match: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
@@ -242,16 +258,23 @@ def candidate_of_file(path: Location) -> LayoutCandidate | None:
         known = source.box_format
         if name.endswith(known.file_suffixes):
             head = path.read(0, HEAD_BYTES) if head is None else head
-            if known.owns_suffixes or known.matches(head):
+            if other := recognise_annotations(name, head):
+                return _not_read(known.name, path.name, other)
+            if known.owns_suffixes or known.is_format_of(name, head):
                 return LayoutCandidate(known.name, known.file_what, Confidence.MARKED)
     return None
 
 
 def _unknown_formats(tree: FileTree) -> Iterator[LayoutCandidate]:
-    """Files named like images, which are annotations of a format that is not known."""
+    """Files of a format that is recognised but not read, or of an unknown one by their names."""
+    for suffix, similar in _SIMILAR.items():
+        for path in islice(tree.files(suffix), MAX_OPENED):
+            if known := recognise_annotations(path, tree.head(path)):
+                yield _not_read(similar, path, known)
+                return
     scans = tree.folders.values()
     images = {_plain_stem(name) for scan in scans for name in scan.images}
-    for suffix, similar in ((".txt", "yolo"), (".json", "labelme"), (".xml", "voc")):
+    for suffix, similar in islice(_SIMILAR.items(), 3):
         paths = list(islice(tree.files(suffix), _MAX_COMPARED))
         named = [path for path in paths if _plain_stem(posixpath.basename(path)) in images]
         if named and 2 * len(named) >= len(paths):
@@ -260,10 +283,20 @@ def _unknown_formats(tree: FileTree) -> Iterator[LayoutCandidate]:
                 f"files with the names of images such as {named[0]}",
                 Confidence.ANNOTATED,
                 problem="the format of these annotations is not known",
-                remedy="Convert them to COCO, YOLO or PASCAL VOC, or pack the images without them "
-                f"with {option('format', 'files')} or {option('format', 'folder')}.",
+                remedy=f"Convert them to COCO, YOLO or PASCAL VOC. {_WITHOUT}",
             )
             return
+
+
+def _not_read(similar: str, path: str, known: KnownFormat) -> LayoutCandidate:
+    """The candidate for a file of a format that is recognised but not read."""
+    return LayoutCandidate(
+        similar,
+        f"annotations such as {path}",
+        Confidence.ANNOTATED,
+        problem=f"the format {known.name} is recognised but not read",
+        remedy=f"{known.advice} {_WITHOUT}",
+    )
 
 
 def _plain_stem(name: str) -> str:

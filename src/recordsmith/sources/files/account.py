@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
-    Container,
     Iterable,
     Iterator,
     Mapping,
@@ -190,7 +189,7 @@ class Account:
         self._lines: dict[tuple[Any, ...], AccountLine] = {}
         self._of_folder: Counter[str] = Counter()
         self._left: set[str] = set()
-        self._known: list[Container[str]] = [self._left]  # few, as each is searched
+        self._known: list[Collection[str]] = [self._left]  # few, as each is searched
         self._links: list[str] = []
         self.is_inspected = False
 
@@ -222,10 +221,9 @@ class Account:
 
     def read(self, role: Role, paths: Collection[str]) -> None:
         """Add files that are read, by their paths relative to the source."""
-        if not paths:
-            return
-        self._known.append(paths if isinstance(paths, (set, dict)) else frozenset(paths))
-        self._add(self._line(role, str(role)), paths)
+        if paths:
+            self._known.append(paths if isinstance(paths, (set, dict)) else frozenset(paths))
+            self._add(self._line(role, str(role)), paths)
 
     def read_folder(self, role: Role, folder: str, number: int, names: Iterable[str]) -> None:
         """Add files of one folder that are read; some of their paths are known."""
@@ -298,17 +296,17 @@ class Account:
         paths = (path, *(path[:end] for end in ends))
         return next(filter(None, map(self.explained.get, paths)), None)
 
-    def _add(self, line: AccountLine, paths: Iterable[str]) -> None:
-        of_folder: Counter[str] = Counter()
-        first: list[str] = []
-        for path in paths:
-            of_folder[path.rpartition("/")[0]] += 1
-            if len(first) < _KEPT_NAMES:
-                first.append(path)
+    def _add(self, line: AccountLine, paths: Collection[str]) -> None:
+        of_folder = Counter(path.rpartition("/")[0] for path in paths)
         for folder, number in of_folder.items():
             line.add(folder, number, ())
-        line.add("", 0, sorted(first))
+        ordered = sorted(paths) if isinstance(paths, (set, frozenset)) else paths
+        line.add("", 0, itertools.islice(ordered, _KEPT_NAMES))
         self._of_folder.update(of_folder)
+
+    def others(self, paths: Iterable[str]) -> list[str]:
+        """Those of some files that were not added by their paths, in order."""
+        return sorted(set(paths).difference(*self._known))
 
     def _line(
         self,

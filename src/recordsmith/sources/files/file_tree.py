@@ -133,7 +133,7 @@ class FileTree:
         self._listings: dict[str, list[FolderEntry]] = {}
         self._heads: dict[str, bytes] = {}
         self._room = _MAX_LISTED
-        self._requested: dict[str, list[str]] = {}
+        self._requested: dict[str, list[FolderEntry]] = {}
         self.is_complete = True  # whether `folders` has all folders, once it is known
 
     def place(self, path: str) -> Location:
@@ -166,7 +166,7 @@ class FileTree:
         self._requested[path] = []
         for entry in entries:
             if matches_any(head + entry.name, self.leave_out):
-                self._requested[path].append(head + entry.name)
+                self._requested[path].append(entry)
             else:
                 yield entry
 
@@ -237,8 +237,10 @@ class FileTree:
 
     def finish(self, account: Account) -> Account:
         """Complete an account: with what the caller leaves out, and what no one reported."""
-        for names in self._requested.values():
-            account.leave(Reason.REQUESTED, names, "file or folder")
+        for folder, entries in self._requested.items():
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                account.leave(Reason.REQUESTED, self._files_of(path, entry), what="left out")
         if self.is_detected or "folders" in vars(self):
             for path, scan in self.folders.items():
                 head = f"{path}/" if path else ""
@@ -251,6 +253,16 @@ class FileTree:
         if self.recognise is not None:
             account.recognise(self.recognise)
         return account
+
+    def _files_of(self, path: str, entry: FolderEntry) -> list[str]:
+        """A file, or the files below a folder."""
+        if entry.kind != "folder":
+            return [path]
+        hidden = Account()
+        walk = FileTree(self._top / path).walk(self._top / path, hidden, follows_links=False)
+        files = [name for name, _, _ in walk]
+        files += (name for line in hidden.left_out for name in line.names)
+        return [f"{path}/{name}" for name in files]
 
     def _path(self, folder: Location, name: str) -> str:
         """The path relative to the root of a path relative to a folder."""

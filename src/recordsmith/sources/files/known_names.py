@@ -26,11 +26,15 @@ _SYSTEM_NAMES = frozenset(
         *("$recycle.bin", "system volume information", "lost+found", "__pycache__"),
     )
 )
+_FIRST_LETTERS = frozenset(
+    letter for name in _SYSTEM_NAMES for letter in (name[0], name[0].upper())
+)
 
 
 def is_hidden(name: str) -> bool:
     """Whether a file or folder is hidden, or is one that systems and not people make."""
-    return name[0] == "." or name.lower() in _SYSTEM_NAMES
+    first = name[0]
+    return first == "." or (first in _FIRST_LETTERS and name.lower() in _SYSTEM_NAMES)
 
 
 def is_table_name(path: str) -> bool:

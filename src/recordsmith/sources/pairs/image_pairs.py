@@ -59,6 +59,7 @@ VOC_CLASSES = (
 )
 _OF_VOC = re.compile(r"(?:^|/)SegmentationClass/20(0[7-9]|1[0-2])_\d{6}\.png$")
 _VOC_LISTS = "ImageSets/Segmentation"
+_MAX_ENDINGS = 5
 _CLASS_NAMES = "class_names.txt"  # of LabelMe's data_dataset_voc
 
 
@@ -476,8 +477,13 @@ class _Pairs:
         """Note images with other names; an error if a name fits several files."""
         other = self._paths(folders.images, matches.other_images)
         other += self._paths(folders.masks, matches.other_masks)
-        what = "with other names skipped"
-        self.account.leave(Reason.RENDERED, set(other), "image", what)
+        by_ending: dict[str, list[str]] = {}
+        for path in sorted(set(other)):
+            by_ending.setdefault(without_suffix(path).rpartition("_")[2], []).append(path)
+        is_few = len(by_ending) <= _MAX_ENDINGS
+        for ending, paths in by_ending.items() if is_few else [("", sorted(set(other)))]:
+            what = f"named *_{ending} skipped" if is_few else "with other names skipped"
+            self.account.leave(Reason.RENDERED, paths, "image", what)
         if matches.ambiguous:
             images, masks = matches.ambiguous[0]
             raise SourceError(

@@ -27,6 +27,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.errors import Problems, SourceError
 from recordsmith.example import Kind
 from recordsmith.example.schema import MAX_FEATURES
+from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.text_file import TextFile, last_line_end
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
@@ -344,7 +345,7 @@ def _line_ends(data: bytes, content: npt.NDArray[np.uint8], *, is_last: bool) ->
 
 
 def _check_header(path: Location, names: Sequence[str]) -> None:
-    """Refuse too many or repeated names, and numbers, which are data.
+    """Refuse too many or repeated names, and numbers and file names of images, which are data.
 
     Numbers that count up are names, as in pandas.
     """
@@ -360,13 +361,15 @@ def _check_header(path: Location, names: Sequence[str]) -> None:
     if len(names) > MAX_FEATURES:
         problem = f"{len(names):,} columns; at most {MAX_FEATURES:,} can be read"
         remedy = "Store the numbers of a row in an array (`.npy`) or a Parquet list."
-    elif repeated:
-        problem = f"repeated column names: {join_names(repeated)}"
-        remedy = "Rename the columns."
     elif not names:
         problem = "no column names: the file is blank"
     elif numbers and not counts_up:
         problem = f"no column names: found numbers: {join_names(numbers)}"
+    elif images := [name for name in names if has_image_name(name)]:
+        problem = f"no column names: found file names: {join_names(images)}"
+    elif repeated:
+        problem = f"repeated column names: {join_names(repeated)}"
+        remedy = "Rename the columns."
     if problem:
         raise SourceError(problem, path=path, line=1, remedy=remedy)
 

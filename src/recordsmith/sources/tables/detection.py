@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from recordsmith.dataset.locate import detect_foreign_folder
 from recordsmith.dataset.names import has_split_word, is_split_name
 from recordsmith.errors import RecordsmithError, option
+from recordsmith.image import find_image_header
 from recordsmith.sources.files.account import Reason
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name
@@ -27,6 +28,12 @@ from recordsmith.sources.files.known_names import ARROW_SUFFIXES, TABLE_SUFFIXES
 from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
+from recordsmith.sources.tables.box_columns import (
+    NOTATIONS,
+    find_box_columns,
+    has_box_names,
+    plain_name,
+)
 from recordsmith.sources.tables.csv_rows import guess_delimiter
 from recordsmith.sources.tables.named_images import ImageFinder
 from recordsmith.sources.tables.table import METADATA_COLUMNS
@@ -54,7 +61,6 @@ _ENDINGS = (*TABLE_SUFFIXES, *(f"{suffix}.gz" for suffix in TABLE_SUFFIXES))
 _PLAIN_LABEL_NAMES = frozenset(("label", "class", "target", "y"))
 """Columns of classes in tables without images; in `target` and `y`, classes repeat."""
 _SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
-_BOX_NAMES = ({"xmin", "xmax"}, {"x1", "x2", "y1", "y2"}, {"bbox"}, {"xcenter", "ycenter"})
 _FEW_INTEGERS = 20
 _ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|case")
 
@@ -96,12 +102,15 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     with_images: dict[TableHead, _ImageColumn] = {}
     lookup = _Lookup(tree)
     for head in heads:
-        if _has_boxes(head):
-            return  # a table of boxes, which has rows for each box
         if images := _find_images(tree, lookup, head):
             with_images[head] = images
+    boxes = list(_box_readings(lookup, with_images))
+    yield from boxes
     if with_images:
-        yield from _image_readings(heads, with_images, tables)
+        has_boxes = bool(boxes) or any(_are_read_as_boxes(tree, head) for head in heads)
+        for reading in _image_readings(heads, with_images, tables):
+            confidence = Confidence.POSSIBLE if has_boxes else reading.confidence
+            yield dataclasses.replace(reading, confidence=confidence)
     elif not sum(folder.image_count for folder in tree.folders.values()):
         yield from _plain_readings(heads, tables)
 
@@ -140,7 +149,7 @@ def _metadata(tree: FileTree) -> LayoutCandidate | None:
         heads = [head for path in paths if (head := read_table_head(tree, path)) is not None]
         if heads and all(METADATA_COLUMNS[head.name] in head.columns for head in heads):
             column = METADATA_COLUMNS[heads[0].name]
-            if any(_has_boxes(head) for head in heads):
+            if any(_are_read_as_boxes(tree, h) or has_box_names([*h.columns]) for h in heads):
                 return None
             what = f"rows of {join_names(_paths(heads))} with images (column {column})"
             return LayoutCandidate("table", what, Confidence.MARKED, noun="rows")
@@ -277,9 +286,31 @@ def _image_readings(
         if split is not None:
             clauses["split_column"] = f"splits in column {split}"
         left_out = {path: _why_left_out(path, heads, with_images, labelled) for path in others}
-        yield LayoutCandidate(
+        reading = LayoutCandidate(
             "table", what, Confidence.ANNOTATED, options, "rows", clauses, left_out
         )
+        repeated = _with_several_classes(head, images.column, label)
+        if repeated is None:
+            yield reading
+            continue
+        yield dataclasses.replace(
+            reading,
+            problem=f"several rows of {repeated} have different classes, as rows of regions have",
+            remedy="Convert regions and run lengths to masks or COCO, or pass "
+            f"{option('format', 'table')} to read a record for each row.",
+            needs=("format",),
+        )
+
+
+def _with_several_classes(head: TableHead, image_column: str, label: str | None) -> str | None:
+    """The first image whose rows have different classes; None if each image has one class."""
+    names = head.columns[image_column]
+    classes = [] if label is None else head.columns[label]
+    if len(names) != len(classes):
+        return None
+    known: dict[str, str] = {}
+    pairs = zip(names, classes, strict=True)
+    return next((name for name, text in pairs if known.setdefault(name, text) != text), None)
 
 
 def _paths(heads: Iterable[TableHead]) -> list[str]:
@@ -397,6 +428,17 @@ class _Lookup:
                 break
         return hits
 
+    def image_size(self, images: _ImageColumn, value: str) -> tuple[float, float]:
+        """Width and height of an image; 1 without one."""
+        for folder in (images.folder, *images.spread):
+            file = self._finder.find(
+                posixpath.normpath(posixpath.join(folder, with_slashes(value)))
+            )
+            header = None if file is None else find_image_header(self.tree.head(file[0]))
+            if header is not None:
+                return header.width, header.height
+        return 1, 1
+
 
 # -- classes --------------------------------------------------------------------------------------
 
@@ -407,12 +449,12 @@ def _label_column(head: TableHead, image_column: str) -> str | None:
     others = [
         name
         for name in head.columns
-        if name not in (image_column, split) and _plain(name) not in _SPLIT_NAMES
+        if name not in (image_column, split) and plain_name(name) not in _SPLIT_NAMES
     ]
     named = [
         name
         for name in others
-        if _plain(name) in _LABEL_NAMES and _are_classes(head, name, is_named=True)
+        if plain_name(name) in _LABEL_NAMES and _are_classes(head, name, is_named=True)
     ]
     if named:
         return named[0] if len(named) == 1 else None
@@ -454,13 +496,85 @@ def _are_integers(values: Sequence[str]) -> bool:
     return all(re.fullmatch(r"-?\d+", value) for value in values)
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+# -- boxes -----------------------------------------------------------------------------------------
 
 
-def _has_boxes(head: TableHead) -> bool:
-    names = set(map(_plain, head.columns))
-    return any(box_names <= names for box_names in _BOX_NAMES)
+def _box_readings(
+    lookup: _Lookup, with_images: Mapping[TableHead, _ImageColumn]
+) -> Iterator[LayoutCandidate]:
+    """Yield the readings of tables of boxes whose names alone do not show that they are."""
+    tree = lookup.tree
+    for column in dict.fromkeys(images.column for images in with_images.values()):
+        named: list[str] = []
+        for head, images in with_images.items():
+            if images.column != column or _are_read_as_boxes(tree, head):
+                continue
+            content = tree.head(head.path) if _is_text(head) else b""
+            if find_box_columns(content, image_column=column) is not None:
+                named.append(head.path)
+            elif has_box_names([*head.columns]):
+                yield _box_reading(
+                    head.path,
+                    column,
+                    "boxes are only read from CSV and TSV files",
+                    f"Convert it to CSV, or pass {option('format', 'table')} to read a record for "
+                    "each row.",
+                )
+            elif numbers := _numbers_in_images(lookup, head, images, content):
+                ways = (option("boxes_as", notation) for notation in NOTATIONS)
+                columns = join_names(numbers, shown=4)
+                yield _box_reading(
+                    head.path,
+                    column,
+                    f"images are in several rows, and the columns {columns} may be boxes",
+                    f"Pass {join_names(ways, 'or')} to read boxes, or {option('format', 'table')} "
+                    "to read a record for each row.",
+                    ("boxes_as",),
+                )
+        if named:
+            yield _box_reading(join_names(named), column)
+
+
+def _box_reading(
+    paths: str, column: str, problem: str = "", remedy: str = "", needs: tuple[str, ...] = ()
+) -> LayoutCandidate:
+    return LayoutCandidate(
+        "csv-boxes",
+        f"images and boxes of {paths} (a row for each box)",
+        Confidence.ANNOTATED,
+        {"image_column": column},
+        problem=problem,
+        remedy=remedy,
+        needs=needs,
+    )
+
+
+def _are_read_as_boxes(tree: FileTree, head: TableHead) -> bool:
+    """Whether the names of the columns show all that the source of boxes needs."""
+    return _is_text(head) and find_box_columns(tree.head(head.path)) is not None
+
+
+def _is_text(head: TableHead) -> bool:
+    return head.name.lower().endswith((".csv", ".tsv"))
+
+
+def _numbers_in_images(
+    lookup: _Lookup, head: TableHead, images: _ImageColumn, content: bytes
+) -> tuple[str, ...]:
+    """The only four columns of numbers, if they are in images that have several rows; else none."""
+    values = head.columns[images.column]
+    if len(set(values)) == len(values) or len(values) != head.row_count:
+        return ()
+    found = find_box_columns(content, image_column=images.column, boxes_as="xyxy")
+    if found is None:
+        return ()
+    rows = list(zip(*(head.columns[name] for name in found.names), strict=False))
+    for number, value in enumerate(values[: min(len(rows), _PROBED)]):
+        size = lookup.image_size(images, value)
+        sides = [float(text) / side for text, side in zip(rows[number], size * 2, strict=True)]
+        if not all(0 <= side <= 1 for side in sides):
+            return ()
+    return found.names
 
 
 # -- tables without images ------------------------------------------------------------------------
@@ -491,7 +605,7 @@ def _with_classes(reading: LayoutCandidate, head: TableHead) -> LayoutCandidate:
     columns = [
         name
         for name, values in head.columns.items()
-        if (plain := _plain(name)) in _PLAIN_LABEL_NAMES
+        if (plain := plain_name(name)) in _PLAIN_LABEL_NAMES
         and len(values) == head.row_count
         and _are_classes(head, name, is_named=plain in ("class", "label"))
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,10 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    encoding_error,
+    outlined,
+    rotated,
+    text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
@@ -45,6 +49,7 @@ _BYTE = re.compile(r" \(byte (\d+)\)")
 _NOT_FINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 _LARGEST_AREA = float(np.finfo(np.float32).max)
+_KINDS = {str: "text", float: "a fraction", bool: "a truth value", type(None): "missing"}
 _NOT_REQUESTED = ": object masks are not requested"
 _SPLIT_FILE = "_annotations.coco.json"
 
@@ -55,6 +60,10 @@ class _Document(msgspec.Struct):
     images: list[msgspec.Raw] | None = None
 
 
+class _Attributes(msgspec.Struct):
+    rotation: Any = None
+
+
 class _Annotation(msgspec.Struct):
     id: Any = None
     image_id: Any = None
@@ -62,6 +71,7 @@ class _Annotation(msgspec.Struct):
     bbox: Any = None
     area: Any = None
     iscrowd: Any = None
+    attributes: msgspec.Raw = msgspec.Raw()
     keypoints: msgspec.Raw = msgspec.Raw()  # raw values are not parsed
     segmentation: msgspec.Raw = msgspec.Raw()
     segments_info: msgspec.Raw = msgspec.Raw()
@@ -91,20 +101,40 @@ def _finite(data: bytes) -> bytes:
     return _NOT_FINITE.sub(lambda match: b'"%*s"' % (len(match[0]) - 2, b""), data)
 
 
-def _object(item: _Annotation, names: Mapping[Any, str], *, with_outline: bool) -> AnnotatedObject:
+def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
     where = f"annotation {item.id}"
     category, box = item.category_id, item.bbox
-    name = names.get(category) if type(category) is int else None
+    if type(category) is not int:
+        kind = _KINDS.get(type(category), "a list or object")
+        fault = f"category_id {category!r:.60} is {kind}; expected an integer"
+        return AnnotatedObject(where, None, fault=fault)
+    name = file.class_names.get(category)
     if name is None:
-        return AnnotatedObject(where, None, fault=f"unknown category_id {category!r}")
+        return AnnotatedObject(where, None, fault=f"unknown category_id {category}")
+    file.used_classes.add(category)
     if not isinstance(box, list) or len(box) != 4:
         fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
         return AnnotatedObject(where, name, fault=fault)
     x, y, width, height = map(to_float, box)
     area = to_float(item.area)
     extra = (int(to_float(item.iscrowd) > 0), area if 0 <= area <= _LARGEST_AREA else None)
-    outline = bytes(item.segmentation).decode("utf-8", "replace") if with_outline else None
-    return AnnotatedObject(where, name, (x, y, x + width, y + height), outline or None, extra)
+    corners = (x, y, x + width, y + height)
+    degrees = _rotation(item.attributes)
+    if degrees and bytes(item.segmentation).strip(b"[] \t\r\n") in (b"", b"null"):
+        return outlined(where, name, rotated(corners, degrees), extra)
+    outline = bytes(item.segmentation).decode("utf-8", "replace") if file.with_outlines else None
+    return AnnotatedObject(where, name, corners, outline or None, extra)
+
+
+def _rotation(attributes: msgspec.Raw) -> float:
+    """The degrees by which CVAT rotates a box clockwise about its centre."""
+    if b"rotation" not in bytes(attributes):
+        return 0
+    try:
+        degrees = msgspec.json.decode(attributes, type=_Attributes).rotation
+    except (ValueError, RecursionError):  # attributes of another tool
+        return 0
+    return degrees % 360 if type(degrees) in (int, float) else 0
 
 
 class _CocoFile:
@@ -112,7 +142,7 @@ class _CocoFile:
 
     def __init__(self, file: AnnotationFile) -> None:
         self._file = file
-        self._data = _finite(file.location.read())
+        self._data = _finite(text_as_utf8(file.location.read(), file.name))
         self._counted = 0, 1  # a position in the file, and its line
         self._keypoints = self._outlines = 0
         # keyed by ids as text, because a file may contain integers that collide as dict keys
@@ -138,9 +168,7 @@ class _CocoFile:
         self._report_orphans()
         for key, image in self._images.items():
             items = (_decode(raw) for raw in self._annotations.pop(key, ())[: MAX_OBJECTS + 1])
-            with_outline = file.with_outlines
-            objects = [_object(item, file.class_names, with_outline=with_outline) for item in items]
-            yield image._replace(objects=objects)
+            yield image._replace(objects=[_object(item, file) for item in items])
 
     def _document(self) -> _Document:
         data, file = self._data, self._file
@@ -152,9 +180,12 @@ class _CocoFile:
             stop = start + int(match[1]) if match else len(data)
             shown = data[stop : stop + 30].decode("utf-8", "replace")
             problem = f"invalid JSON at {shown!r}" if shown else "truncated JSON"
+            remedy = ""
             if isinstance(error, msgspec.ValidationError):
                 problem = f"not a COCO annotation file: {error}"
-            raise self._error(problem, stop) from None
+                if data[:64].lstrip()[:1] == b"[":
+                    remedy = "Write the rows of a table as JSON Lines: an object in each line."
+            raise self._error(problem, stop, remedy) from None
         except RecursionError as error:
             raise SourceError(json_fault(error), path=file.name) from None
         if document.images is None:
@@ -181,6 +212,8 @@ class _CocoFile:
                 raise self._error(problem, start, "Remove it, or simplify its segmentation.")
             try:
                 yield msgspec.json.decode(raw, type=kind), start, entry
+            except UnicodeDecodeError:
+                raise encoding_error(self._file.name, line=self._line(start)) from None
             except (ValueError, RecursionError):
                 shown = bytes(raw[:60]).decode("utf-8", "replace")
                 self._add_problem(start, f"invalid {key} {shown!r}; expected objects")
@@ -276,7 +309,8 @@ class Coco(
     `image/width`, `image/filename`, `image/source_id`) and for each object
     `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
     `image/object/class/label` (its category id), `image/object/class/text`,
-    `image/object/is_crowd` and `image/object/area` (in pixels, from the file).
+    `image/object/is_crowd` and `image/object/area` (in pixels, from the file). Boxes that CVAT
+    rotated (`attributes.rotation`) become the boxes around them.
 
     Example:
         rs.pack(rs.Coco("coco", object_masks="instance"), "packed")
@@ -330,7 +364,7 @@ class Coco(
             invalid = count(problems.count, "invalid entry", "invalid entries")
             notices.append(f"{invalid} dropped: {join_problems(problems)}")
         if 0 in names and self._label_map is None:
-            if names[0] in used:
+            if any(0 in file.used_classes for file in files):
                 names = {number + 1: name for number, name in names.items()}
                 notices.append(
                     "categories start at 0, the background: each label is its category id plus 1"

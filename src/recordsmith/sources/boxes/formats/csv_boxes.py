@@ -1,4 +1,4 @@
-"""CSV files with one box in each row, as in those of Roboflow, Open Images and keras-retinanet.
+"""CSV and TSV files with one box in each row, as in those of Roboflow, Open Images and many others.
 
 The rows of an image need not follow each other, so all are kept as JSON until the end of the file.
 """
@@ -11,13 +11,14 @@ import itertools
 import math
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from recordsmith.errors import SourceError, accessing
+from recordsmith.errors import OptionError, SourceError, accessing, check_word, option
 from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
@@ -25,97 +26,61 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    Corners,
     decode_objects,
     encode_objects,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
+from recordsmith.sources.boxes.placing import BoxPolicy
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
-from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.name_files import LONGEST_LINE, read_text
 from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
+from recordsmith.sources.tables.box_columns import (
+    NOTATIONS,
+    BoxColumns,
+    Notation,
+    find_box_columns,
+)
+from recordsmith.stores import PlaceLike
 
-_NAMES = {
-    "image": ("filename", "imagename", "imageid", "image", "imagepath", "imgname", "path", "file"),
-    "name": ("class", "classname", "label", "labelname", "category", "name", "object"),
-    "xmin": ("xmin", "x1", "left"),
-    "ymin": ("ymin", "y1", "top"),
-    "xmax": ("xmax", "x2", "right"),
-    "ymax": ("ymax", "y2", "bottom"),
-    "width": ("width", "imagewidth", "imgwidth"),
-    "height": ("height", "imageheight", "imgheight"),
-    OBJECT_IS_CROWD: ("isgroupof",),
-    OBJECT_TRUNCATED: ("istruncated",),
-}
-_CORNERS = ("xmin", "ymin", "xmax", "ymax")
-_NEEDED = ("image", "name", *_CORNERS)
-_DELIMITERS = (",", ";", "\t")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_OPEN_IMAGES = frozenset(("ImageID", "LabelName", "XMin"))
 _CLASS_DESCRIPTIONS = re.compile(r"(oidv\d+-)?class-descriptions.*\.csv", re.IGNORECASE)
 _FEATURES = (OBJECT_IS_CROWD, OBJECT_TRUNCATED)
-
-
-class _Columns(NamedTuple):
-    """Which column has which role; `others` are the names of those that are not read."""
-
-    delimiter: str
-    has_header: bool
-    numbers: dict[str, int]
-    others: tuple[str, ...] = ()
-    is_open_images: bool = False
+_MEANINGS: Mapping[Notation, str] = {
+    "xyxy": "two corners",
+    "xywh": "a corner and the size",
+    "cxcywh": "the center and the size",
+}
+_WITHOUT_CLASS = "object"
+_FEWEST = 50  # a notation is ruled out by one row in so many; fewer may be invalid boxes
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the images of a file; `class_names` has the names of classes by their ids."""
-    columns = _find_columns(file.location.read(0, HEAD_BYTES))
-    if columns is None:
-        raise SourceError(
-            "not a CSV of boxes; expected columns such as filename, xmin, ymin, xmax, ymax, "
-            "class, or rows of path, x1, y1, x2, y2, class",
-            path=file.name,
+    columns = _find_columns(file)
+    file.features = [key for key in _FEATURES if key in columns.roles]
+    numbers = _Numbers(columns.notations if len(columns.notations) > 1 else ())
+    images = _read_rows(file, columns, numbers)
+    are_several = any(rows.count > 1 for rows in images.values())
+    notation = _choose_notation(file, columns, numbers, are_several=are_several)
+    is_relative = columns.is_open_images or numbers.fractions > numbers.larger
+    if not columns.is_open_images:
+        file.notices += numbers.notices(file.name, is_relative=is_relative)
+    if "name" not in columns.roles:
+        file.notices.append(
+            f"{file.name} has no column of classes: the class of all boxes is {_WITHOUT_CLASS}; "
+            f"{option('label_column')} chooses a column"
         )
-    roles = columns.numbers
-    file.features = [key for key in _FEATURES if key in roles]
-    least = 1 + max(roles[role] for role in _NEEDED)
-    images: dict[str, _Rows] = {}
-    small = large = 0
-    with io.BufferedReader(file.location.open_read(), 1 << 20) as stream, accessing(file.name):
-        for line, row in _rows(cast(BinaryIO, stream), columns, file.name):
-            if len(row) < least:
-                raise SourceError(
-                    f"found {len(row)} columns; expected {least}", path=file.name, line=line
-                )
-            cells = {
-                role: row[column].strip() for role, column in roles.items() if column < len(row)
-            }
-            size = to_float(cells.get("width") or 0), to_float(cells.get("height") or 0)
-            rows = images.get(cells["image"])
-            if rows is None:
-                rows = images[cells["image"]] = _Rows(line, size)
-            xmin, ymin, xmax, ymax = (to_float(cells[side]) for side in _CORNERS)
-            if any(cells[role] for role in (*_CORNERS, "name")):  # otherwise without a box
-                name = file.class_names.get(cells["name"], cells["name"])
-                extra = [int(to_float(cells.get(key)) > 0) for key in _FEATURES]
-                corners = (xmin, ymin, xmax, ymax)
-                fault = "" if size == rows.size else f"another image size than line {rows.line}"
-                item = AnnotatedObject(f"line {line}", name, corners, None, extra, fault)
-                rows.count += 1
-                if rows.count <= MAX_OBJECTS + 1:  # more are refused
-                    rows.objects += encode_objects(item) + b","
-            small += xmax <= 1
-            large += xmax > 1  # neither for a row without a box
-    is_relative = columns.is_open_images or small > large
-    if is_relative and not columns.is_open_images:
-        file.notices.append(f"coordinates in {file.name} are relative: most are at most 1")
     if columns.others:
         file.notices.append(f"columns that are not packed: {join_names(columns.others)}")
     for name in [*images]:
         rows = images.pop(name)
         objects = decode_objects(msgspec.json.decode(b"[" + rows.objects[:-1] + b"]"))
+        if notation != "xyxy":
+            objects = [o._replace(corners=_corners(o.corners, notation)) for o in objects]
         frame = None if is_relative else rows.size
         yield AnnotatedImage(f"line {rows.line}", name, frame, objects)
 
@@ -130,7 +95,171 @@ class _Rows:
     count: int = 0
 
 
-def _rows(file: BinaryIO, columns: _Columns, name: str) -> Iterator[tuple[int, list[str]]]:
+@dataclass(slots=True)
+class _Numbers:
+    """What the rows show about the numbers of boxes.
+
+    notations: those between which the rows decide.
+    count: the rows with four numbers.
+    fractions: those without a number above 1, which are not all integers.
+    larger: those with a number above 1.
+    ruled_out: how many rows cannot be in each notation.
+    """
+
+    notations: Sequence[Notation]
+    count: int = 0
+    fractions: int = 0
+    larger: int = 0
+    ruled_out: Counter[Notation] = field(default_factory=Counter)
+
+    def add(self, texts: Sequence[str], box: Corners, size: tuple[float, float]) -> None:
+        """Consider one row, with the size of its image, or 0."""
+        if not math.isfinite(sum(box)):
+            return
+        self.count += 1
+        is_fraction = False
+        if max(box) > 1:
+            self.larger += 1
+        elif not all(text.lstrip("+-").isdecimal() for text in texts):
+            self.fractions += 1
+            is_fraction = True
+        if self.notations:
+            self._rule_out(box, (1, 1) if is_fraction else size, 0.001 if is_fraction else 0.5)
+
+    def _rule_out(self, box: Corners, size: tuple[float, float], spare: float) -> None:
+        """Count the notations in which a box is empty or outside the image, but for rounding."""
+        width, height = (side or math.inf for side in size)
+        for notation in self.notations:
+            left, top, right, bottom = _corners(box, notation)
+            is_inside = (
+                min(left, top) >= -spare and right <= width + spare and bottom <= height + spare
+            )
+            self.ruled_out[notation] += not (is_inside and left < right and top < bottom)
+
+    def notices(self, name: str, *, is_relative: bool) -> list[str]:
+        """What is noticed about the unit of the numbers."""
+        if self.fractions:
+            unit = "relative" if is_relative else "in pixels"
+            larger = f", {self.larger:,} have numbers above 1" if self.larger else ""
+            rows = f"{self.fractions:,} rows have fractions of at most 1{larger}"
+            return [f"coordinates in {name} are {unit}: {rows}"]
+        if self.count and not self.larger:
+            return [f"coordinates in {name} are in pixels: all are integers, of at most 1"]
+        return []
+
+
+def _find_columns(file: AnnotationFile) -> BoxColumns:
+    """The columns of a file, checked."""
+    columns = find_box_columns(file.location.read(0, HEAD_BYTES), **file.columns)
+    if columns is None:
+        raise SourceError(
+            "not a CSV of boxes; expected columns such as filename, xmin, ymin, xmax, ymax, "
+            "class, or rows of path, x1, y1, x2, y2, class",
+            path=file.name,
+            remedy=f"Rename the columns, or pass {option('image_column')} and "
+            f"{option('boxes_as')}.",
+        )
+    label_column = file.columns.get("label_column")
+    if label_column is not None and "name" not in columns.roles:
+        raise OptionError(
+            f"{file.name} has no column {label_column!r}",
+            option="label_column",
+            value=label_column,
+            expected=f"one of {join_names(columns.others, 'or')}",
+        )
+    problem = remedy = ""
+    if columns.repeated:
+        problem = f"repeated column names: {join_names(columns.repeated)}"
+        remedy = "Rename or remove the columns."
+    elif columns.has_more_corners:
+        problem = "each row has more than two corners (x3, y3); expected boxes"
+        remedy = "Replace the corners by columns xmin, ymin, xmax and ymax, or pass "
+        remedy += f"{option('format', 'table')} to read a record for each row."
+    if problem:
+        raise SourceError(problem, path=file.name, line=columns.line, remedy=remedy)
+    return columns
+
+
+def _read_rows(file: AnnotationFile, columns: BoxColumns, numbers: _Numbers) -> dict[str, _Rows]:
+    """The rows of each image, with the numbers of each box as they are."""
+    roles = columns.roles
+    least = 1 + max(roles["image"], roles.get("name", 0), *columns.box)
+    images: dict[str, _Rows] = {}
+    with io.BufferedReader(file.location.open_read(), 1 << 20) as stream, accessing(file.name):
+        for line, row in _rows(cast(BinaryIO, stream), columns, file.name):
+            if len(row) < least:
+                raise SourceError(
+                    f"found {len(row)} columns; expected {least}", path=file.name, line=line
+                )
+            cells = {
+                role: row[column].strip() for role, column in roles.items() if column < len(row)
+            }
+            size = to_float(cells.get("width") or 0), to_float(cells.get("height") or 0)
+            rows = images.get(cells["image"])
+            if rows is None:
+                rows = images[cells["image"]] = _Rows(line, size)
+            texts = columns.numbers(row)
+            if not any((*texts, cells.get("name"))):  # an image without a box
+                continue
+            fault = "" if size == rows.size else f"another image size than line {rows.line}"
+            if len(texts) != 4:
+                found = row[columns.box[0]]
+                fault = f"column {columns.names[0]}: found {found!r:.60}; expected four numbers"
+                texts = ("",) * 4
+            name = file.class_names.get(cells.get("name"), cells.get("name", _WITHOUT_CLASS))
+            extra = [int(to_float(cells.get(key)) > 0) for key in _FEATURES]
+            left, top, right, bottom = map(to_float, texts)
+            box = (left, top, right, bottom)
+            numbers.add(texts, box, size)
+            rows.count += 1
+            if rows.count <= MAX_OBJECTS + 1:  # more are refused
+                item = AnnotatedObject(f"line {line}", name, box, None, extra, fault)
+                rows.objects += encode_objects(item) + b","
+    return images
+
+
+def _choose_notation(
+    file: AnnotationFile, columns: BoxColumns, numbers: _Numbers, *, are_several: bool
+) -> Notation:
+    """The notation that the names or the rows leave; several rows of an image show boxes."""
+    names = join_names(columns.names, shown=4)
+    noun = "column" if len(columns.names) == 1 else "columns"
+    problem = remedy = ""
+    ruled_out = numbers.ruled_out
+    possible = [n for n in columns.notations if ruled_out[n] * _FEWEST < max(1, numbers.count)]
+    first, *others = sorted(columns.notations, key=lambda notation: ruled_out[notation])
+    is_clear = not ruled_out[first] and possible == [first]
+    possible = possible if len(possible) > 1 else [*columns.notations]
+    if not columns.are_boxes and not are_several:
+        problem = f"the {noun} {names} may be boxes, but no image has several rows"
+        remedy = f", or {option('format', 'table')} to read a record for each row"
+    elif numbers.count and not is_clear:
+        problem = f"the boxes in the {noun} {names} may be {join_names(possible, 'or')}"
+        remedy = ": " + join_names(f"{each} is {_MEANINGS[each]}" for each in possible)
+    if problem:
+        ways = join_names((option("boxes_as", each) for each in possible), "or")
+        remedy = f"Pass {ways} to read boxes{remedy}."
+        raise SourceError(problem, path=file.name, line=columns.line, remedy=remedy)
+    if numbers.count and others:
+        counts = join_names(f"{each}: {ruled_out[each]:,}" for each in others)
+        file.notices.append(
+            f"boxes in {file.name} ({names}) are read as {first}, which fits all "
+            f"{numbers.count:,} rows; rows that do not fit {counts}"
+        )
+    return first
+
+
+def _corners(box: Corners, notation: Notation) -> Corners:
+    """The corners of a box."""
+    if notation == "xyxy":
+        return box
+    left, top, width, height = box
+    if notation == "cxcywh":
+        left, top = left - width / 2, top - height / 2
+    return left, top, left + width, top + height
+
+
+def _rows(file: BinaryIO, columns: BoxColumns, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line and the cells of each row with content."""
 
     def lines() -> Iterator[str]:
@@ -148,7 +277,7 @@ def _rows(file: BinaryIO, columns: _Columns, name: str) -> Iterator[tuple[int, l
                     "not UTF-8", path=name, line=number, remedy="Save the file as UTF-8."
                 ) from None
 
-    is_header = columns.has_header
+    is_header = columns.line > 0
     for line, row in _csv_rows(lines(), columns.delimiter, name):
         if row and not is_header:
             yield line, row
@@ -166,33 +295,6 @@ def _csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple
             line = reader.line_num + 1
     except csv.Error as error:
         raise SourceError(f"not valid CSV: {error}", path=name, line=line) from None
-
-
-def _find_columns(head: bytes) -> _Columns | None:
-    """Which column is what, from the start of a file; None if it is not a CSV of boxes."""
-    lines = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
-    text = next((line for line in lines if line.strip()), "")
-    for delimiter in _DELIMITERS:
-        try:
-            cells = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
-        except csv.Error:
-            continue
-        plain = [re.sub(r"[^a-z0-9]", "", cell.lower()) for cell in cells]
-        numbers = {}
-        for role, names in _NAMES.items():
-            column = next((plain.index(name) for name in names if name in plain), None)
-            if column is not None:
-                numbers[role] = column
-        if all(role in numbers for role in _NEEDED):
-            used = numbers.values()
-            others = tuple(c for column, c in enumerate(cells) if c and column not in used)
-            return _Columns(delimiter, True, numbers, others, set(cells) >= _OPEN_IMAGES)
-        if len(cells) == 6 and has_image_name(cells[0]):  # path, x1, y1, x2, y2, class
-            has_box = all(math.isfinite(to_float(cell)) for cell in cells[1:5]) and cells[5]
-            if has_box or not any(cells[1:]):
-                roles = ("image", *_CORNERS, "name")
-                return _Columns(delimiter, False, {role: n for n, role in enumerate(roles)})
-    return None
 
 
 def _described_classes(index: FileIndex, paths: Iterable[str]) -> dict[str, str]:
@@ -214,24 +316,26 @@ class CsvBoxes(
     box_format=BoxFormat(
         "csv-boxes",
         ".csv",
-        lambda head: _find_columns(head) is not None,
+        lambda head: find_box_columns(head) is not None,
         parse,
         what="images and boxes of {} (a row for each box)",
         file_what="a CSV file of boxes",
         file_suffixes=(".csv", ".tsv"),
-        expected="a .csv file with columns such as filename, xmin, ymin, xmax, ymax, class, next "
-        "to or above its images",
+        expected="a .csv or .tsv file with columns such as filename, xmin, ymin, xmax, ymax, "
+        "class, next to or above its images",
         has_outlines=False,
         features=dict.fromkeys(_FEATURES, "int64"),
     ),
 ):
-    """Images with boxes in a CSV file with one row for each box.
+    """Images with boxes in a CSV or TSV file with one row for each box.
 
-    The columns are found by their names: those of Roboflow and TensorFlow's tutorials (`filename`,
-    `width`, `height`, `class`, `xmin`, `ymin`, `xmax`, `ymax`), of Open Images (`ImageID`,
-    `LabelName`, `XMin`, …, with class names in `class-descriptions*.csv`), or without a header
-    those of keras-retinanet (path, x1, y1, x2, y2, class). Coordinates are in pixels, or 0 to 1 if
-    most are at most 1.
+    The columns are found by their names, without case, punctuation and `bbox`: those of Roboflow
+    and TensorFlow's tutorials (`filename`, `width`, `height`, `class`, `xmin`, `ymin`, `xmax`,
+    `ymax`), of Open Images (`ImageID`, `LabelName`, `XMin`, …, with class names in
+    `class-descriptions*.csv`), `left`, `top`, `width`, `height` and others, or without a header
+    those of keras-retinanet (path, x1, y1, x2, y2, class). What four numbers are in a column `bbox`
+    or in `x`, `y`, `w`, `h` is decided by the rows, if only one notation fits them all. Coordinates
+    are relative if most rows have fractions of at most 1, else in pixels.
 
     Each sample has the image and box features of `Voc`; with Open Images also
     `image/object/is_crowd` (from `IsGroupOf`) and `image/object/truncated`.
@@ -240,13 +344,65 @@ class CsvBoxes(
         rs.pack(rs.CsvBoxes("raccoons", annotations="train.csv"), "packed")
     """
 
+    option_names = (
+        *SharedAnnotationSource.option_names,
+        *("image_column", "label_column", "boxes_as"),
+    )
+
+    def __init__(
+        self,
+        root: PlaceLike,
+        *,
+        annotations: PlaceLike | Mapping[str, PlaceLike] | None = None,
+        images: PlaceLike | None = None,
+        label_map: PlaceLike | None = None,
+        boxes: BoxPolicy = "stop",
+        image_column: str | None = None,
+        label_column: str | None = None,
+        boxes_as: Notation | None = None,
+    ) -> None:
+        """
+        Args:
+            root: the folder of images and annotations; or the annotation file, next to its images
+                or in a folder `annotations` next to theirs.
+            annotations: the annotation file, or a mapping from split to file; None to find them.
+            images: the folder of the images, inside the root; None to find it.
+            label_map: path of a `label_map.pbtxt`, which defines the labels.
+            boxes: what to do with an invalid box, as in `Coco`.
+            image_column: column of the names of images; None to find it.
+            label_column: column of classes; None to find it.
+            boxes_as: what the four numbers of a box are: two corners (`xyxy`), a corner and the
+                size (`xywh`), or the center and the size (`cxcywh`); None to find it by the names
+                and the rows.
+        """
+        super().__init__(
+            root, annotations=annotations, images=images, label_map=label_map, boxes=boxes
+        )
+        if boxes_as is not None:
+            check_word("boxes_as", boxes_as, NOTATIONS)
+        given = {
+            "image_column": image_column,
+            "label_column": label_column,
+            "boxes_as": boxes_as,
+        }
+        self._columns: Mapping[str, Any] = {n: value for n, value in given.items() if value}
+
+    def describe(self) -> Mapping[str, Any]:
+        return {**super().describe(), **self._columns}
+
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
         for candidate in super().find_candidates(tree):
             # a path, four numbers and a class in each row, without a header: nothing else is so
-            columns = [_find_columns(tree.head(path)) for path in candidate.files]
-            is_bare = all(known and not known.has_header for known in columns)
+            columns = [find_box_columns(tree.head(path)) for path in candidate.files]
+            is_bare = all(known and not known.line for known in columns)
             yield replace(candidate, confidence=Confidence.MARKED) if is_bare else candidate
+
+    def _matches(self, index: FileIndex, path: str) -> bool:
+        if not path.lower().endswith(self.box_format.file_suffixes):
+            return False
+        head = (index.root / path).read(0, HEAD_BYTES)
+        return find_box_columns(head, **self._columns) is not None
 
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         files = super()._files(index)
@@ -255,4 +411,5 @@ class CsvBoxes(
         version = common_version(versions) if paths else 0
         for file in files.values():
             file.class_names, file.version = names, common_version((file.version, version))
+            file.columns = self._columns
         return files

@@ -6,44 +6,57 @@ import html
 import re
 from array import array
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from xml.parsers import expat
 
 import numpy as np
 
-from recordsmith.errors import SourceError
+from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    Corners,
+    Entry,
+    has_elements,
+    is_class_name,
+    outlined,
     parse_xml,
+    rotated,
+    text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
+from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
+from recordsmith.sources.problems import Fault, join_names
 
-_HEAD = re.compile(rb"<annotations>.*?<(version|meta|image)\b", re.DOTALL)
+_ROOT = re.compile(rb"<annotations>")
+_INNER = re.compile(rb"<(version|meta|image)\b")
 _NAME = re.compile(rb"<label>\s*<name>([^<]*)<")
 _PARENT = re.compile(rb"<parent>\s*[^<\s]")
 _OTHER_SHAPES = "shapes and tags were left out that are neither boxes nor polygons"
-_ATTRIBUTES = "attributes of objects were left out"
-_LEFT_OUT = frozenset(
-    ("attribute", "tag", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask")
+_ONE_TAG = (
+    f"Give each image one tag in CVAT, or pass {option('skip_errors')} to leave such images out."
 )
+_ATTRIBUTES = "attributes of objects were left out"
+_LEFT_OUT = frozenset(("attribute", "polyline", "points", "ellipse", "cuboid", "skeleton", "mask"))
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the images of a file."""
-    data = file.location.read()
+    data = text_as_utf8(file.location.read(), file.name, is_xml=True)
     file.class_names.update(enumerate(_declared_labels(data), 1))
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")
     images: list[AnnotatedImage] = []
     open_images: list[AnnotatedImage] = []
     objects: list[AnnotatedObject] = []
     notes: list[tuple[str, str]] = []
+    tags: list[tuple[str, str]] = []
 
     def start(tag: str, values: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
@@ -52,8 +65,17 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             size = to_float(values.get("width") or 0), to_float(values.get("height") or 0)
             split = values.get("subset", "")
             open_images.append(AnnotatedImage(f"image {number}", name, size, (), number, split))
-        elif not open_images or max(len(objects), len(notes)) > MAX_OBJECTS:
+        elif tag == "track":
+            raise SourceError(
+                f"the track {values.get('label', '')!r:.60} is from an export 'CVAT for video'",
+                path=file.name,
+                line=line,
+                remedy="Export the task from CVAT as 'CVAT for images 1.1'.",
+            )
+        elif not open_images or max(len(objects), len(notes), len(tags)) > MAX_OBJECTS:
             return  # the image is refused
+        elif tag == "tag":
+            tags.append((values.get("label", ""), f"line {line}"))
         elif tag in ("box", "polygon"):
             objects.append(_object(f"line {line}", tag, values))
         elif tag in _LEFT_OUT:
@@ -63,19 +85,13 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
     def end(tag: str) -> None:
         if tag == "image":
-            images.append(open_images.pop()._replace(objects=objects.copy(), notes=notes.copy()))
-            objects.clear()
-            notes.clear()
-
-    def declaration(_version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding and encoding.lower() not in ("utf-8", "utf8", "ascii"):
-            raise SourceError(
-                f"the encoding {encoding}", path=file.name, remedy="Save it as UTF-8."
-            )
+            image = open_images.pop()._replace(objects=objects.copy(), notes=notes.copy())
+            images.append(image._replace(tags=tags.copy()))
+            for items in (objects, notes, tags):
+                items.clear()
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    parser.XmlDeclHandler = declaration
     for _ in parse_xml(parser, data, file.name):
         yield from images
         images.clear()
@@ -94,9 +110,10 @@ def _object(where: str, shape: str, values: Mapping[str, str]) -> AnnotatedObjec
     name = values.get("label", "")
     if shape == "box":
         xmin, ymin, xmax, ymax = (to_float(values.get(side)) for side in _SIDES)
-        rotation = to_float(values.get("rotation") or 0)
-        fault = "the box is rotated; expected an upright one" if rotation else ""
-        return AnnotatedObject(where, name, (xmin, ymin, xmax, ymax), "box", fault=fault)
+        corners: Corners = (xmin, ymin, xmax, ymax)
+        if degrees := to_float(values.get("rotation") or 0) % 360:
+            return outlined(where, name, rotated(corners, degrees))
+        return AnnotatedObject(where, name, corners, "box")
     points = values.get("points", "")
     outline = _outline(points)
     if outline is None:
@@ -126,7 +143,7 @@ class Cvat(
     box_format=BoxFormat(
         "cvat",
         ".xml",
-        lambda head: _HEAD.search(head) is not None,
+        lambda head: has_elements(head, _ROOT, _INNER),
         parse,
         what="images and boxes of {} (CVAT)",
         file_what="an XML file of CVAT",
@@ -138,11 +155,38 @@ class Cvat(
     """Images with boxes and polygons in CVAT's XML format.
 
     Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons
-    become the boxes around them. Subsets become splits. Labels have the order of the file, from 1.
+    and rotated boxes become the boxes around them. Subsets become splits. Labels have the order of
+    the file, from 1.
+
+    If no image has a shape and each has one tag, the tags are classes, as in `ImageFolder`:
+    `image/class/label`, from 0 in the order of the file, and `image/class/text`.
 
     Example:
         rs.pack(rs.Cvat("export"), "packed")
     """
+
+    def _list_images(self, index: FileIndex) -> ListedImages:
+        listed = super()._list_images(index)
+        entries = listed.entries.values()
+        tagged = [entry for entry in entries if entry.annotated.tags]
+        if not tagged:
+            return listed
+        if any(entry.has_objects for entry in entries):
+            for entry in tagged:
+                entry.notes += tuple(_tag_notes(entry))
+            return listed
+        classes = self._tag_classes(listed.classes, tagged)
+        for entry in entries:
+            _set_class(entry, classes)
+        return replace(listed, classes=classes, options={**listed.options, "is_labelled": True})
+
+    def _tag_classes(self, declared: Classes, tagged: Collection[Entry]) -> Classes:
+        """The classes of a label map; without one, those of the file and of tags, from 0."""
+        if self._label_map is not None:
+            return declared
+        used = (name for entry in tagged for name, _ in entry.annotated.tags)
+        names = dict.fromkeys((*dict(declared.labels()), *filter(is_class_name, used)))
+        return Classes({name: label for label, name in enumerate(names)}, "the data")
 
     def _classes(
         self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
@@ -150,3 +194,24 @@ class Cvat(
         declared = (name for file in files for name in file.class_names.values())
         names = dict.fromkeys((*declared, *used))
         return classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data"), []
+
+
+def _tag_notes(entry: Entry) -> Iterator[tuple[str, str]]:
+    for name, where in entry.annotated.tags:
+        yield _OTHER_SHAPES, f"{entry.annotation}, {where}: tag {name}"
+
+
+def _set_class(entry: Entry, classes: Classes) -> None:
+    """Set the class of an image from its only tag, or why that is impossible."""
+    tags, image, file = entry.annotated.tags, entry.image, entry.annotation
+    if entry.fault is not None:
+        return
+    if len(tags) != 1:
+        names = join_names(repr(name) for name, _ in tags) or "no tag"
+        entry.fault = Fault(f"{image}: found {names}; expected one tag", file, remedy=_ONE_TAG)
+        return
+    ((name, where),) = tags
+    if classes.label_of(name) is None:
+        entry.fault = Fault(f"{image}, {where}: {classes.unknown(name)}", file)
+        return
+    entry.class_name = name

@@ -1,4 +1,4 @@
-"""LabelMe: one JSON file per image, with polygons, rectangles and circles."""
+"""LabelMe: one JSON file per image, with polygons, rectangles, circles and masks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    encoding_error,
+    outlined,
+    text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
@@ -25,6 +28,7 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import last_part
+from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, read_document
 
 _SHAPES = re.compile(rb'"shapes"\s*:\s*\[')
@@ -32,9 +36,22 @@ _KEY = re.compile(rb'"(version|flags|imagePath|imageData|lineColor|fillColor)"\s
 _NAMES_FILES = ("class_names.txt", "labels.txt")
 _NO_CLASSES = frozenset(("__ignore__", "_background_"))
 _CIRCLE_POINTS = 64
+_POINT_COUNTS = {
+    "rectangle": (2, 4),
+    "circle": (2,),
+    "mask": (2,),
+    "rotation": (4,),
+    "oriented_rectangle": (4,),
+}
 _MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
 _FLAGS = "annotations were packed without the flags of their image"
 _OTHER_SHAPES = "points and lines were left out, because they have no box"
+_WRITE_IMAGES = (
+    "The image is inside the JSON file. In the folder of the files, this writes such images next "
+    "to them: python -c \"import base64, json, pathlib; [path.with_suffix('.png').write_bytes("
+    "base64.b64decode(data)) for path in pathlib.Path().glob('*.json') "
+    "if (data := json.loads(path.read_bytes()).get('imageData'))]\""
+)
 
 
 def matches(head: bytes) -> bool:
@@ -52,8 +69,8 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         return
     objects = []
     flags = document.get("flags")
-    has_flags = isinstance(flags, dict) and any(flags.values())
-    notes = [(_FLAGS, file.name)] if has_flags else []
+    raised = [name for name, is_set in flags.items() if is_set] if isinstance(flags, dict) else []
+    notes = [(_FLAGS, f"{file.name}: {join_names(raised)}")] if raised else []
     for number, shape in enumerate(shapes, 1):
         where = f"shape {number}"
         if not isinstance(shape, dict):
@@ -74,6 +91,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         ),
         objects,
         notes=notes,
+        remedy=_WRITE_IMAGES if document.get("imageData") else "",
     )
 
 
@@ -86,22 +104,35 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
     elif kind == "polygon":
         fault = f"a polygon of {len(points)} points; expected 2" if len(points) < 2 else ""
     else:
-        is_known = kind in ("rectangle", "circle", "mask") and len(points) == 2
+        is_known = len(points) in _POINT_COUNTS.get(kind, ())
         fault = "" if is_known else f"unsupported shape: {kind} of {len(points)} points"
     if fault or points is None:
         return AnnotatedObject(where, name, fault=fault)
-    outline = None if kind == "mask" else "box"  # drawn from any corner
-    if kind == "circle":
+    if kind == "polygon" or (len(points) == 4 and not _is_upright(points)):
+        return outlined(where, name, points)
+    outline: str | None = "box"  # drawn from any corner
+    if kind == "mask":
+        outline = _mask(shape.get("mask"), points[0])
+    elif kind == "circle":
         (x, y), (edge_x, edge_y) = points
         radius = math.hypot(edge_x - x, edge_y - y)
         turns = (2 * math.pi * step / _CIRCLE_POINTS for step in range(_CIRCLE_POINTS))
         circle = ((x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns)
         outline = json.dumps([[value for point in circle for value in point]])
         points = [(x - radius, y - radius), (x + radius, y + radius)]
-    elif kind == "polygon":
-        outline = json.dumps([[value for point in points for value in point]])
     xs, ys = zip(*points, strict=True)
     return AnnotatedObject(where, name, (min(xs), min(ys), max(xs), max(ys)), outline)
+
+
+def _is_upright(points: Collection[tuple[float, float]]) -> bool:
+    """Whether four points are the corners of an upright rectangle, in any order."""
+    xs, ys = ({point[side] for point in points} for side in (0, 1))
+    return len(set(points)) == len(points) and len(xs) == len(ys) == 2
+
+
+def _mask(png: Any, start: tuple[float, float]) -> str | None:
+    """The outline for a mask that is stored as the base64 of a PNG."""
+    return json.dumps({"png": png, "x": int(start[0]), "y": int(start[1])}) if png else None
 
 
 def _points(values: Any) -> list[tuple[float, float]] | None:
@@ -110,7 +141,7 @@ def _points(values: Any) -> list[tuple[float, float]] | None:
     except (TypeError, ValueError, OverflowError):
         return None
     is_valid = points.ndim == 2 and points.shape[1] == 2 and np.isfinite(points).all()
-    return points.tolist() if is_valid else None
+    return [(x, y) for x, y in points.tolist()] if is_valid else None
 
 
 def _document(location: Location, name: str) -> dict[str, Any]:
@@ -120,7 +151,9 @@ def _document(location: Location, name: str) -> dict[str, Any]:
             f"more than {_MAX_VALUES:,} values", path=name, remedy="Cut the image into tiles."
         )
     try:
-        document = json.loads(data.decode("utf-8-sig"))
+        document = json.loads(text_as_utf8(data, name).decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise encoding_error(name, line=data.count(b"\n", 0, error.start) + 1) from None
     except (RecursionError, ValueError) as error:
         raise SourceError(json_fault(error), path=name) from None
     return document if isinstance(document, dict) else {}
@@ -137,11 +170,12 @@ class LabelMe(
         expected="LabelMe's .json files next to their images, or in a folder annotations/",
     ),
 ):
-    """Images with polygons, rectangles and circles in LabelMe's JSON format.
+    """Images with polygons, rectangles, circles and masks in LabelMe's JSON format.
 
-    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons and
-    circles become the boxes around them. Labels follow the order of `class_names.txt` or
-    `labels.txt`, otherwise that of the names. Images inside the JSON files are not used.
+    Each sample has the image and box features of `Voc`, and masks as `Coco` has them. Polygons,
+    circles and rotated rectangles become the boxes around them. Labels follow the order of
+    `class_names.txt` or `labels.txt`, otherwise that of the names. Images inside the JSON files are
+    not used.
 
     Example:
         rs.pack(rs.LabelMe("labelled", object_masks="class"), "packed")

@@ -6,8 +6,9 @@ parsing it again would take longer than the rest of the sample.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 from xml.parsers import expat
 
@@ -18,26 +19,42 @@ from recordsmith.sources.boxes.annotation import (
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
+    Corners,
+    has_elements,
+    outlined,
     parse_xml,
+    rotated,
+    text_as_utf8,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
+from recordsmith.sources.boxes.known_formats import recognise_annotations
+from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.stores import read_document
 
 _Values: TypeAlias = dict[str, "_Values | str"]
 """Tag -> text, or the content of the first element with that tag."""
 
-_HEAD = re.compile(rb"<annotation(\s[^>]*)?>.*?<(filename|folder|size|object)\b", re.DOTALL)
+_ROOT = re.compile(rb"<annotation[\s>]")
+_INNER = re.compile(rb"<(filename|folder|size|object)\b")
 _MAX_ELEMENTS = 250_000  # of an image; each takes some hundred bytes
 _TRUE = frozenset(("1", "true", "yes"))
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the image of a file; none for XML of another type."""
-    parsed = _elements(read_document(file.location), file.name)
+    data = text_as_utf8(read_document(file.location), file.name, is_xml=True)
+    parsed = _elements(data, file.name)
     if parsed is None:
         return
     values, objects = parsed
+    known = None if _has_boxes(objects) else recognise_annotations(file.name, data[:HEAD_BYTES])
+    if known is not None:
+        raise SourceError(
+            f"the format {known.name} is recognised but not read",
+            path=file.name,
+            remedy=known.advice,
+        )
     size = values.get("size")
     width, height = (size.get("width"), size.get("height")) if isinstance(size, dict) else (0, 0)
     yield AnnotatedImage(
@@ -50,20 +67,30 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
 
 def _object(line: int, values: _Values) -> AnnotatedObject:
     where, box, name = f"line {line}", values.get("bndbox"), _text(values.get("name"))
-    if not isinstance(box, dict):
-        return AnnotatedObject(where, name, fault=f"object {name!r} has no bndbox")
-    corners = (
-        to_float(box.get("xmin")),
-        to_float(box.get("ymin")),
-        to_float(box.get("xmax")),
-        to_float(box.get("ymax")),
-    )
     extra = (
         int(_text(values.get("difficult")).lower() in _TRUE),
         int(_text(values.get("truncated")).lower() in _TRUE),
         _text(values.get("pose")),
     )
-    return AnnotatedObject(where, name, corners, None, extra)
+    if isinstance(box, dict):
+        return AnnotatedObject(
+            where, name, _numbers(box, "xmin", "ymin", "xmax", "ymax"), None, extra
+        )
+    if isinstance(oriented := values.get("robndbox"), dict):
+        x, y, width, height = _numbers(oriented, "cx", "cy", "w", "h")
+        corners = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+        degrees = math.degrees(to_float(oriented.get("angle")))
+        return outlined(where, name, rotated(corners, degrees), extra)
+    return AnnotatedObject(where, name, fault=f"object {name!r} has no bndbox")
+
+
+def _has_boxes(objects: Iterable[tuple[int, _Values]]) -> bool:
+    return any("bndbox" in values or "robndbox" in values for _, values in objects)
+
+
+def _numbers(values: _Values, *names: str) -> Corners:
+    first, second, third, fourth = (to_float(values.get(name)) for name in names)
+    return first, second, third, fourth
 
 
 def _text(value: _Values | str | None) -> str:
@@ -72,7 +99,7 @@ def _text(value: _Values | str | None) -> str:
 
 def _elements(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] | None:
     """The values in `annotation`, and each object with its first line."""
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     open_elements: list[_Values] = [{}]
     objects: list[tuple[int, _Values]] = []
@@ -118,7 +145,7 @@ class Voc(
     box_format=BoxFormat(
         "voc",
         ".xml",
-        lambda head: _HEAD.search(head) is not None,
+        lambda head: has_elements(head, _ROOT, _INNER),
         parse,
         what="images and boxes of XML files such as {} (PASCAL VOC)",
         expected="Annotations/*.xml with JPEGImages/, annotations/*.xml with images/, or .xml "
@@ -133,7 +160,8 @@ class Voc(
     `image/width`, `image/filename`, `image/source_id`) and for each object
     `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
     `image/object/class/label` (from 1), `image/object/class/text`, `image/object/difficult`,
-    `image/object/truncated` and `image/object/view`.
+    `image/object/truncated` and `image/object/view`. Rotated boxes (`robndbox` of roLabelImg)
+    become the boxes around them.
 
     Example:
         rs.pack(rs.Voc("VOCdevkit/VOC2012", boxes="clip"), "packed")
