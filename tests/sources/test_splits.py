@@ -55,6 +55,7 @@ def test_lists_of_splits() -> None:
         ("trainer tester", "- -"),
         ("train_1 train_2", "- -"),
         ("cat dog", "- -"),
+        ("cat bullet_train dog", "- - -"),
     ],
 )
 def test_folders_that_differ_only_in_a_split(names: str, splits: str) -> None:
