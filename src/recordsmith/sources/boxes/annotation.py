@@ -160,7 +160,7 @@ class Entry:
     annotation: the path of the annotation file, relative to the root; empty without one.
     annotated: without its objects.
     objects: as JSON; empty if they are read with the sample.
-    notes: (what, where) for each note to make when it is read.
+    notes: (what, where) for each note on its image to make when it is read.
     fault: why it cannot be read.
     split: empty without one.
     """
@@ -187,6 +187,8 @@ class Entry:
         if self.objects:
             reference["objects"] = msgspec.json.decode(self.objects)
             reference["size"] = image.size and list(image.size)
+        if image.notes:
+            reference["left_out"] = [*map(list, image.notes)]
         return reference
 
 
@@ -198,8 +200,8 @@ def make_entry(file: AnnotationFile, image: AnnotatedImage, class_names: dict[st
         raise SourceError(f"text that is not Unicode: {error}", path=file.name) from None
     names = (item.name for item in image.objects)
     class_names.update(dict.fromkeys(name for name in names if name and is_class_name(name)))
-    listed = image._replace(objects=(), notes=())
-    return Entry(file.name, file.name, file.version, listed, objects, tuple(image.notes))
+    listed = image._replace(objects=(), notes=tuple(image.notes))
+    return Entry(file.name, file.name, file.version, listed, objects)
 
 
 def is_class_name(name: str) -> bool:

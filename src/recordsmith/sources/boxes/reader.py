@@ -32,6 +32,7 @@ from recordsmith.sources.boxes.placing import (
     BOX_KINDS,
     BoxPlacer,
     BoxPolicy,
+    Drawn,
     Frame,
     PlacedBox,
     box_features,
@@ -65,7 +66,9 @@ class AnnotatedReader(StoredReader):
     origin: where the classes are from, for messages.
     features: those of the format that are read.
     names_by_number, has_keypoints: for annotation files; see `AnnotationFile`.
-    is_upright: whether relative boxes are relative to the upright image.
+    is_upright: whether boxes are drawn on the upright image, where their annotation does not show
+        it.
+    drawn: the image that they are drawn on instead.
     """
 
     root: Location
@@ -78,6 +81,7 @@ class AnnotatedReader(StoredReader):
     names_by_number: tuple[tuple[int, str], ...] = ()
     has_keypoints: bool = False
     is_upright: bool = False
+    drawn: Drawn | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations."""
@@ -87,7 +91,7 @@ class AnnotatedReader(StoredReader):
         features = read_image(self.root / sample.name, sample.name)
         source_id = reference.get("id", posixpath.basename(sample.name))
         features[keys.SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
-        placer = BoxPlacer(features, self.boxes, note)
+        placer = BoxPlacer(features, self.boxes, note, self.drawn)
         place = reference.get("annotation", sample.name)
         placed: list[PlacedBox] = []
         masks: dict[str, Any] = {}
@@ -95,12 +99,14 @@ class AnnotatedReader(StoredReader):
         if "annotation" in reference:
             annotated = self._annotated(reference)
             for what, where in annotated.notes:
-                note(what, where)
+                is_loss = not annotated.objects  # what it notes is all that the annotation has
+                note(Flaw(what, Check.CHANGED).leaving_out("") if is_loss else what, where)
             frame = placer.make_frame(annotated.size, place, is_upright=self.is_upright)
             placed = placer.place(annotated.objects, frame, self._classes, place)
         if self.object_masks is not None and not placer.problems:
             placed, masks = self._add_masks(placed, frame, features, placer, place)
-        placer.finish(place)
+        is_shared = posixpath.splitext(place)[0] != posixpath.splitext(sample.name)[0]
+        placer.finish(place, sample.name if "objects" in reference and is_shared else None)
         return {**features, **box_features(placed), **self._extra(placed, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
@@ -117,7 +123,8 @@ class AnnotatedReader(StoredReader):
         if "objects" in reference:
             size = reference["size"]
             objects = decode_objects(reference["objects"])
-            return AnnotatedImage(size=size and (size[0], size[1]), objects=objects)
+            notes = [(what, where) for what, where in reference.get("left_out", ())]
+            return AnnotatedImage(size=size and (size[0], size[1]), objects=objects, notes=notes)
         path = reference["annotation"]
         file = AnnotationFile(
             referenced(self.root, path),
@@ -173,7 +180,8 @@ class AnnotatedReader(StoredReader):
             except RegionError as error:
                 where = item.source.place_in(place)
                 if self.boxes != "clip":
-                    placer.reject(where, str(error), _NO_OUTLINE_DROPPED)
+                    dropped = _NO_OUTLINE_DROPPED.leaving_out(item.source.name or "")
+                    placer.reject(where, str(error), dropped)
                     continue
                 placer.note(_NO_OUTLINE, f"{where}: {error}")
                 mask = np.zeros((height, width), np.uint8)

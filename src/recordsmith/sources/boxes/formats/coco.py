@@ -311,7 +311,7 @@ class Coco(
                 if names.setdefault(number, name) != name:
                     other = f"{names[number]!r} in another file"
                     conflicts.append(f"category {number} is {name!r} in {file.name} and {other}")
-        if problems and self._policy == "stop":
+        if problems and (self._policy == "stop" or not used):
             raise SourceError(
                 "the annotation files have invalid entries",
                 problems,
