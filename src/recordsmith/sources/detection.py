@@ -75,6 +75,10 @@ class SourceOptions(TypedDict, total=False):
         label_map: label_map.pbtxt with the class numbers; None for numbers made from the data.
         boxes: handling of invalid boxes: stop (fail and list them), clip (fix them) or drop (leave
             them out); None for stop.
+        drawn: the image that boxes were drawn on, where its EXIF orientation matters and the
+            annotated size does not show it: upright or stored; None for that of the format.
+        kpt_shape: number of keypoints and of values of each, such as 17,3, to read the boxes
+            without them; or none if longer rows are polygons; None for kpt_shape of data.yaml.
         table: file to read in a folder with several tables; or several, with commas between them;
             None for all.
         image_column: column of image paths, which may lack their suffix.
@@ -96,6 +100,8 @@ class SourceOptions(TypedDict, total=False):
     object_masks: str
     label_map: PlaceLike
     boxes: str
+    drawn: str
+    kpt_shape: str
     table: str
     image_column: str
     split_column: str

@@ -85,7 +85,8 @@ class AnnotationFile:
     name: its path relative to the root, for messages.
     with_outlines: whether outlines of objects are needed.
     class_names: by what stands for them in the file; `parse` adds those that the file declares.
-    has_keypoints: whether objects have keypoints, where only another file tells.
+    keypoints: how many keypoints objects have, and how many values each, where only other files
+        show it; None if these do not.
     features: those of the format that the file has; set by `parse` where columns may be missing.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
     """
@@ -95,7 +96,7 @@ class AnnotationFile:
     version: int = 0
     with_outlines: bool = False
     class_names: dict[Any, str] = field(default_factory=dict)
-    has_keypoints: bool = False
+    keypoints: tuple[int, ...] | None = ()
     features: Collection[str] = ()
     problems: Problems = field(default_factory=Problems)
     notices: list[str] = field(default_factory=list)

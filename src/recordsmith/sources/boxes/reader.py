@@ -65,7 +65,7 @@ class AnnotatedReader(StoredReader):
     labels: of classes by name.
     origin: where the classes are from, for messages.
     features: those of the format that are read.
-    names_by_number, has_keypoints: for annotation files; see `AnnotationFile`.
+    names_by_number, keypoints: for annotation files; see `AnnotationFile`.
     is_upright: whether boxes are drawn on the upright image, where their annotation does not show
         it.
     drawn: the image that they are drawn on instead.
@@ -79,7 +79,7 @@ class AnnotatedReader(StoredReader):
     object_masks: Masks | None = None
     features: tuple[str, ...] = ()
     names_by_number: tuple[tuple[int, str], ...] = ()
-    has_keypoints: bool = False
+    keypoints: tuple[int, ...] | None = ()
     is_upright: bool = False
     drawn: Drawn | None = None
 
@@ -131,7 +131,7 @@ class AnnotatedReader(StoredReader):
             path,
             with_outlines=self.object_masks is not None,
             class_names=dict(self.names_by_number),
-            has_keypoints=self.has_keypoints,
+            keypoints=self.keypoints,
         )
         (image,) = BOX_FORMATS[self.format].images(file)
         return image

@@ -39,11 +39,13 @@ class FileIndex:
     """The files below a folder, without hidden ones. Immutable, so threads may share it.
 
     Attributes:
+        tree: the folder.
         paths: relative to the root, with `/`, sorted; links are followed, except circular ones.
         skipped: hidden files and folders.
     """
 
     def __init__(self, tree: FileTree) -> None:
+        self.tree = tree
         self.root = root = tree.root
         check_folder(root, "the folder of the dataset")
         self.skipped = SkippedFiles()

@@ -316,7 +316,9 @@ class Coco(
                 "the annotation files have invalid entries",
                 problems,
                 path=self.root,
-                remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them.",
+                remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them."
+                if used
+                else f"Fix them, or pack the images without them with {option('format', 'files')}.",
                 lists_problems=True,
             )
         if conflicts and self._label_map is None:
