@@ -21,6 +21,7 @@ _SPLIT_KEY = re.compile(rf"^[\"']?({'|'.join(_SPLIT_KEYS)})[\"']?\s*:", re.MULTI
 
 def is_yaml_description(text: str) -> bool:
     """Whether a YAML file has the top-level keys of a dataset."""
+    text = text.removeprefix("\ufeff")
     return _NAMES_KEY.search(text) is not None and _SPLIT_KEY.search(text) is not None
 
 

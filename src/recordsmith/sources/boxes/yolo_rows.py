@@ -23,6 +23,7 @@ Keypoints: TypeAlias = tuple[int, ...]
 
 _MOST_KEYPOINTS = 1000
 _SLACK = 0.01  # how far boxes reach beyond the image, and keypoints beyond their box
+_LEAST_SPREAD = 0.25  # of keypoints, as a share of a side of their box
 _ROUNDING = 2e-3  # of corners
 _MAX_ROWS = 100  # of each file of a sample
 _MAX_SHARE = 2  # larger coordinates are in pixels; keypoints have a visibility of at most 2
@@ -97,7 +98,14 @@ def keypoints_of(values: Sequence[float]) -> Keypoints:
         abs(px - x) <= half_width + _SLACK and abs(py - y) <= half_height + _SLACK
         for px, py in points
     )
-    return (len(rest) // 2, 2) if are_inside and len(rest) % 2 == 0 else ()
+    if len(rest) % 2 or not are_inside:
+        return ()
+    if len(points) > 1:
+        xs, ys = zip(*points, strict=True)
+        spread = max((max(xs) - min(xs)) / half_width, (max(ys) - min(ys)) / half_height) / 2
+        if spread < _LEAST_SPREAD:  # a small polygon, the second corner of which is no size
+            return ()
+    return len(rest) // 2, 2
 
 
 def _axes(values: Sequence[float]) -> Iterator[Sequence[float]]:

@@ -1,6 +1,7 @@
 """Find files below a folder by the names that annotations use for them.
 
-Annotations name images by paths of other machines, with other suffixes or in other letter case.
+Annotations name images by paths of other machines or by URLs, with other suffixes or in other
+letter case.
 The folder is walked once, and only files found by that walk are returned, so that no name leads
 outside the folder.
 """
@@ -13,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.files.file_tree import FileTree, SkippedFiles
@@ -187,8 +189,8 @@ def no_files(root: Location, expected: str, index: FileIndex) -> SourceError:
 
 
 def name_key(name: str) -> str:
-    """The same key for all spellings of a name: Unicode form and letter case."""
-    return unicodedata.normalize("NFC", name).casefold()
+    """The same key for all spellings of a name: Unicode form, letter case, percent-encoding."""
+    return unicodedata.normalize("NFC", unquote(name)).casefold()
 
 
 def _ends(path: str) -> list[str]:

@@ -6,6 +6,7 @@ file names. In a given encoding, invalid bytes are errors.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 from collections.abc import Iterator
@@ -34,12 +35,14 @@ def decode_text(data: bytes, name: str, encoding: str, errors: str = "strict") -
         return data.decode("utf-8-sig" if encoding == "utf-8" else encoding, errors)
     except UnicodeError as error:
         start = getattr(error, "start", 0)
+        has_mark = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        likely = ("utf-16",) if has_mark else ("gbk", "cp1252")
         raise SourceError(
-            f"not valid {encoding}",
+            f"not {encoding.upper()}",
             path=name,
             line=data.count(b"\n", 0, start) + 1,
-            remedy=f"Pass the encoding of the file, such as {option('encoding', 'gbk')} or "
-            f"{option('encoding', 'cp1252')}, or save it as UTF-8.",
+            remedy="Pass the encoding of the file, such as "
+            f"{' or '.join(option('encoding', name) for name in likely)}, or save it as UTF-8.",
         ) from None
 
 

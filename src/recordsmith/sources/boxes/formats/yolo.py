@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
-from urllib.parse import unquote
 
 from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import (
@@ -68,7 +67,7 @@ from recordsmith.sources.splits import splits_by_folder
 from recordsmith.stores import PlaceLike
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
-_DARKNET = re.compile(rb"^\s*names\s*=", re.MULTILINE)
+_DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
 _KEYPOINTS = "objects were packed without their keypoints"
 _OTHER_SPELLING = "label files were found under another spelling than their image"
@@ -480,7 +479,7 @@ class _LabelFiles:
         for labels in folders:
             if (path := f"{labels}{name}.txt") in self._index:
                 return Found(path)
-        key = name_key(unquote(name))
+        key = name_key(name)
         for labels in folders:
             if paths := self._by_key.get(labels, {}).get(key):
                 is_same = posixpath.splitext(posixpath.basename(paths[0]))[0] == name
@@ -518,7 +517,7 @@ class _LabelFiles:
         found: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)
         for path in self._texts:
             folder, name = posixpath.split(path)
-            key = name_key(unquote(posixpath.splitext(name)[0]))
+            key = name_key(posixpath.splitext(name)[0])
             found[f"{folder}/" if folder else ""].setdefault(key, []).append(path)
         return found
 
