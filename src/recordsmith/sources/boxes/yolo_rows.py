@@ -29,7 +29,7 @@ _MAX_ROWS = 100  # of each file of a sample
 _MAX_SHARE = 2  # larger coordinates are in pixels; keypoints have a visibility of at most 2
 
 
-class Row(NamedTuple):
+class LabelRow(NamedTuple):
     """A row of a file. values: the numbers after the class; NaN for what is not a number."""
 
     path: str
@@ -124,7 +124,7 @@ def find_keypoints(heads: Mapping[str, bytes], given: Keypoints | None) -> Keypo
         SourceError: most rows are in pixels, or have keypoints.
     """
     rows = [
-        Row(path, line, numbers[1:])
+        LabelRow(path, line, numbers[1:])
         for path, head in heads.items()
         for line, numbers in islice(rows_in(head), _MAX_ROWS)
         if is_row(numbers)
