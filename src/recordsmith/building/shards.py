@@ -89,7 +89,8 @@ class ShardResult:
     bytes_in: size of the packed samples, as reported by the source.
     skipped: the reason for each unreadable sample, by its number in the listing.
     notes: changes to samples and properties worth knowing.
-    object_count: the number of objects with boxes; None if the samples have none by nature.
+    label_count: the number of labels of objects and images; None for samples without objects by
+        nature.
     was_reused: whether an interrupted earlier run had completed it, so that it was only verified.
     fingerprint: of the job that the shard belongs to.
     """
@@ -102,7 +103,7 @@ class ShardResult:
     schema: Schema
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, Occurrences] = field(default_factory=dict)
-    object_count: int | None = None
+    label_count: int | None = None
     was_reused: bool = False
     fingerprint: str = ""
 
@@ -115,7 +116,7 @@ class ShardResult:
         *,
         skipped: Mapping[int, str] | None = None,
         notes: Mapping[str, Occurrences] | None = None,
-        object_count: int | None = None,
+        label_count: int | None = None,
     ) -> ShardResult:
         """Make the result of a sealed shard."""
         return cls(
@@ -127,7 +128,7 @@ class ShardResult:
             schema.packed(),
             skipped or {},
             notes or {},
-            object_count,
+            label_count,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -141,7 +142,7 @@ class ShardResult:
             "schema": self.schema.to_json(),
             "skipped": list(self.skipped.items()),
             "notes": {what: vars(noted) for what, noted in self.notes.items()},
-            "object_count": self.object_count,
+            "label_count": self.label_count,
             "was_reused": self.was_reused,
             "fingerprint": self.fingerprint,
         }
@@ -158,7 +159,7 @@ class ShardResult:
             Schema.from_json(document["schema"]).packed(),
             {integer_in_json(number): str(why) for number, why in document["skipped"]},
             {what: Occurrences.from_json(noted) for what, noted in document["notes"].items()},
-            None if (number := document["object_count"]) is None else count_in_json(number),
+            None if (number := document["label_count"]) is None else count_in_json(number),
             bool(document["was_reused"]),
             sys.intern(str(document["fingerprint"])),
         )

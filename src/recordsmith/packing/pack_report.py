@@ -105,7 +105,7 @@ def add_results(
 
 def _add_objects(report: PackReport, results: Sequence[ShardResult]) -> None:
     """Report the objects that were left out; fails if none is packed although there were some."""
-    counts = [result.object_count for result in results if result.object_count is not None]
+    counts = [result.label_count for result in results if result.label_count is not None]
     if not counts:
         return
     all_notes = Occurrences()

@@ -40,6 +40,7 @@ from recordsmith.threads import map_ahead
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import WorkerPool
 
+_LABELS = (keys.OBJECT_LABEL, keys.CLASS_LABEL)
 _AT_ONCE = 1 << 18
 _COPIED_BYTES = 32 << 20  # measured: fewer bytes cost more passes over a temporary file
 _AHEAD = 2  # samples in preparation for each thread, so that no thread waits for another
@@ -104,7 +105,7 @@ class ShardJobs:
         """Write the records of a shard."""
         if self._frames is not None:
             return self._copy(shard, writer, self._frames)
-        bytes_in = object_count = 0
+        bytes_in = label_count = 0
         skipped: dict[int, str] = {}
         notes: dict[str, Occurrences] = {}
         for encoded in self._encoded(shard):
@@ -116,7 +117,7 @@ class ShardJobs:
             else:
                 writer.write(encoded.payload)
                 bytes_in += encoded.sample.size_bytes
-                object_count += encoded.object_count
+                label_count += encoded.label_count
             self._workers.advance(1)
         schema = survey_written(writer, self._kept)
         return ShardResult.from_writer(
@@ -125,7 +126,7 @@ class ShardJobs:
             bytes_in,
             skipped=_first(skipped),
             notes=notes,
-            object_count=object_count if self._has_objects else None,
+            label_count=label_count if self._has_objects else None,
         )
 
     def _copy(self, shard: AssignedShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
@@ -183,10 +184,10 @@ class ShardJobs:
             payload = self._encoder.payload(content, note)
         except (DataError, FileAccessError, SourceError) as error:
             return _Encoded(number, item.sample, None, error.unnamed, notes)
-        object_count = 0
+        label_count = 0
         if self._has_objects and isinstance(content, Mapping):
-            object_count = np.size(content.get(keys.OBJECT_LABEL, ()))
-        return _Encoded(number, item.sample, payload, "", notes, object_count)
+            label_count = sum(np.size(content.get(key, ())) for key in _LABELS)
+        return _Encoded(number, item.sample, payload, "", notes, label_count)
 
 
 class _Encoded(NamedTuple):
@@ -197,7 +198,7 @@ class _Encoded(NamedTuple):
     payload: bytes | None
     failure: str
     notes: dict[str, Occurrences]
-    object_count: int = 0
+    label_count: int = 0
 
 
 def _portions(samples: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:

@@ -54,6 +54,7 @@ _FIX_BOX = (
     f"Fix the annotation. {option('boxes', 'clip')} fixes such boxes where possible, "
     f"{option('boxes', 'drop')} drops them."
 )
+_DROP_BOX = f"Fix the annotation. {option('boxes', 'drop')} drops such objects."
 _FIX_SIZE = (
     f"Fix the size in the annotation. {option('boxes', 'clip')} scales boxes of the same shape."
 )
@@ -91,8 +92,8 @@ class Check(LintCheck):
         "The minimum of a box is larger than its maximum.",
         _FIX_BOX,
     )
-    BOX_EMPTY = ("box-empty", "error", "A box has no width or height.", _FIX_BOX)
-    INVALID_BOX = ("invalid-box", "error", "A box is missing or not numbers.", _FIX_BOX)
+    BOX_EMPTY = ("box-empty", "error", "A box has no width or height.", _DROP_BOX)
+    INVALID_BOX = ("invalid-box", "error", "A box is missing or not numbers.", _DROP_BOX)
     MASK_SIZE = (
         "mask-size",
         "error",

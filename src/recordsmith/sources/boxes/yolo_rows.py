@@ -82,7 +82,7 @@ def keypoints_of(values: Sequence[float]) -> Keypoints:
 
     Four corners of a parallelogram are an oriented box.
     """
-    if len(values) <= 4:
+    if not 4 < len(values) <= 4 + 3 * _MOST_KEYPOINTS:
         return ()
     x, y, half_width, half_height = values[0], values[1], values[2] / 2, values[3] / 2
     sides = (x - half_width, y - half_height, 1 - x - half_width, 1 - y - half_height)
@@ -148,13 +148,13 @@ def find_keypoints(heads: Mapping[str, bytes], given: Keypoints | None) -> Keypo
         "which are not read yet",
         path=long[0].path,
         line=long[0].line,
-        remedy=advice(shape),
+        remedy=f"To read them, {advice(shape)}.",
     )
 
 
 def advice(shape: Keypoints) -> str:
     """What to do about rows that may have keypoints."""
     return (
-        f"Pass {option('kpt_shape', ','.join(map(str, shape)))} to read the boxes only, or "
-        f"{option('kpt_shape', 'none')} if the rows are polygons."
+        f"pass {option('kpt_shape', ','.join(map(str, shape)))} for boxes without keypoints, or "
+        f"{option('kpt_shape', 'none')} for polygons"
     )

@@ -110,7 +110,7 @@ def _object(
         expected = f"4 or {4 + count * size}, for {count} keypoints of {size} numbers"
         return AnnotatedObject(where, name, fault=f"{found}; expected {expected}")
     if keypoints is None and (shape := keypoints_of(values)):
-        fault = f"{found} may be a polygon, or a box and keypoints. {advice(shape)}"
+        fault = f"{found} may be a polygon, or a box and keypoints: {advice(shape)}"
         return AnnotatedObject(where, name, fault=fault)
     if len(values) >= 6 and len(values) % 2 == 0:
         xs, ys = values[::2], values[1::2]
@@ -124,7 +124,7 @@ def _object(
 def _is_labels(head: bytes) -> bool:
     """Whether a file begins with rows of a class number and at least four numbers."""
     rows = [numbers for _, numbers in islice(rows_in(head), MAX_OPENED)]
-    return bool(rows) and all(map(is_row, rows[:-1] or rows))
+    return bool(rows) and all(map(is_row, rows[:-1] or rows))  # the last one may be damaged
 
 
 def _is_description(path: str, head: bytes) -> bool:
@@ -220,9 +220,9 @@ class Yolo(
         paths = list(islice(tree.files(cls.box_format.suffix), MAX_OPENED))
         if known := [path for path in paths if cls.box_format.matches(tree.head(path))]:
             return known
-        labels = [path for path in paths if not _is_names_file(path) and not tree.head(path)]
-        has_names = any(map(_is_names_file, tree.files(".txt", ".names", ".labels")))
-        return labels if has_names else []
+        labels = [path for path in paths if not (_is_names_file(path) or tree.head(path).strip())]
+        names = filter(_is_names_file, tree.files(".txt", ".names", ".labels") if labels else ())
+        return labels if any(names) else []
 
     def _list_images(self, index: FileIndex) -> ListedImages:
         config = _find_description(index, self._file, self._encoding)
@@ -461,6 +461,7 @@ class _Samples:
                     entry.fault = Fault(problem, path, remedy=remedy)
                 elif entry is not exact[0]:
                     entry.annotation = ""
+                    entry.notes = tuple(n for n in entry.notes if n[0] != _OTHER_SPELLING)
 
 
 class _LabelFiles:
