@@ -13,7 +13,7 @@ from recordsmith.sources.boxes.placing import BoxPlacer, Frame
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 
 from ..raising import raises
-from .annotated import image
+from .annotated import boxes_of, image, read, voc
 
 CLASSES = Classes({"cat": 1, "Dog": 2}, "the label map x.pbtxt")
 NAN = float("nan")
@@ -228,6 +228,24 @@ def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     assert placer.boxes(UPRIGHT_OF_6, frame=frame) == [(0.25, 0.25, 0.75, 0.75)]
     assert placer.boxes((0, 0, 5, 10), frame=frame) == [(0.75, 0, 1, 0.25)]  # upper left
     assert placer.boxes((0, 0, 21, 10), frame=frame) == []  # 21 is outside of its width, 20
+
+
+@pytest.mark.parametrize("source", [rs.Voc, rs.Coco, rs.LabelMe, rs.Cvat, rs.CsvBoxes, rs.Yolo])
+def test_all_sources_of_boxes_have_the_option(tmp_path: Path, source: Any) -> None:
+    assert "drawn" not in source(tmp_path).describe()
+    assert source(tmp_path, drawn="stored").describe()["drawn"] == "stored"
+    with raises(rs.OptionError, option="drawn", value="up"):
+        source(tmp_path, drawn="up")
+
+
+@pytest.mark.parametrize(
+    ("drawn", "box"), [("upright", (0.5, 0.75, 1, 1)), (None, (0, 0, 0.5, 0.25))]
+)
+def test_a_half_turn_in_a_source(tmp_path: Path, drawn: Any, box: Any) -> None:
+    voc(tmp_path, {"a": [("cat", 0, 0, 10, 10)]})
+    image(tmp_path / "JPEGImages" / "a.jpg", orientation=3)
+    listing = rs.detect(tmp_path, **({"drawn": drawn} if drawn else {})).source.list_samples()
+    assert boxes_of(read(listing)[0]) == [box]
 
 
 # -- classes and options -------------------------------------------------------------------------

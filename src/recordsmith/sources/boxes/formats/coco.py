@@ -317,7 +317,7 @@ class Coco(
                 problems,
                 path=self.root,
                 remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them."
-                if used
+                if self._policy == "stop"
                 else f"Fix them, or pack the images without them with {option('format', 'files')}.",
                 lists_problems=True,
             )

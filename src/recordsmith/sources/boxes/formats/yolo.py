@@ -322,9 +322,14 @@ class _Samples:
 
     def first_labels(self) -> dict[str, bytes]:
         """The beginnings of the first label files."""
-        tree, used = self._index.tree, {entry.annotation for entry in self.entries.values()}
-        paths = (path for path in tree.files(".txt") if path in used)
+        tree = self._index.tree
+        paths = (path for path in tree.files(".txt") if path in self._used)
         return {path: tree.head(path) for path in islice(paths, MAX_OPENED)}
+
+    @cached_property
+    def _used(self) -> set[str]:
+        """The label files of images; an empty path for images without one."""
+        return {entry.annotation for entry in self.entries.values()}
 
     def notices(self) -> list[str]:
         """What was found otherwise than described, and what is left out."""
@@ -332,7 +337,7 @@ class _Samples:
         bare = sorted(
             entry.image for entry in entries if not entry.annotation and entry.fault is None
         )
-        used = {entry.annotation for entry in entries}
+        used = self._used
         folders = {posixpath.dirname(path) for path in used if "labels/" in path.lower()}
         unused = [
             path
