@@ -432,10 +432,12 @@ class _Samples:
     def _check_labels(self, config: DataFile | None) -> None:
         """Check whether there are label files; called if no image has one."""
         tree, images = self._index.tree, [*self.entries]
+        texts = islice(tree.files(".txt"), MAX_OPENED)
+        heads = {path: tree.head(path) for path in texts if not _is_names_file(path)}
         labels = [
             path
-            for path in islice(tree.files(".txt"), MAX_OPENED)
-            if not _is_names_file(path) and _is_labels(tree.head(path))
+            for path, head in heads.items()
+            if _is_labels(head) or (config is None and not head.strip())
         ]
         if labels and images:
             raise SourceError(
