@@ -13,6 +13,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import Source, Yolo
 from recordsmith.sources.boxes.yolo_files import read_data_file
+from recordsmith.sources.layouts import Confidence
 from recordsmith.stores import as_location
 
 from ..raising import places, raises
@@ -322,6 +323,13 @@ def test_detection_accepts_the_rows_that_are_read(tmp_path: Path, row: str, is_r
     else:
         assert detection.readings[0].problem
         assert len(problems_of(Yolo(root))) == 1
+
+
+def test_a_description_with_a_byte_order_mark(tmp_path: Path) -> None:
+    root = _ultralytics(tmp_path, "\ufefftrain: images/train\nnames: [cat, Dog]\n")
+    detection = rs.detect(root)
+    assert detection.reading.confidence == Confidence.MARKED
+    assert len(detection.source.list_samples().samples) == 2
 
 
 def test_coordinates_in_pixels(tmp_path: Path) -> None:
