@@ -499,6 +499,19 @@ def test_label_files_of_another_spelling(
     assert listing.notices == ()
 
 
+def test_image_and_label_file_of_another_spelling(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    image(root / "data" / "img" / "my photo.jpg")
+    write(root / "data" / "img" / "MY%20photo.txt", ONE)
+    write(root / "data" / "train.txt", "elsewhere/my%20photo.jpg\n")
+    features, notes = read(Yolo(root), [*_names(Yolo(root))].index("data/img/my photo.jpg"))
+    assert boxes_of(features) == [BOX]
+    assert [where.partition(":")[0] for _, where in notes] == [
+        "data/img/MY%20photo.txt",
+        "data/train.txt, line 1",
+    ]
+
+
 def test_label_files_that_cannot_be_told_apart(tmp_path: Path) -> None:
     root = _plain(tmp_path, {"a b": ONE, "ok": ONE})
     (root / "labels" / "a b.txt").rename(root / "labels" / "a%20b.txt")

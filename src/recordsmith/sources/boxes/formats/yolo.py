@@ -12,7 +12,6 @@ import json
 import math
 import posixpath
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -36,6 +35,7 @@ from recordsmith.sources.boxes.source import (
     path_notes,
 )
 from recordsmith.sources.boxes.yolo_files import DataFile, is_yaml_description, read_data_file
+from recordsmith.sources.boxes.yolo_label_files import OTHER_SPELLING, LabelFiles
 from recordsmith.sources.boxes.yolo_rows import (
     Keypoints,
     advice,
@@ -48,9 +48,9 @@ from recordsmith.sources.boxes.yolo_rows import (
     rows_in,
 )
 from recordsmith.sources.classes import classes_by_label
-from recordsmith.sources.files.file_index import FileIndex, Found, name_key, no_files, not_found
+from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name, stem_of
+from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import (
     common_version,
@@ -70,7 +70,6 @@ _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
 _KEYPOINTS = "objects were packed without their keypoints"
-_OTHER_SPELLING = "label files were found under another spelling than their image"
 
 
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
@@ -306,7 +305,7 @@ class _Samples:
         self._index = index
         self._versions = versions
         self._encoding = None if encoding == "utf-8" else encoding
-        self._labels = _LabelFiles(index)
+        self._labels = LabelFiles(index)
         self._folders = {".", *(folder for path in index.paths for folder in _folders_above(path))}
         self._twice: list[str] = []
         if config is not None:
@@ -468,70 +467,7 @@ class _Samples:
                     entry.fault = Fault(problem, path, remedy=remedy)
                 elif entry is not exact[0]:
                     entry.annotation = ""
-                    entry.notes = tuple(n for n in entry.notes if n[0] != _OTHER_SPELLING)
-
-
-class _LabelFiles:
-    """Finds label files: in labels/ like the image in images/, next to it, or in labels/ near."""
-
-    def __init__(self, index: FileIndex) -> None:
-        self._index = index
-        self._known: dict[str, list[str]] = {}
-
-    def find(self, image: str) -> Found | list[str]:
-        """The label file of an image; all candidates if there is not one."""
-        folder, name = posixpath.split(posixpath.splitext(image)[0])
-        if folder not in self._known:
-            self._known[folder] = list(self._folders_for(folder))
-        folders = self._known[folder]
-        for labels in folders:
-            if (path := f"{labels}{name}.txt") in self._index:
-                return Found(path)
-        key = name_key(name)
-        for labels in folders:
-            if paths := self._by_key.get(labels, {}).get(key):
-                is_same = posixpath.splitext(posixpath.basename(paths[0]))[0] == name
-                return (
-                    paths
-                    if len(paths) > 1
-                    else Found(paths[0], None if is_same else _OTHER_SPELLING)
-                )
-        return []
-
-    def _folders_for(self, folder: str) -> Iterator[str]:
-        """Yield where the labels of a folder of images may be, best first, with / at the end."""
-        parts = folder.split("/")
-        likely = [
-            "/".join([*parts[:place], "labels", *parts[place + 1 :]])
-            for place in range(len(parts) - 1, -1, -1)
-            if parts[place].lower() in IMAGE_FOLDERS
-        ]
-        for path in (*likely, folder, posixpath.join(posixpath.dirname(folder), "labels")):
-            same = self._spellings.get(name_key(path), [])
-            for known in sorted(same, key=lambda known: known != path):
-                yield f"{known}/" if known else ""
-
-    @cached_property
-    def _spellings(self) -> dict[str, list[str]]:
-        """The folders of text files by their keys."""
-        folders: dict[str, list[str]] = {}
-        for path in sorted({posixpath.dirname(path) for path in self._texts}):
-            folders.setdefault(name_key(path), []).append(path)
-        return folders
-
-    @cached_property
-    def _by_key(self) -> dict[str, dict[str, list[str]]]:
-        """The text files of each folder by the keys of their names."""
-        found: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)
-        for path in self._texts:
-            folder, name = posixpath.split(path)
-            key = name_key(posixpath.splitext(name)[0])
-            found[f"{folder}/" if folder else ""].setdefault(key, []).append(path)
-        return found
-
-    @property
-    def _texts(self) -> Iterator[str]:
-        return (path for path in self._index.paths if path[-4:].lower() == ".txt")
+                    entry.notes = tuple(n for n in entry.notes if n[0] != OTHER_SPELLING)
 
 
 def _folders_above(path: str) -> Iterator[str]:
