@@ -219,18 +219,15 @@ class BoxPlacer:
         else:
             self.note(dropped, f"{place}: {'; '.join(listed)}")
 
-    def finish(self, name: str, image: str | None = None) -> None:
-        """Raise the collected problems of the sample; `name` is its file.
-
-        image: its name, if the file is about several.
-        """
+    def finish(self, file: str, image: str | None = None) -> None:
+        """Raise the collected problems of a sample; `image` is for files about several images."""
         if not self.problems:
             return
         text, count = join_problems(self.problems), self.problems.count
         raise SourceError(
             text if count == 1 else f"{count:,} problems: {text}",
             self.problems,
-            path=None if count == 1 else name,
+            path=None if count == 1 else file,
             sample=image,
             remedy=f"Fix the annotations, or pass {', or '.join(sorted(self._actions))}.",
         )

@@ -39,7 +39,7 @@ from recordsmith.sources.boxes.placing import (
 )
 from recordsmith.sources.boxes.regions import ClassMask, RegionError, rasterize
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.files.images import read_image
+from recordsmith.sources.files.images import read_image, stem_of
 from recordsmith.sources.files.paths import referenced
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import reference_of
@@ -105,8 +105,8 @@ class AnnotatedReader(StoredReader):
             placed = placer.place(annotated.objects, frame, self._classes, place)
         if self.object_masks is not None and not placer.problems:
             placed, masks = self._add_masks(placed, frame, features, placer, place)
-        is_shared = posixpath.splitext(place)[0] != posixpath.splitext(sample.name)[0]
-        placer.finish(place, sample.name if "objects" in reference and is_shared else None)
+        has_own_file = stem_of(place) == stem_of(sample.name)
+        placer.finish(place, None if has_own_file else sample.name)
         return {**features, **box_features(placed), **self._extra(placed, features), **masks}
 
     def kinds(self) -> Mapping[str, Kind]:
