@@ -125,6 +125,16 @@ def yolo_numbers_that_share_a_hash(folder: Path) -> None:
 
 
 @case
+def blank_lines_in_a_yolo_description(folder: Path) -> None:
+    import recordsmith as rs
+
+    (folder / "a.jpg").write_text("")
+    for number in range(20):
+        (folder / f"{number}.data").write_text("\n" * 60_000 + "train = a")
+    assert "yolo" not in {reading.format for reading in rs.detect(folder).readings}
+
+
+@case
 def spaces_in_a_voc_list(folder: Path) -> None:
     from recordsmith.sources import Voc
 

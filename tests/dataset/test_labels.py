@@ -85,7 +85,7 @@ def test_label_map_is_read_by_protobuf(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no items"),
+        ("# nothing\n", "no items"),
         ("item { id: 1 name: 'a' ", "truncated"),
         ("item { id: 1 }", "id and name"),
         ("item { id: 'x' name: 'a' }", "id and name"),

@@ -12,7 +12,8 @@ from recordsmith.sources.boxes.annotation import AnnotatedObject
 from recordsmith.sources.boxes.placing import BoxPlacer, Frame
 from recordsmith.sources.classes import Classes, classes_by_label, make_classes
 
-from .annotated import image
+from ..raising import raises
+from .annotated import boxes_of, image, read, voc
 
 CLASSES = Classes({"cat": 1, "Dog": 2}, "the label map x.pbtxt")
 NAN = float("nan")
@@ -22,13 +23,18 @@ class _Placer(BoxPlacer):
     """On an image of 40 by 20, with what it noted."""
 
     def __init__(
-        self, policy: Any, folder: Path, orientation: int | None = None, width: int = 40
+        self,
+        policy: Any,
+        folder: Path,
+        orientation: int | None = None,
+        width: int = 40,
+        drawn: Any = None,
     ) -> None:
         data = image(folder / "a.jpg", (width, 20), orientation)
         self.notes: list[tuple[str, str]] = []
         size = {"image/width": width, "image/height": 20}
         super().__init__(
-            {"image/encoded": data, **size}, policy, lambda *note: self.notes.append(note)
+            {"image/encoded": data, **size}, policy, lambda *note: self.notes.append(note), drawn
         )
 
     def boxes(self, *corners: Any, name: str = "cat", frame: Frame | None = None) -> list[Any]:
@@ -82,7 +88,8 @@ def test_bad_boxes(tmp_path: Path, name: str) -> None:
     assert problem.startswith("a.xml, line 2 (cat): ")
     assert fault in problem
     assert problem in str(caught.value)
-    assert "boxes='clip'" in str(caught.value)
+    assert ("boxes='clip'" in str(caught.value)) is bool(fixed)  # only if it helps
+    assert "boxes='drop'" in str(caught.value)
     for policy, expected, words in (("drop", [], "dropped"), ("clip", fixed, done)):
         placer = _Placer(policy, tmp_path)
         assert placer.boxes(corners, good[0]) == [*expected, good[1]]
@@ -142,6 +149,7 @@ def test_frames_that_are_clear(
     assert placer.make_frame(size, "a.xml") == frame
     placer.finish("a.jpg")
     assert len(placer.notes) == (noted is not None)
+    assert all("drawn=" in what for what, _ in placer.notes) is (noted in (None, "drawn on"))
     if noted is not None:
         assert noted in placer.notes[0][0]
         assert placer.notes[0][1] == f"a.xml: orientation {orientation}"
@@ -173,6 +181,46 @@ def test_frames_of_another_size(
         assert "40x20" in where
 
 
+@pytest.mark.parametrize(
+    ("size", "orientation", "drawn", "frame", "noted"),
+    [
+        (None, 6, "upright", Frame(1, 1, 6, is_relative=True), ["rotated"]),
+        (None, 6, "stored", Frame(1, 1, is_relative=True), []),
+        ((0, 0), 6, "upright", Frame(20, 40, 6), ["rotated"]),
+        ((0, 0), 6, "stored", Frame(40, 20), []),
+        ((40, 20), 3, "upright", Frame(40, 20, 3), ["rotated"]),
+        ((40, 20), 3, "stored", Frame(40, 20), []),
+        ((20, 20), 6, "upright", Frame(20, 20, 6), ["rotated"]),
+        ((40, 20), None, "upright", Frame(40, 20), []),
+        ((40, 20), 6, "upright", Frame(40, 20), []),  # the size shows it
+        ((20, 40), 6, "stored", Frame(20, 40, 6), ["rotated"]),
+        ((80, 40), 3, "upright", Frame(80, 40, 3), ["scaled", "rotated"]),
+        ((80, 40), 6, "upright", Frame(80, 40), ["scaled"]),
+    ],
+)
+def test_frames_by_option(
+    tmp_path: Path, size: Any, orientation: Any, drawn: str, frame: Frame, noted: list[str]
+) -> None:
+    width = 20 if size == (20, 20) else 40
+    placer = _Placer("clip", tmp_path, orientation, width, drawn)
+    assert placer.make_frame(size, "a.xml") == frame
+    for (what, _), word in zip(placer.notes, noted, strict=True):
+        assert word in what
+        assert "drawn=" not in what
+
+
+@pytest.mark.parametrize(
+    ("size", "action"),
+    [((80, 40), "boxes='clip' to fix"), ((400, 300), "boxes='drop' to ignore such sizes")],
+)
+def test_advice_for_other_sizes(tmp_path: Path, size: Any, action: str) -> None:
+    placer = _Placer("stop", tmp_path)
+    placer.make_frame(size, "a.xml")
+    with raises(rs.SourceError, match=f"pass {action}") as caught:
+        placer.finish("a.json", "a.jpg")
+    assert (caught.value.sample, caught.value.path) == ("a.jpg", None)
+
+
 def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     """Upright, 6 means: the stored top is on the right."""
     placer = _Placer("stop", tmp_path, 6)
@@ -182,6 +230,24 @@ def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     assert placer.boxes((0, 0, 21, 10), frame=frame) == []  # 21 is outside of its width, 20
 
 
+@pytest.mark.parametrize("source", [rs.Voc, rs.Coco, rs.LabelMe, rs.Cvat, rs.CsvBoxes, rs.Yolo])
+def test_all_sources_of_boxes_have_the_option(tmp_path: Path, source: Any) -> None:
+    assert "drawn" not in source(tmp_path).describe()
+    assert source(tmp_path, drawn="stored").describe()["drawn"] == "stored"
+    with raises(rs.OptionError, option="drawn", value="up"):
+        source(tmp_path, drawn="up")
+
+
+@pytest.mark.parametrize(
+    ("drawn", "box"), [("upright", (0.5, 0.75, 1, 1)), (None, (0, 0, 0.5, 0.25))]
+)
+def test_a_half_turn_in_a_source(tmp_path: Path, drawn: Any, box: Any) -> None:
+    voc(tmp_path, {"a": [("cat", 0, 0, 10, 10)]})
+    image(tmp_path / "JPEGImages" / "a.jpg", orientation=3)
+    listing = rs.detect(tmp_path, **({"drawn": drawn} if drawn else {})).source.list_samples()
+    assert boxes_of(read(listing)[0]) == [box]
+
+
 # -- classes and options -------------------------------------------------------------------------
 
 
@@ -189,6 +255,13 @@ def test_classes_of_the_data_are_sorted_as_text() -> None:
     classes = make_classes(["b", "a", "B", "10", "9", "a"], None)
     assert classes.names() == (None, "10", "9", "B", "a", "b")
     assert classes.label_of("B") == 3
+
+
+def test_an_empty_label_map(tmp_path: Path) -> None:
+    path = tmp_path / "map.pbtxt"
+    path.write_text("")
+    with raises(rs.OptionError, option="label_map", value=path):
+        make_classes(["a"], path)
 
 
 def test_class_with_two_numbers_is_a_problem() -> None:

@@ -445,3 +445,29 @@ def test_good_boxes_without_an_outline(tmp_path: Path, segmentation: Any, masks:
         assert np.array_equal(drawn, [np.zeros_like(cat), cat])
     else:
         assert np.array_equal(mask_of(features["image/segmentation/class/encoded"]), cat * 3)
+
+
+# -- errors about one of many files ----------------------------------------------------------------
+
+
+def test_errors_name_file_image_and_object(tmp_path: Path) -> None:
+    good = {"bbox": [1, 1, 5, 5], "category_id": 1}
+    bad = {"bbox": [30, 1, 20, 5], "category_id": 1}
+    for split, objects in (("train", [good]), ("val", [good, bad, bad])):
+        name = f"{split}.jpg"
+        image(tmp_path / split / name)
+        coco(tmp_path / "annotations" / f"instances_{split}.json", {name: objects}, {1: "cat"})
+    path = "annotations/instances_val.json"
+    with raises(rs.SourceError, path=path, sample="val/val.jpg") as caught:
+        read(Coco(tmp_path), 1)
+    assert places(caught.value.problems) == [f"{path}, annotation {n} (cat)" for n in (2, 3)]
+
+
+def test_invalid_entries_are_not_dropped_if_nothing_else_is_left(tmp_path: Path) -> None:
+    image(tmp_path / "a.jpg")
+    coco(tmp_path / "a.json", {"a.jpg": []}, {1: "cat"})
+    document = json.loads((tmp_path / "a.json").read_text())
+    document["annotations"] = [{"id": 1, "image_id": [1], "category_id": 1, "bbox": [1, 1, 2, 2]}]
+    write(tmp_path / "a.json", json.dumps(document))
+    with raises(rs.SourceError, path=tmp_path, match="format='files'"):
+        Coco(tmp_path, boxes="drop").list_samples()

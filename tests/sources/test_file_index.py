@@ -37,6 +37,8 @@ def index(tmp_path: Path) -> FileIndex:
         "images/two.jpg",
         "images/cafe\u0301.jpg",
         "images/back\\slash.jpg",
+        "images/my photo.jpg",
+        "images/50%20off.jpg",
         "annotations/a.xml",
         ".hidden/x.jpg",
         "images/.x.jpg",
@@ -55,6 +57,9 @@ def index(tmp_path: Path) -> FileIndex:
         ("../images/a.jpg", Found("images/a.jpg")),
         ("./train/../a.jpg", Found("images/a.jpg")),
         ("back\\slash.jpg", Found("images/back\\slash.jpg")),
+        ("my%20photo.jpg", Found("images/my photo.jpg", FOUND_BY_OTHER_SPELLING)),
+        ("50 off.jpg", Found("images/50%20off.jpg", FOUND_BY_OTHER_SPELLING)),
+        ("50%20off.jpg", Found("images/50%20off.jpg")),
         ("train\\b.jpg", Found("images/train/b.jpg", FOUND_BY_OTHER_SPELLING)),
         (r"C:\Users\me\only.jpg", Found("images/only.jpg", FOUND_BY_LAST_PART)),
         (r"C:\data\train\b.jpg", Found("images/train/b.jpg", FOUND_BY_LAST_PART)),
@@ -159,7 +164,7 @@ def test_hidden_and_sizes(index: FileIndex) -> None:
     (hidden,) = index.account.left_out
     assert (hidden.kind, hidden.names) == (Reason.HIDDEN, [".hidden", "images/.x.jpg"])
     assert list(index.paths) == sorted(index.paths)
-    assert len(index.paths) == 10
+    assert len(index.paths) == 12
     time = Path(index.root / "images" / "a.jpg").stat().st_mtime_ns
     assert index.size_and_version("images/a.jpg") == (5, time)
     assert index.size_and_version("images/gone.jpg") == (0, 0)

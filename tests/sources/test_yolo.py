@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import recordsmith as rs
 from recordsmith.sources import Source, Yolo
 from recordsmith.sources.boxes.yolo_files import read_data_file
+from recordsmith.sources.layouts import Confidence
 from recordsmith.stores import as_location
 
 from ..raising import places, raises
@@ -284,12 +287,139 @@ def test_polygons_become_boxes(tmp_path: Path) -> None:
     assert where == "data/img/a.txt, line 1 (Dog)"
 
 
-def test_keypoints_are_left_out(tmp_path: Path) -> None:
+def _plain(root: Path, labels: Mapping[str, str], names: str = "classes.txt") -> Path:
+    """Images and label files by the names of both: images/a.jpg -> labels/a.txt."""
+    write(root / names, "cat\nDog\n")
+    for name, text in labels.items():
+        image(root / "images" / f"{name}.jpg")
+        write(root / "labels" / f"{name}.txt", text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("row", "is_row"),
+    [
+        ("1 0.5 0.5 0.5 0.25", True),
+        ("1.000e+00 5.0e-01 5E-1 +.5 .25", True),
+        ("01\t0.5 0.5  0.5 0.250", True),
+        ("\ufeff1 0.5 0.5 0.5 0.25", True),
+        ("\n \n1 0.5 0.5 0.5 0.25\r\n\r\n", True),
+        ("1 0.5 0.5 0.5", False),
+        ("1 0.5 0.5 0.5 x", False),
+        ("1 0.5 0.5 0.5 nan", False),
+        ("1.5 0.5 0.5 0.5 0.25", False),
+        ("-1 0.5 0.5 0.5 0.25", False),
+        ("Dog 0.5 0.5 0.5 0.25", False),
+        ("1,0.5,0.5,0.5,0.25", False),
+    ],
+)
+def test_detection_accepts_the_rows_that_are_read(tmp_path: Path, row: str, is_row: bool) -> None:
+    root = _plain(tmp_path, {"a": row})
+    detection = rs.detect(root)
+    if is_row:
+        features, notes = read(detection.source)
+        assert (boxes_of(features), notes) == ([BOX], [])
+        assert features["image/object/class/label"] == [2]
+    else:
+        assert detection.readings[0].problem
+        assert len(problems_of(Yolo(root))) == 1
+
+
+def test_a_description_with_a_byte_order_mark(tmp_path: Path) -> None:
+    root = _ultralytics(tmp_path, "\ufefftrain: images/train\nnames: [cat, Dog]\n")
+    detection = rs.detect(root)
+    assert detection.reading.confidence == Confidence.MARKED
+    assert len(detection.source.list_samples().samples) == 2
+
+
+def test_coordinates_in_pixels(tmp_path: Path) -> None:
+    root = _plain(tmp_path, {"a": f"{ONE}\n0 20 10 20 5\n1 8 8 2 2\n", "b": "0 8 8 4 4"})
+    with raises(rs.SourceError, path="labels/a.txt", line=2, match="in pixels"):
+        rs.detect(root).source.list_samples()
+    write(root / "labels" / "a.txt", f"{ONE}\n{ONE}\n0 20 10 20 5\n")  # not most of them
+    assert {*places(problems_of(Yolo(root)))} == {"labels/a.txt, line 3 (cat)"}
+
+
+KEYPOINTS = {
+    "17 of 3": (f"{ONE} {'0.4 0.5 2 ' * 16}0 0 0", "17,3"),
+    "2 of 3": (f"{ONE} 0.3 0.4 1 0.7 0.6 2", "2,3"),
+    "2 of 2": (f"{ONE} 0.3 0.4 0.7 0.6", "2,2"),
+    "3 of 2, one missing": (f"{ONE} 0.3 0.4 0 0 0.7 0.6", "3,2"),
+}
+
+
+@pytest.mark.parametrize("kind", KEYPOINTS)
+def test_keypoints_without_their_shape(tmp_path: Path, kind: str) -> None:
+    row, shape = KEYPOINTS[kind]
+    root = _plain(tmp_path, {"a": f"{ONE}\n{row}\n", "b": "", "c": row})
+    with raises(rs.SourceError, path="labels/a.txt", line=2, match=f"kpt_shape='{shape}'"):
+        Yolo(root).list_samples()
+    source = Yolo(root, kpt_shape=shape)
+    features, notes = read(source)
+    assert boxes_of(features) == [BOX, BOX]
+    assert notes == [("objects were packed without their keypoints", "labels/a.txt, line 2")]
+    assert source.describe()["kpt_shape"] == [*map(int, shape.split(","))]
+    write(root / "labels" / "c.txt", f"{row} 0.1\n{ONE}")
+    assert places(problems_of(source, 2)) == ["labels/c.txt, line 1"]
+    if shape.endswith("2"):
+        features, _ = read(Yolo(root, kpt_shape="none"))
+        assert boxes_of(features)[1] != BOX
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["0 0.2 0.2 0.4 0.2 0.4 0.3 0.2 0.3"],  # an upright box
+        ["0 0.3 0.2 0.4 0.3 0.3 0.4 0.2 0.3"],  # an oriented box
+        ["0 0 0 1 0 1 1 0 1 0 0"],  # the whole image
+        ["0 0.45 0.58 0.55 0.57 0.56 0.62 0.44 0.61"],  # a small one in the middle
+        ["0 0.8 0.8 0.9 0.8 0.9 0.95", "0 0.1 0.7 0.2 0.9 0.1 0.9"],  # triangles
+        ["0 0.2 0.2 0.4 0.25 0.3 0.3", "0 0.2 0.2 0.4 0.2 0.4 0.3 0.35 0.35 0.2 0.3"],
+        ["0 0.2 0.2 0.4 0.25 0.3 0.3", "1 0.8 0.8 0.9 0.8 0.9 0.95", "1 0.7 0.9 0.6 0.9 0.5 0.8"],
+    ],
+)
+def test_polygons_are_not_keypoints(tmp_path: Path, rows: list[str]) -> None:
+    root = _plain(tmp_path, {"a": "\n".join([ONE, *rows])})
+    expected = [BOX]
+    for row in rows:
+        xs, ys = row.split()[1::2], row.split()[2::2]
+        expected.append(tuple(map(float, (min(ys), min(xs), max(ys), max(xs)))))
+    features, notes = read(Yolo(root))
+    assert boxes_of(features) == expected
+    assert [what for what, _ in notes] == ["polygons were packed as the boxes around them"] * len(
+        rows
+    )
+
+
+def test_late_keypoints_are_found_when_they_are_read(tmp_path: Path) -> None:
+    """The first label files have boxes only."""
+    names = [f"{number:02}" for number in range(30)]
+    last = KEYPOINTS["2 of 2"][0]
+    root = _plain(
+        tmp_path, dict.fromkeys(names, ONE) | {"29": f"{ONE}\n{last}\n0 0.8 0.9 0.9 0.9 0.9 0.95"}
+    )
+    source = Yolo(root)
+    assert len(source.list_samples().samples) == 30
+    (problem,) = problems_of(source, 29)
+    assert places([problem]) == ["labels/29.txt, line 2"]
+    assert "kpt_shape='2,2'" in problem
+    assert boxes_of(read(Yolo(root, kpt_shape="none"), 29)[0])[1] == (0.25, 0.3, 0.6, 0.7)
+
+
+def test_keypoints_of_data_yaml_are_left_out(tmp_path: Path) -> None:
     root = _ultralytics(tmp_path, f"{YAML}kpt_shape: [2, 3]\n")
     write(root / "labels" / "train" / "a.txt", f"{ONE} 0.1 0.1 2 0.2 0.2 2\n")
     features, notes = read(Yolo(root))
     assert boxes_of(features) == [BOX]
     assert "keypoints" in notes[0][0]
+    write(root / "labels" / "train" / "a.txt", f"{ONE}\n{ONE} 0.1 0.1\n")
+    assert places(problems_of(Yolo(root))) == ["labels/train/a.txt, line 2"]
+
+
+@pytest.mark.parametrize("value", ["17", "17,4", "0,3", "a,b", "2000,3", "", 3, "None"])
+def test_invalid_kpt_shapes(tmp_path: Path, value: Any) -> None:
+    with raises(rs.OptionError, option="kpt_shape", value=value):
+        Yolo(tmp_path, kpt_shape=value)
 
 
 def test_orientation(tmp_path: Path) -> None:
@@ -307,6 +437,129 @@ def test_orientation(tmp_path: Path) -> None:
     features, notes = read(Yolo(root))
     assert boxes_of(features) == [(0, 0, 0.25, 0.25)]
     assert "drawn on" in notes[0][0]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "box", "is_noted"),
+    [("upright", (0.75, 0, 1, 0.25), True), ("stored", (0, 0, 0.25, 0.25), False)],
+)
+def test_orientation_by_option(tmp_path: Path, drawn: Any, box: Any, is_noted: bool) -> None:
+    corner = "0 0.125 0.125 0.25 0.25"
+    for root, name in ((_ultralytics(tmp_path / "u"), "images/train/a"), (_darknet(tmp_path), "")):
+        path = name or "data/img/a"
+        image(root / f"{path}.jpg", orientation=6)
+        write(root / f"{path.replace('images', 'labels')}.txt", corner)
+        source = Yolo(root, drawn=drawn)
+        features, notes = read(source)
+        assert boxes_of(features) == [box]
+        assert ["rotated" in what for what, _ in notes] == [True] * is_noted
+        assert source.describe()["drawn"] == drawn
+
+
+# -- names of label files --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "label", "is_noted"),
+    [
+        ("images/a.jpg", "labels/a.TXT", False),
+        ("images/a.jpg", "Labels/a.txt", False),
+        ("IMAGES/x/a.jpg", "LABELS/x/a.Txt", False),
+        ("x/a.jpg", "x/a.TXT", False),
+        ("x/a.jpg", "Labels/a.txt", False),
+        ("images/de\u0301.jpg", "labels/d\u00e9.txt", True),
+        ("images/d\u00e9.jpg", "labels/de\u0301.txt", True),
+        ("images/my photo.jpg", "labels/my%20photo.txt", True),
+        ("images/my%20photo.jpg", "labels/my photo.txt", True),
+        ("images/A.jpg", "labels/a.txt", True),
+    ],
+)
+def test_label_files_of_another_spelling(
+    tmp_path: Path, path: str, label: str, is_noted: bool
+) -> None:
+    write(tmp_path / "classes.txt", "cat\nDog\n")
+    for name, text in ((path, label), ("images/ok.png", "labels/ok.txt")):
+        image(tmp_path / name)
+        write(tmp_path / text, ONE)
+    source = rs.detect(tmp_path).source
+    listing = source.list_samples()
+    number = [sample.name for sample in listing.samples].index(path)
+    features, notes = read(listing, number)
+    assert boxes_of(features) == [BOX]
+    assert (
+        notes
+        == [
+            (
+                "label files were found under another spelling than their image",
+                f"{label}: {path!r}, used {label}",
+            )
+        ]
+        * is_noted
+    )
+    assert listing.notices == ()
+
+
+def test_image_and_label_file_of_another_spelling(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    image(root / "data" / "img" / "my photo.jpg")
+    write(root / "data" / "img" / "MY%20photo.txt", ONE)
+    write(root / "data" / "train.txt", "elsewhere/my%20photo.jpg\n")
+    features, notes = read(Yolo(root), [*_names(Yolo(root))].index("data/img/my photo.jpg"))
+    assert boxes_of(features) == [BOX]
+    assert [where.partition(":")[0] for _, where in notes] == [
+        "data/img/MY%20photo.txt",
+        "data/train.txt, line 1",
+    ]
+
+
+def test_label_files_that_cannot_be_told_apart(tmp_path: Path) -> None:
+    root = _plain(tmp_path, {"a b": ONE, "ok": ONE})
+    (root / "labels" / "a b.txt").rename(root / "labels" / "a%20b.txt")
+    write(root / "labels" / "A%20B.txt", ONE)
+    with raises(rs.SourceError, path="images/a b.jpg", match=r"A%20B\.txt or labels/a%20b\.txt"):
+        read(Yolo(root), 0)
+    assert boxes_of(read(Yolo(root), 1)[0]) == [BOX]
+
+
+def test_a_label_file_of_two_images(tmp_path: Path) -> None:
+    root = _plain(tmp_path, {"a": ONE, "b": ONE})
+    image(root / "images" / "a.png")
+    image(root / "images" / "B.jpg")  # without labels: b.txt has the name of b.jpg
+    source = Yolo(root)
+    names = [*_names(source)]
+    for name in ("a.jpg", "a.png"):
+        with raises(rs.SourceError, path="labels/a.txt", match="images/a.jpg and images/a.png"):
+            read(source, names.index(f"images/{name}"))
+    assert boxes_of(read(source, names.index("images/b.jpg"))[0]) == [BOX]
+    features, notes = read(source, names.index("images/B.jpg"))
+    assert (boxes_of(features), notes) == ([], [])
+    (notice,) = source.list_samples().notices
+    assert notice.endswith("without boxes: images/B.jpg")
+
+
+@pytest.mark.parametrize(
+    ("names", "row"), [("classes.txt", ONE), ("classes.txt", ""), ("data.yaml", ONE)]
+)
+def test_no_label_file_fits(tmp_path: Path, names: str, row: str) -> None:
+    root = _plain(tmp_path, {"a": row, "b": row})
+    for name in "ab":
+        (root / "labels" / f"{name}.txt").rename(root / "labels" / f"0f1e-{name}.txt")
+    write(root / "data.yaml", "train: images\nnames: [cat]\n") if names == "data.yaml" else None
+    match = r"labels/0f1e-a\.txt, image images/a\.jpg"
+    with raises(rs.SourceError, path=root, match=match):
+        rs.detect(root).source.list_samples()
+    (root / "labels" / "0f1e-b.txt").rename(root / "labels" / "b.txt")
+    one, two = Yolo(root).list_samples().notices[-2:]
+    assert "images/a.jpg" in one
+    assert "labels/0f1e-a.txt" in two
+
+
+def test_empty_label_files(tmp_path: Path) -> None:
+    root = _plain(tmp_path / "in", dict.fromkeys("ab", ""))
+    report = rs.pack(root, tmp_path / "out")
+    assert (report.sample_count, report.class_count) == (2, 2)
+    assert report.notices == ("all 2 label files are empty", "no image has an object")
+    assert rs.verify(tmp_path / "out").is_good
 
 
 # -- the small files -----------------------------------------------------------------------------
@@ -346,6 +599,8 @@ def test_names_in_data_yaml(tmp_path: Path, text: str) -> None:
         ("names: [a]\ntrain: x\nnames: [b]", 3),
         ("train: x\nnames: &a [b, *a]", 2),
         ("train: x\nnames: " + "[" * 100_000, None),
+        ("train: x\nnames: [a]\nkpt_shape: [17, 5]", 3),
+        ("train: x\nnames: [a]\nkpt_shape: many", 3),
         ("train: x\nnames: [a]\nx: " + "y" * (1 << 18), None),
     ],
 )
@@ -361,6 +616,45 @@ def test_names_that_cannot_be_class_names(tmp_path: Path, name: str) -> None:
     root = _ultralytics(tmp_path / "in", YAML.replace("Dog", f'"{name}"'))
     with pytest.raises(rs.SourceError, match="class"):
         rs.pack(Yolo(root), tmp_path / "out", skip_errors=True)
+
+
+def _gbk(root: Path, kind: str) -> str:
+    """A dataset with a class that is not ASCII; returns the file that names it."""
+    image(root / "images" / "a.jpg")
+    write(root / "labels" / "a.txt", "1 0.5 0.5 0.5 0.25")
+    files = {
+        "classes.txt": {"classes.txt": "cat\n\u72d7\n"},
+        "obj.names": {
+            "obj.data": "train = train.txt\nnames = obj.names\n",
+            "train.txt": "images/a.jpg\n",
+            "obj.names": "cat\n\u72d7\n",
+        },
+        "data.yaml": {"data.yaml": "train: images\nnames:\n  0: cat\n  1: \u72d7\n"},
+    }
+    for name, text in files[kind].items():
+        (root / name).write_bytes(text.encode("gbk"))
+    return kind
+
+
+@pytest.mark.parametrize(("kind", "line"), [("classes.txt", 2), ("obj.names", 2), ("data.yaml", 4)])
+def test_class_names_in_another_encoding(tmp_path: Path, kind: str, line: int) -> None:
+    path = _gbk(tmp_path, kind)
+    with raises(rs.SourceError, path=path, line=line, match="encoding="):
+        rs.detect(tmp_path).source.list_samples()
+    source = rs.detect(tmp_path, encoding="gbk").source
+    assert source.list_samples().class_names == (None, "cat", "\u72d7")
+    assert boxes_of(read(source)[0]) == [BOX]
+    assert source.describe()["encoding"] == "gbk"
+    with raises(rs.OptionError, option="encoding", value="nope"):
+        Yolo(tmp_path, encoding="nope")
+
+
+def test_lists_of_images_in_another_encoding(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    image(root / "data" / "img" / "\u72d7.jpg")
+    (root / "data" / "train.txt").write_bytes("data/img/\u72d7.jpg".encode("gbk"))
+    assert "data/img/\u72d7.jpg" in _names(Yolo(root, encoding="gbk"))
+    assert "data/img/\u72d7.jpg" not in _names(Yolo(root))
 
 
 def test_files_of_another_type(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from recordsmith.work import WorkerPool
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
-_VERSION = 4
+_VERSION = 5
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -50,24 +50,35 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class Occurrences:
-    """How often something was noted, and the first places where."""
+    """How often something was noted, and the first places where.
+
+    left_out: the objects that were left out, by class; empty for those of unknown classes.
+    """
 
     count: int = 0
     places: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
 
-    def add(self, where: str) -> None:
-        """Count one more, with its place."""
-        self.extend(Occurrences(1, [where]))
+    def add(self, where: str, left_out: str | None = None) -> None:
+        """Count one more, with its place and the class of the object that was left out."""
+        self.extend(Occurrences(1, [where], {} if left_out is None else {left_out: 1}))
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Occurrences:
         """Restore them from their attributes; raises as `ShardResult.from_json`."""
-        return cls(integer_in_json(document["count"]), list(map(str, document["places"])))
+        return cls(
+            integer_in_json(document["count"]),
+            list(map(str, document["places"])),
+            {str(name): count_in_json(n) for name, n in document["left_out"].items()},
+        )
 
     def extend(self, other: Occurrences) -> None:
-        """Add the count and the places of another."""
+        """Add the counts and the places of another; of classes beyond the first, as unknown."""
         self.count += other.count
         self.places += other.places[: MAX_PLACES - len(self.places)]
+        for name, number in other.left_out.items():
+            known = name if name in self.left_out or len(self.left_out) < MAX_PLACES else ""
+            self.left_out[known] = self.left_out.get(known, 0) + number
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,8 @@ class ShardResult:
     bytes_in: size of the packed samples, as reported by the source.
     skipped: the reason for each unreadable sample, by its number in the listing.
     notes: changes to samples and properties worth knowing.
+    label_count: the number of labels of objects and images; None for samples without objects by
+        nature.
     was_reused: whether an interrupted earlier run had completed it, so that it was only verified.
     fingerprint: of the job that the shard belongs to.
     """
@@ -90,6 +103,7 @@ class ShardResult:
     schema: Schema
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, Occurrences] = field(default_factory=dict)
+    label_count: int | None = None
     was_reused: bool = False
     fingerprint: str = ""
 
@@ -102,6 +116,7 @@ class ShardResult:
         *,
         skipped: Mapping[int, str] | None = None,
         notes: Mapping[str, Occurrences] | None = None,
+        label_count: int | None = None,
     ) -> ShardResult:
         """Make the result of a sealed shard."""
         return cls(
@@ -113,6 +128,7 @@ class ShardResult:
             schema.packed(),
             skipped or {},
             notes or {},
+            label_count,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -126,6 +142,7 @@ class ShardResult:
             "schema": self.schema.to_json(),
             "skipped": list(self.skipped.items()),
             "notes": {what: vars(noted) for what, noted in self.notes.items()},
+            "label_count": self.label_count,
             "was_reused": self.was_reused,
             "fingerprint": self.fingerprint,
         }
@@ -142,6 +159,7 @@ class ShardResult:
             Schema.from_json(document["schema"]).packed(),
             {integer_in_json(number): str(why) for number, why in document["skipped"]},
             {what: Occurrences.from_json(noted) for what, noted in document["notes"].items()},
+            None if (number := document["label_count"]) is None else count_in_json(number),
             bool(document["was_reused"]),
             sys.intern(str(document["fingerprint"])),
         )

@@ -110,7 +110,10 @@ def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
 
 
 def read_label_map(path: PlaceLike) -> ClassNames:
-    """Read a label map, with the `name` of each item, or `display_name` without a name."""
+    """Read a label map, with the `name` of each item, or `display_name` without a name.
+
+    An empty file is that of a dataset without objects.
+    """
     data = read_document(path)
     names: dict[int, str] = {}
     taken: set[str] = set()
@@ -124,7 +127,7 @@ def read_label_map(path: PlaceLike) -> ClassNames:
             raise OptionError(f"{path}, line {line}: duplicate id {label} or name {name!r}")
         names[int(label)] = name
         taken.add(name)
-    if not names:
+    if not names and data.strip():
         raise OptionError(
             f"{path} has no items", expected="items like item { id: 1 name: 'raccoon' }"
         )

@@ -10,8 +10,13 @@ from recordsmith.building import Occurrences, ShardResult, add_notes
 from recordsmith.dataset import Manifest
 from recordsmith.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
 from recordsmith.packing.pack_plan import PackJob
+from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
 from recordsmith.summaries import Report
+from recordsmith.words import note_text
+
+_CLASSES = 20
+"""How many classes of dropped objects are named."""
 
 
 @dataclass(repr=False)
@@ -99,6 +104,38 @@ def add_results(
                 + report.skipped[0],
                 _problems(report),
             )
+    _add_objects(report, results)
+
+
+def _add_objects(report: PackReport, results: Sequence[ShardResult]) -> None:
+    """Report the objects that were left out; fails if none is packed although there were some."""
+    counts = [result.label_count for result in results if result.label_count is not None]
+    if not counts:
+        return
+    all_notes = Occurrences()
+    for noted in report.notes.values():
+        all_notes.extend(noted)
+    left_out = all_notes.left_out
+    if not any(counts) and (left_out or report.skipped):
+        found = [
+            f"{note_text(noted.count, what)}: {noted.places[0]}"
+            for what, noted in report.notes.items()
+            if noted.left_out
+        ]
+        found += [f"unreadable: {why}" for why in report.skipped]
+        raise SourceError(
+            "no object would be packed, although the annotations have some",
+            found,
+            remedy="Fix the annotations, or pack the images without them with "
+            f"{option('format', 'files')}:",
+            lists_problems=True,
+        )
+    most = sorted((-number, name) for name, number in left_out.items() if name)
+    if most:
+        dropped = join_names([f"{-number:,} of {name}" for number, name in most], shown=_CLASSES)
+        report.notices += (f"objects dropped: {dropped}",)
+    if not any(counts):
+        report.notices += ("no image has an object",)
 
 
 def _unreadable(report: PackReport, sample_count: int) -> SourceError:

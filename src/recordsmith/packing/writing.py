@@ -9,7 +9,7 @@ threads or earlier runs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from typing import NamedTuple
@@ -27,10 +27,11 @@ from recordsmith.building import (
 from recordsmith.dataset import ShardWriter
 from recordsmith.dataset.column_file import ColumnSurvey
 from recordsmith.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
-from recordsmith.example import SchemaSurvey
+from recordsmith.example import SchemaSurvey, keys
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.shard_assignment import AssignedShard, ShardAssignment
 from recordsmith.sources import Listing, Sample
+from recordsmith.sources.flaws import Flaw
 from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.sources.tables.encoded_rows import EncodedRows
@@ -39,6 +40,7 @@ from recordsmith.threads import map_ahead
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import WorkerPool
 
+_LABELS = (keys.OBJECT_LABEL, keys.CLASS_LABEL)
 _AT_ONCE = 1 << 18
 _COPIED_BYTES = 32 << 20  # measured: fewer bytes cost more passes over a temporary file
 _AHEAD = 2  # samples in preparation for each thread, so that no thread waits for another
@@ -64,6 +66,7 @@ class ShardJobs:
         self._ahead = _AHEAD
         self._frames: EncodedRows | None = None
         self._encoder = recipe.encoder(listing)
+        self._has_objects = keys.OBJECT_LABEL in listing.reader.kinds()
         if self._encoder.keeps_records and hasattr(listing.reader, "frames"):
             self._frames = listing.reader.frames()
 
@@ -102,7 +105,7 @@ class ShardJobs:
         """Write the records of a shard."""
         if self._frames is not None:
             return self._copy(shard, writer, self._frames)
-        bytes_in = 0
+        bytes_in = label_count = 0
         skipped: dict[int, str] = {}
         notes: dict[str, Occurrences] = {}
         for encoded in self._encoded(shard):
@@ -114,10 +117,16 @@ class ShardJobs:
             else:
                 writer.write(encoded.payload)
                 bytes_in += encoded.sample.size_bytes
+                label_count += encoded.label_count
             self._workers.advance(1)
         schema = survey_written(writer, self._kept)
         return ShardResult.from_writer(
-            writer, schema, bytes_in, skipped=_first(skipped), notes=notes
+            writer,
+            schema,
+            bytes_in,
+            skipped=_first(skipped),
+            notes=notes,
+            label_count=label_count if self._has_objects else None,
         )
 
     def _copy(self, shard: AssignedShard, writer: ShardWriter, source: EncodedRows) -> ShardResult:
@@ -167,14 +176,18 @@ class ShardJobs:
         notes: dict[str, Occurrences] = {}
 
         def note(what: str, where: str) -> None:
-            notes.setdefault(what, Occurrences()).add(where)
+            left_out = what.left_out if isinstance(what, Flaw) else None
+            notes.setdefault(what, Occurrences()).add(where, left_out)
 
         try:
             content = item.read(note)
             payload = self._encoder.payload(content, note)
         except (DataError, FileAccessError, SourceError) as error:
             return _Encoded(number, item.sample, None, error.unnamed, notes)
-        return _Encoded(number, item.sample, payload, "", notes)
+        label_count = 0
+        if self._has_objects and isinstance(content, Mapping):
+            label_count = sum(np.size(content.get(key, ())) for key in _LABELS)
+        return _Encoded(number, item.sample, payload, "", notes, label_count)
 
 
 class _Encoded(NamedTuple):
@@ -185,6 +198,7 @@ class _Encoded(NamedTuple):
     payload: bytes | None
     failure: str
     notes: dict[str, Occurrences]
+    label_count: int = 0
 
 
 def _portions(samples: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:

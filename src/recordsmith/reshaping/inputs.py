@@ -294,9 +294,9 @@ def _classes(paths: Sequence[Location], parts: Sequence[Located]) -> tuple[Class
         if path.is_folder():
             own, has_one = carried_class_names(path, own)
             has_label_map |= has_one
-        if own is None:
+        if own is None or (names is not None and not own):  # a dataset without objects
             continue
-        if names is None:
+        if not names:
             names, first = own, path
         elif names != own:
             raise OptionError(

@@ -133,6 +133,8 @@ def classes_by_label(names: Mapping[int, str], label_map: PlaceLike | None, orig
 
 def _from_label_map(file: Location) -> Classes:
     names = read_label_map(file)
+    if not names:
+        raise OptionError(f"the label map {file} is empty", option="label_map", value=str(file))
     labels = {name: label for label, name in enumerate(names) if name is not None}
     return Classes(labels, f"the label map {file.name}")
 

@@ -54,6 +54,7 @@ _FIX_BOX = (
     f"Fix the annotation. {option('boxes', 'clip')} fixes such boxes where possible, "
     f"{option('boxes', 'drop')} drops them."
 )
+_DROP_BOX = f"Fix the annotation. {option('boxes', 'drop')} drops such objects."
 _FIX_SIZE = (
     f"Fix the size in the annotation. {option('boxes', 'clip')} scales boxes of the same shape."
 )
@@ -91,8 +92,8 @@ class Check(LintCheck):
         "The minimum of a box is larger than its maximum.",
         _FIX_BOX,
     )
-    BOX_EMPTY = ("box-empty", "error", "A box has no width or height.", _FIX_BOX)
-    INVALID_BOX = ("invalid-box", "error", "A box is missing or not numbers.", _FIX_BOX)
+    BOX_EMPTY = ("box-empty", "error", "A box has no width or height.", _DROP_BOX)
+    INVALID_BOX = ("invalid-box", "error", "A box is missing or not numbers.", _DROP_BOX)
     MASK_SIZE = (
         "mask-size",
         "error",
@@ -158,9 +159,10 @@ class Flaw(str):
     box: the box at fault, if there is one.
     files: the first files of a notice about several.
     item_count: how many files or objects it is about.
+    left_out: the class of the object that is left out, empty if it is unknown; None if none is.
     """
 
-    __slots__ = ("box", "check", "files", "found", "item_count", "place")
+    __slots__ = ("box", "check", "files", "found", "item_count", "left_out", "place")
 
     check: Check
     found: str
@@ -168,6 +170,7 @@ class Flaw(str):
     box: FlawBox | None
     files: tuple[str, ...]
     item_count: int
+    left_out: str | None
 
     def __new__(
         cls,
@@ -183,8 +186,15 @@ class Flaw(str):
         self.found, self.check, self.place, self.box = str(found), check, place, box
         self.files = tuple(files)[:_KEPT_FILES]
         self.item_count = item_count
+        self.left_out = None
         return self
 
     def at(self, place: str, box: FlawBox | None = None) -> Flaw:
         """The same flaw at a place."""
         return Flaw(self.found, self.check, place=place, box=box)
+
+    def leaving_out(self, class_name: str) -> Flaw:
+        """The same flaw as the note about an object of this class that is left out."""
+        flaw = Flaw(self.found, self.check)
+        flaw.left_out = class_name
+        return flaw

@@ -104,7 +104,8 @@ class AnnotationFile:
     with_outlines: whether outlines of objects are needed.
     class_names: by what stands for them in the file; `parse` adds those that the file declares.
     used_classes: the keys of those that objects have; set by `parse` where names may repeat.
-    has_keypoints: whether objects have keypoints, where only another file tells.
+    keypoints: how many keypoints objects have, and how many values each, where only other files
+        show it; None if these do not.
     columns: the caller's options for columns, of a file with columns.
     features: those of the format that the file has; set by `parse` where columns may be missing.
     problems, notices: `parse` adds what is wrong outside of objects, and what is left out.
@@ -116,7 +117,7 @@ class AnnotationFile:
     with_outlines: bool = False
     class_names: dict[Any, str] = field(default_factory=dict)
     used_classes: set[Any] = field(default_factory=set)
-    has_keypoints: bool = False
+    keypoints: tuple[int, ...] | None = ()
     columns: Mapping[str, Any] = field(default_factory=dict)
     features: Collection[str] = ()
     problems: Problems = field(default_factory=Problems)
@@ -187,7 +188,7 @@ class Entry:
     annotation: the path of the annotation file, relative to the root; empty without one.
     annotated: without its objects.
     objects: as JSON; empty if they are read with the sample.
-    notes: (what, where) for each note to make when it is read.
+    notes: (what, where) for each note on its image to make when it is read.
     fault: why it cannot be read.
     split: empty without one.
     class_name: that of the whole image.
@@ -221,6 +222,8 @@ class Entry:
         if self.objects:
             reference["objects"] = msgspec.json.decode(self.objects)
             reference["size"] = image.size and list(image.size)
+        if image.notes:
+            reference["left_out"] = [*map(list, image.notes)]
         return reference
 
 
@@ -232,8 +235,8 @@ def make_entry(file: AnnotationFile, image: AnnotatedImage, class_names: dict[st
         raise SourceError(f"text that is not Unicode: {error}", path=file.name) from None
     names = (item.name for item in image.objects)
     class_names.update(dict.fromkeys(name for name in names if name and is_class_name(name)))
-    listed = image._replace(objects=(), notes=())
-    return Entry(file.name, file.name, file.version, listed, objects, tuple(image.notes))
+    listed = image._replace(objects=(), notes=tuple(image.notes))
+    return Entry(file.name, file.name, file.version, listed, objects)
 
 
 def is_class_name(name: str) -> bool:

@@ -15,12 +15,8 @@ from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, RecordsmithError, SourceError, option
-from recordsmith.sources.boxes.annotation import (
-    AnnotationFile,
-    Entry,
-    make_entry,
-)
-from recordsmith.sources.boxes.placing import BoxPolicy
+from recordsmith.sources.boxes.annotation import AnnotationFile, Entry, make_entry
+from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
@@ -71,6 +67,7 @@ class SharedAnnotationSource(AnnotatedSource):
         images: PlaceLike | None = None,
         label_map: PlaceLike | None = None,
         boxes: BoxPolicy = "stop",
+        drawn: Drawn | None = None,
         object_masks: Masks | None = None,
     ) -> None:
         """
@@ -83,12 +80,15 @@ class SharedAnnotationSource(AnnotatedSource):
             boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
                 (`clip`), or drop the object (`drop`). With masks, an object with an invalid
                 segmentation fails its sample, gets an empty mask (`clip`), or is dropped (`drop`).
+            drawn: the image that boxes were drawn on, `upright` or `stored`, as in `Voc`.
             object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
                 `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
                 objects on top. Polygons are rasterized like in pycocotools. Only for formats with
                 outlines.
         """
-        super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
+        super().__init__(
+            root, label_map=label_map, boxes=boxes, drawn=drawn, object_masks=object_masks
+        )
         if annotations is None and is_file(self.root):
             annotations, folder = self.root, self.root.absolute().parent
             self.root = folder.parent if folder.name.lower() == "annotations" else folder

@@ -29,6 +29,9 @@ from recordsmith.sources.source import Note
 BoxPolicy = Literal["stop", "clip", "drop"]
 """What happens to an invalid box: its sample fails, it is fixed if possible, or it is dropped."""
 
+Drawn = Literal["upright", "stored"]
+"""The image that boxes were drawn on, where their annotation does not show it."""
+
 BOX_KINDS: Mapping[str, Kind] = {
     keys.YMIN: "float",
     keys.XMIN: "float",
@@ -39,6 +42,10 @@ BOX_KINDS: Mapping[str, Kind] = {
 }
 _TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
 _SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
+_UNKNOWN = "unknown classes"
+_CLIP = f"{option('boxes', 'clip')} to fix boxes where possible"
+_DROP = f"{option('boxes', 'drop')} to drop such objects"
+_IGNORE_SIZE = f"{option('boxes', 'drop')} to ignore such sizes"
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 _CLIPPED = Flaw("boxes were clipped to their image", Check.BOX_OUTSIDE)
@@ -49,8 +56,14 @@ _ROTATED = Flaw(
     "images have an EXIF orientation; their boxes were rotated to the stored image",
     Check.EXIF_ORIENTATION,
 )
-_NOT_ROTATED = Flaw(
-    "images have an EXIF orientation; their boxes were taken as drawn on the stored image",
+_TAKEN_AS_UPRIGHT = Flaw(
+    "images have an EXIF orientation; their boxes were taken as drawn on the upright image (pass "
+    f"{option('drawn', 'stored')} if they were not) and rotated to the stored image",
+    Check.EXIF_ORIENTATION,
+)
+_TAKEN_AS_STORED = Flaw(
+    "images have an EXIF orientation; their boxes were taken as drawn on the stored image (pass "
+    f"{option('drawn', 'upright')} if they were not)",
     Check.EXIF_ORIENTATION,
 )
 _SCALED = Flaw("images were annotated in another size; their boxes were scaled", Check.IMAGE_SIZE)
@@ -88,34 +101,40 @@ class BoxPlacer:
     Call `make_frame`, `place`, `finish`.
     """
 
-    def __init__(self, image: Mapping[str, Any], policy: BoxPolicy, note: Note) -> None:
-        """`image`: features from `read_image`."""
+    def __init__(
+        self, image: Mapping[str, Any], policy: BoxPolicy, note: Note, drawn: Drawn | None = None
+    ) -> None:
+        """`image`: features from `read_image`; `drawn`: None for the usual image of the format."""
         self._image = image
+        self._drawn = drawn
         self._policy = policy
         self.note = note
         self.problems = Problems()
+        self._actions: set[str] = set()  # that pack the sample in spite of its problems
 
     def make_frame(
         self, annotated: tuple[float, float] | None, place: str, *, is_upright: bool = False
     ) -> Frame:
         """The frame for the image size in an annotation; 0 if the annotation has no size.
 
-        None for relative boxes, which were drawn on the upright or on the stored image.
+        None for relative boxes.
+
+        Args:
+            is_upright: whether boxes are usually drawn on the upright image, where the size does
+                not show it.
         """
         size = (self._image[keys.WIDTH], self._image[keys.HEIGHT])
         orientation = exif_orientation(self._image[keys.IMAGE])
         if annotated is None:
-            if orientation != UPRIGHT:
-                what = _ROTATED if is_upright else _NOT_ROTATED
-                self.note(what, f"{place}: orientation {orientation}")
-            return Frame(1, 1, orientation if is_upright else UPRIGHT, is_relative=True)
+            drawn_on = self._unclear(orientation, place, is_upright=is_upright)
+            return Frame(1, 1, drawn_on, is_relative=True)
         width, height = annotated
         is_rotated = swaps_sides(orientation)
         if not (width > 0 and height > 0) or (width, height) == size:
-            is_clear = is_rotated and width > 0 and width != height
-            if orientation != UPRIGHT and not is_clear:
-                self.note(_NOT_ROTATED, f"{place}: orientation {orientation}")
-            return Frame(*size)
+            if is_rotated and width > 0 and width != height:
+                return Frame(*size)
+            drawn_on = self._unclear(orientation, place, is_upright=is_upright)
+            return Frame(*(size[::-1] if swaps_sides(drawn_on) else size), drawn_on)
         is_swapped = (height, width) == size
         sizes = f"annotated size {width:g}x{height:g}, image size {size[0]}x{size[1]}"
         if is_rotated and is_swapped:
@@ -123,10 +142,14 @@ class BoxPlacer:
         elif self._policy == "stop":
             swapped = " (width and height are swapped)" if is_swapped else ""
             self.problems.add(Flaw(f"{sizes}{swapped}", Check.IMAGE_SIZE, place=place))
+            shape = size[::-1] if is_rotated and not _have_same_shape(annotated, size) else size
+            self._actions.add(_CLIP if _have_same_shape(annotated, shape) else _IGNORE_SIZE)
             return Frame(width, height)
         elif _have_same_shape((width, height), size):
             self.note(_SCALED, f"{place}: {sizes}")
-            frame = Frame(width, height)
+            if is_rotated and width != height:
+                return Frame(width, height)
+            return Frame(width, height, self._unclear(orientation, place, is_upright=is_upright))
         elif is_rotated and _have_same_shape((height, width), size):
             self.note(_SCALED, f"{place}: {sizes}")
             frame = Frame(width, height, orientation)
@@ -137,6 +160,18 @@ class BoxPlacer:
             self.note(_ROTATED, f"{place}: orientation {orientation}")
         return frame
 
+    def _unclear(self, orientation: int, place: str, *, is_upright: bool) -> int:
+        """The orientation of the frame, where the size does not show what was drawn on."""
+        if orientation == UPRIGHT:
+            return UPRIGHT
+        drawn = self._drawn or ("upright" if is_upright else "stored")
+        where = f"{place}: orientation {orientation}"
+        if self._drawn is None:
+            self.note(_TAKEN_AS_UPRIGHT if is_upright else _TAKEN_AS_STORED, where)
+        elif drawn == "upright":
+            self.note(_ROTATED, where)
+        return orientation if drawn == "upright" else UPRIGHT
+
     def place(
         self, objects: Iterable[AnnotatedObject], frame: Frame, classes: Classes, file: str
     ) -> list[PlacedBox]:
@@ -146,21 +181,22 @@ class BoxPlacer:
             name = item.name
             if item.fault:
                 dropped = _UNKNOWN_DROPPED if name is None else _DROPPED
-                self.reject(item.place_in(file), item.fault, dropped)
+                self.reject(item.place_in(file), item.fault, dropped.leaving_out(name or _UNKNOWN))
                 continue
             if name is None or not is_class_name(name):
                 place, fault = f"{file}, {item.where}", f"invalid class name {name!r}"
-                self.reject(place, fault, _UNKNOWN_DROPPED)
+                self.reject(place, fault, _UNKNOWN_DROPPED.leaving_out(_UNKNOWN))
                 continue
             label = classes.label_of(name)
             if label is None:
                 place, shares = item.place_in(file), _shares(item.corners, frame)
-                self.reject(place, classes.unknown(name), _UNKNOWN_DROPPED, shares)
+                dropped = _UNKNOWN_DROPPED.leaving_out(name)
+                self.reject(place, classes.unknown(name), dropped, shares)
                 if self._policy != "stop":
                     continue
             corners = _within(item.corners, frame)
             if corners is None:
-                corners = self._fixed(item.corners, item.place_in(file), frame)
+                corners = self._fixed(item, file, frame)
             box = None if corners is None else _shares(corners, frame)
             if label is not None and box is not None:
                 if frame.orientation != UPRIGHT:
@@ -179,6 +215,7 @@ class BoxPlacer:
         listed = [Flaw(faults, dropped.check)] if isinstance(faults, str) else faults
         if self._policy == "stop":
             self.problems.extend(fault.at(place, box) for fault in listed)
+            self._actions.add(_DROP)
         else:
             self.note(dropped, f"{place}: {'; '.join(listed)}")
 
@@ -192,25 +229,28 @@ class BoxPlacer:
             self.problems,
             path=None if count == 1 else file,
             sample=image,
-            remedy=f"Fix the annotations, or pass {option('boxes', 'clip')} to fix boxes where "
-            f"possible, or {option('boxes', 'drop')} to drop such objects.",
+            remedy=f"Fix the annotations, or pass {', or '.join(sorted(self._actions))}.",
         )
 
-    def _fixed(self, corners: Corners, place: str, frame: Frame) -> Corners | None:
+    def _fixed(self, item: AnnotatedObject, file: str, frame: Frame) -> Corners | None:
         """An invalid box fixed, if the policy is to clip and that is possible."""
+        corners, place = item.corners, item.place_in(file)
         faults = _faults(corners, frame)
-        if self._policy == "clip" and all(map(math.isfinite, corners)):
-            (left, right), (top, bottom) = sorted(corners[::2]), sorted(corners[1::2])
-            ordered = (left, top, right, bottom)
-            clipped = _clipped(ordered, frame)
-            if clipped[0] < clipped[2] and clipped[1] < clipped[3]:
+        (left, right), (top, bottom) = sorted(corners[::2]), sorted(corners[1::2])
+        ordered = (left, top, right, bottom)
+        clipped = _clipped(ordered, frame)
+        can_clip = clipped[0] < clipped[2] and clipped[1] < clipped[3]
+        if can_clip and all(map(math.isfinite, corners)):
+            if self._policy == "clip":
                 where = f"{place}: {'; '.join(faults)}"
                 if ordered != corners:
                     self.note(_REORDERED, where)
                 if _within(ordered, frame) is None:
                     self.note(_CLIPPED, where)
                 return clipped
-        self.reject(place, faults, box=_shares(corners, frame))
+            self._actions.add(_CLIP)
+        dropped = _DROPPED.leaving_out(item.name or _UNKNOWN)
+        self.reject(place, faults, dropped, _shares(corners, frame))
         return None
 
 

@@ -32,6 +32,7 @@ from recordsmith.sources.boxes.placing import (
     BOX_KINDS,
     BoxPlacer,
     BoxPolicy,
+    Drawn,
     Frame,
     PlacedBox,
     box_features,
@@ -64,8 +65,10 @@ class AnnotatedReader(StoredReader):
     labels: of classes by name.
     origin: where the classes are from, for messages.
     features: those of the format that are read.
-    names_by_number, has_keypoints: for annotation files; see `AnnotationFile`.
-    is_upright: whether relative boxes are relative to the upright image.
+    names_by_number, keypoints: for annotation files; see `AnnotationFile`.
+    is_upright: whether boxes are drawn on the upright image, where their annotation does not show
+        it.
+    drawn: the image that they are drawn on instead.
     is_labelled: whether images have a class instead of objects.
     """
 
@@ -77,9 +80,10 @@ class AnnotatedReader(StoredReader):
     object_masks: Masks | None = None
     features: tuple[str, ...] = ()
     names_by_number: tuple[tuple[int, str], ...] = ()
-    has_keypoints: bool = False
+    keypoints: tuple[int, ...] | None = ()
     is_upright: bool = False
     is_labelled: bool = False
+    drawn: Drawn | None = None
 
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations."""
@@ -91,7 +95,7 @@ class AnnotatedReader(StoredReader):
         features[keys.SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
         if self.is_labelled:
             return features | class_features(sample.label, self._classes.names())
-        placer = BoxPlacer(features, self.boxes, note)
+        placer = BoxPlacer(features, self.boxes, note, self.drawn)
         place = reference.get("annotation", sample.name)
         placed: list[PlacedBox] = []
         masks: dict[str, Any] = {}
@@ -99,7 +103,8 @@ class AnnotatedReader(StoredReader):
         if "annotation" in reference:
             annotated = self._annotated(reference)
             for what, where in annotated.notes:
-                note(what, where)
+                is_loss = not annotated.objects  # what it notes is all that the annotation has
+                note(Flaw(what, Check.CHANGED).leaving_out("") if is_loss else what, where)
             frame = placer.make_frame(annotated.size, place, is_upright=self.is_upright)
             placed = placer.place(annotated.objects, frame, self._classes, place)
         if self.object_masks is not None and not placer.problems:
@@ -124,14 +129,15 @@ class AnnotatedReader(StoredReader):
         if "objects" in reference:
             size = reference["size"]
             objects = decode_objects(reference["objects"])
-            return AnnotatedImage(size=size and (size[0], size[1]), objects=objects)
+            notes = [(what, where) for what, where in reference.get("left_out", ())]
+            return AnnotatedImage(size=size and (size[0], size[1]), objects=objects, notes=notes)
         path = reference["annotation"]
         file = AnnotationFile(
             referenced(self.root, path),
             path,
             with_outlines=self.object_masks is not None,
             class_names=dict(self.names_by_number),
-            has_keypoints=self.has_keypoints,
+            keypoints=self.keypoints,
         )
         (image,) = BOX_FORMATS[self.format].images(file)
         return image
@@ -180,7 +186,8 @@ class AnnotatedReader(StoredReader):
             except RegionError as error:
                 where = item.source.place_in(place)
                 if self.boxes != "clip":
-                    placer.reject(where, str(error), _NO_OUTLINE_DROPPED)
+                    dropped = _NO_OUTLINE_DROPPED.leaving_out(item.source.name or "")
+                    placer.reject(where, str(error), dropped)
                     continue
                 placer.note(_NO_OUTLINE, f"{where}: {error}")
                 mask = np.zeros((height, width), np.uint8)

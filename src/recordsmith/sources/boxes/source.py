@@ -19,7 +19,7 @@ from recordsmith.dataset import background_notices
 from recordsmith.errors import OptionError, check_word, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
 from recordsmith.sources.boxes.known_formats import KnownFormat, recognise_annotations
-from recordsmith.sources.boxes.placing import BoxPolicy
+from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.boxes.reader import AnnotatedReader, Masks
 from recordsmith.sources.classes import Classes, make_classes
 from recordsmith.sources.files.account import Account, Reason, Role
@@ -67,7 +67,7 @@ class AnnotatedSource(TreeSource):
     """What the sources of annotated images share. Subclasses name their format and find images."""
 
     box_format: ClassVar[BoxFormat]
-    option_names: ClassVar[tuple[str, ...]] = ("label_map", "boxes", "object_masks")
+    option_names: ClassVar[tuple[str, ...]] = ("label_map", "boxes", "drawn", "object_masks")
 
     def __init_subclass__(cls, box_format: BoxFormat | None = None) -> None:
         super().__init_subclass__()
@@ -84,6 +84,7 @@ class AnnotatedSource(TreeSource):
         *,
         label_map: PlaceLike | None = None,
         boxes: BoxPolicy = "stop",
+        drawn: Drawn | None = None,
         object_masks: Masks | None = None,
     ) -> None:
         """
@@ -92,6 +93,9 @@ class AnnotatedSource(TreeSource):
             label_map: path of a `label_map.pbtxt`, which defines the labels.
             boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
                 (`clip`), or drop the object (`drop`).
+            drawn: the image that boxes were drawn on: the `stored` pixels, or the `upright` image
+                that viewers show by the EXIF orientation. For annotations whose size does not show
+                it: relative coordinates, half turns, squares. None for that of the format.
             object_masks: `instance` or `class` adds masks, as in `Coco`; only for formats with
                 outlines.
         """
@@ -99,6 +103,9 @@ class AnnotatedSource(TreeSource):
         self._label_map = None if label_map is None else as_location(label_map)
         check_word("boxes", boxes, get_args(BoxPolicy))
         self._policy = boxes
+        if drawn is not None:
+            check_word("drawn", drawn, get_args(Drawn))
+        self._drawn = drawn
         self._masks = object_masks
         known = (None, "instance", "class") if self.box_format.has_outlines else (None,)
         if object_masks not in known:
@@ -114,6 +121,7 @@ class AnnotatedSource(TreeSource):
             "folder": last_name(self.root),
             "label_map": None if self._label_map is None else self._label_map.name,
             "boxes": self._policy,
+            **({} if self._drawn is None else {"drawn": self._drawn}),
             **({} if self._masks is None else {"object_masks": self._masks}),
         }
 
@@ -128,6 +136,7 @@ class AnnotatedSource(TreeSource):
             listed.classes.origin,
             self._policy,
             self._masks,
+            drawn=self._drawn,
             **{"features": tuple(self.box_format.features), **listed.options},
         )
         entries = listed.entries

@@ -6,9 +6,10 @@ import re
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.labels import is_label
-from recordsmith.errors import SourceError
-from recordsmith.sources.files.name_files import read_lines, read_text
-from recordsmith.stores import Location
+from recordsmith.errors import OptionError, SourceError
+from recordsmith.sources.boxes.yolo_rows import Keypoints, parse_kpt_shape
+from recordsmith.sources.files.name_files import decode_text, read_lines
+from recordsmith.stores import Location, read_document
 
 MAX_YAML_CHARACTERS = 1 << 18
 """Of a `data.yaml`: a parsed character takes microseconds and some hundred bytes."""
@@ -20,6 +21,7 @@ _SPLIT_KEY = re.compile(rf"^[\"']?({'|'.join(_SPLIT_KEYS)})[\"']?\s*:", re.MULTI
 
 def is_yaml_description(text: str) -> bool:
     """Whether a YAML file has the top-level keys of a dataset."""
+    text = text.removeprefix("\ufeff")
     return _NAMES_KEY.search(text) is not None and _SPLIT_KEY.search(text) is not None
 
 
@@ -29,6 +31,7 @@ class DataFile(NamedTuple):
     splits: split -> folders or lists of images.
     names: class number, from 0 -> name; empty if they are in `names_file`.
     base: the folder that paths are relative to.
+    keypoints: of the objects; None if the description does not mention them.
     """
 
     name: str
@@ -37,13 +40,13 @@ class DataFile(NamedTuple):
     names: dict[int, str]
     base: str = ""
     names_file: str = ""
-    has_keypoints: bool = False
+    keypoints: Keypoints | None = None
 
 
-def read_data_file(location: Location, name: str) -> DataFile | None:
+def read_data_file(location: Location, name: str, encoding: str | None = None) -> DataFile | None:
     """Read `data.yaml` or `obj.data`; None for a file of another type."""
     is_darknet = name.lower().endswith(".data")
-    return _read_darknet(location, name) if is_darknet else _read_yaml(location, name)
+    return _read_darknet(location, name) if is_darknet else _read_yaml(location, name, encoding)
 
 
 def _read_darknet(location: Location, name: str) -> DataFile | None:
@@ -61,12 +64,13 @@ def _read_darknet(location: Location, name: str) -> DataFile | None:
     return DataFile(name, False, splits, {}, names_file=values["names"])
 
 
-def _read_yaml(location: Location, name: str) -> DataFile | None:
+def _read_yaml(location: Location, name: str, encoding: str | None) -> DataFile | None:
     from recordsmith.libraries import yaml
 
-    text = read_text(location)
-    if not is_yaml_description(text):
+    data, encoding = read_document(location), encoding or "utf-8"
+    if not is_yaml_description(decode_text(data, name, encoding, "replace")):
         return None
+    text = decode_text(data, name, encoding)
     if len(text) > MAX_YAML_CHARACTERS:
         raise SourceError(f"more than {MAX_YAML_CHARACTERS:,} characters", path=name)
     try:
@@ -92,8 +96,19 @@ def _read_yaml(location: Location, name: str) -> DataFile | None:
         {key: paths for key, paths in splits.items() if paths},
         names,
         base if isinstance(base, str) else "",
-        has_keypoints="kpt_shape" in nodes,
+        keypoints=_keypoints(nodes.get("kpt_shape"), name),
     )
+
+
+def _keypoints(node: Any, name: str) -> Keypoints | None:
+    """The keypoints in `kpt_shape`."""
+    values = [] if node is None else _texts(node, name)
+    if not values:
+        return None
+    try:
+        return parse_kpt_shape(",".join(values))
+    except OptionError:
+        raise _unclear(name, node, "invalid kpt_shape; expected one such as [17, 3]") from None
 
 
 def _texts(node: Any, name: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Find files below a folder by the names that annotations use for them.
 
-Annotations name images by paths of other machines, with other suffixes or in other letter case.
+Annotations name images by paths of other machines or by URLs, with other suffixes or in other
+letter case.
 The folder is walked once, and only files found by that walk are returned, so that no name leads
 outside the folder.
 """
@@ -13,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.files.file_tree import FileTree
@@ -39,11 +41,13 @@ class FileIndex:
     """The files below a folder, without hidden ones. Immutable, so threads may share it.
 
     Attributes:
+        tree: the folder.
         paths: relative to the root, with `/`, sorted; links are followed, except circular ones.
         account: has the hidden files and folders.
     """
 
     def __init__(self, tree: FileTree) -> None:
+        self.tree = tree
         self.root = root = tree.root
         check_folder(root, "the folder of the dataset")
         self.tree, self.account = tree, tree.account()
@@ -185,8 +189,8 @@ def no_files(root: Location, expected: str, index: FileIndex) -> SourceError:
 
 
 def name_key(name: str) -> str:
-    """The same key for all spellings of a name: Unicode form and letter case."""
-    return unicodedata.normalize("NFC", name).casefold()
+    """The same key for all spellings of a name: Unicode form, letter case, percent-encoding."""
+    return unicodedata.normalize("NFC", unquote(name)).casefold()
 
 
 def _ends(path: str) -> list[str]:

@@ -1,16 +1,18 @@
 """Read text files with names, such as lists of images and classes.
 
-They are UTF-8 with or without BOM; invalid bytes are kept as surrogates, as in file names.
+Without an encoding they are UTF-8 with or without BOM; invalid bytes are kept as surrogates, as in
+file names. In a given encoding, invalid bytes are errors.
 """
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 from collections.abc import Iterator
 from typing import TextIO, TypeAlias
 
-from recordsmith.errors import FileAccessError, accessing
+from recordsmith.errors import FileAccessError, SourceError, accessing, option
 from recordsmith.stores import Location, read_document
 
 Lines: TypeAlias = list[tuple[int, str]]
@@ -27,9 +29,32 @@ def read_text(location: Location) -> str:
     return read_document(location).decode("utf-8-sig", "surrogateescape")
 
 
-def read_lines(location: Location) -> Lines:
-    """Read the lines of a file that are not blank; the file may be long."""
-    name = str(location)
+def decode_text(data: bytes, name: str, encoding: str, errors: str = "strict") -> str:
+    """Decode the text of a file, which is called `name` in messages."""
+    try:
+        return data.decode("utf-8-sig" if encoding == "utf-8" else encoding, errors)
+    except UnicodeError as error:
+        start = getattr(error, "start", 0)
+        has_mark = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        likely = ("utf-16",) if has_mark else ("gbk", "cp1252")
+        raise SourceError(
+            f"not {encoding.upper()}",
+            path=name,
+            line=data.count(b"\n", 0, start) + 1,
+            remedy="Pass the encoding of the file, such as "
+            f"{' or '.join(option('encoding', name) for name in likely)}, or save it as UTF-8.",
+        ) from None
+
+
+def read_lines(location: Location, path: str = "", encoding: str | None = None) -> Lines:
+    """Read the lines of a file that are not blank; with an encoding, of a small file.
+
+    path: what the file is called in messages.
+    """
+    name = path or str(location)
+    if encoding is not None:
+        text = decode_text(read_document(location), name, encoding)
+        return list(_lines(io.StringIO(text, None), name))
     data = location.read(0, _READ_WHOLE_BYTES)
     is_whole = len(data) < _READ_WHOLE_BYTES
     stream = io.BytesIO(data) if is_whole else io.BufferedReader(location.open_read())

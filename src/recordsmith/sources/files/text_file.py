@@ -39,7 +39,7 @@ class TextFile:
 
     def __init__(self, path: Location, encoding: str) -> None:
         self.path = path
-        self._encoding = _known(encoding)
+        self._encoding = check_encoding(encoding)
         if not path.size():
             raise SourceError("the file is empty; expected a table", path=path)
         is_utf8 = self._encoding == "utf-8"
@@ -156,7 +156,7 @@ def last_line_end(data: bytes) -> int:
     return max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
 
 
-def _known(encoding: str) -> str:
+def check_encoding(encoding: str) -> str:
     """The name of an encoding as Python has it; the byte order mark of UTF-8 is always skipped."""
     try:
         "".encode(encoding)

@@ -345,12 +345,14 @@ class Coco(
                 if names.setdefault(number, name) != name:
                     other = f"{names[number]!r} in another file"
                     conflicts.append(f"category {number} is {name!r} in {file.name} and {other}")
-        if problems and self._policy == "stop":
+        if problems and (self._policy == "stop" or not used):
             raise SourceError(
                 "the annotation files have invalid entries",
                 problems,
                 path=self.root,
-                remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them.",
+                remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them."
+                if self._policy == "stop"
+                else f"Fix them, or pack the images without them with {option('format', 'files')}.",
                 lists_problems=True,
             )
         if conflicts and self._label_map is None:

@@ -9,35 +9,49 @@ from __future__ import annotations
 
 import bisect
 import json
+import math
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from recordsmith.errors import SourceError
+from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
     AnnotationFile,
     BoxFormat,
     Entry,
-    to_float,
 )
-from recordsmith.sources.boxes.placing import BoxPolicy
+from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
     AnnotatedSource,
     ListedImages,
     listed_entry,
+    path_notes,
 )
 from recordsmith.sources.boxes.yolo_files import DataFile, is_yaml_description, read_data_file
+from recordsmith.sources.boxes.yolo_label_files import OTHER_SPELLING, LabelFiles
+from recordsmith.sources.boxes.yolo_rows import (
+    Keypoints,
+    advice,
+    find_keypoints,
+    is_class_number,
+    is_row,
+    keypoints_of,
+    numbers_in,
+    parse_kpt_shape,
+    rows_in,
+)
 from recordsmith.sources.classes import classes_by_label
 from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.files.file_tree import FileTree
-from recordsmith.sources.files.images import IMAGE_FOLDERS, has_image_name
+from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import (
     common_version,
@@ -46,15 +60,15 @@ from recordsmith.sources.files.paths import (
     path_endings,
     with_slashes,
 )
+from recordsmith.sources.files.text_file import check_encoding
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
-from recordsmith.sources.problems import count_notice, join_names, join_problems
+from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import splits_by_folder
 from recordsmith.stores import PlaceLike
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
-_DARKNET = re.compile(rb"^\s*names\s*=", re.MULTILINE)
-_ROW = re.compile(rb"\s*\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}\s*")
+_DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
 _NAMES_FILES = re.compile(r".*\.names|classes\.txt|_darknet\.labels", re.IGNORECASE)
 _KEYPOINTS = "objects were packed without their keypoints"
 
@@ -62,41 +76,55 @@ _KEYPOINTS = "objects were packed without their keypoints"
 def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     """Yield the image of a label file; `class_names` has the names of classes by number."""
     objects, notes = [], []
+    with_keypoints = 4 + math.prod(file.keypoints) if file.keypoints else None
     for line, text in read_lines(file.location):
-        words = text.split()
-        values = [to_float(word) for word in words[1:]]
-        if file.has_keypoints and len(values) > 4:
+        label, *values = numbers_in(text)
+        if len(values) == with_keypoints:
             notes.append((_KEYPOINTS, f"{file.name}, line {line}"))
             del values[4:]
-        objects.append(_object(f"line {line}", words[0], values, file.class_names))
+        name = file.class_names.get(int(label)) if is_class_number(label) else None
+        if name is None:
+            fault = _unknown_class(text.split(maxsplit=1)[0], file.class_names)
+            objects.append(AnnotatedObject(f"line {line}", None, fault=fault))
+        else:
+            objects.append(_object(f"line {line}", name, values, file.keypoints))
     yield AnnotatedImage(size=None, objects=objects, notes=notes)
 
 
+def _unknown_class(number: str, names: Mapping[int, str]) -> str:
+    known = f"; expected 0 to {max(names)}" if names else "; no class is named"
+    return f"unknown class number {number!r:.60}{known}"
+
+
 def _object(
-    where: str, number: str, values: list[float], names: Mapping[int, str]
+    where: str, name: str, values: list[float], keypoints: Keypoints | None
 ) -> AnnotatedObject:
-    label = to_float(number)
-    name = names.get(int(label)) if label >= 0 and label.is_integer() else None
-    if name is None:
-        known = f"; expected 0 to {max(names)}" if names else "; no class is named"
-        return AnnotatedObject(where, None, fault=f"unknown class number {number!r}{known}")
+    """The box, or the box around a polygon."""
     if len(values) == 4:
         x, y, half_width, half_height = values[0], values[1], values[2] / 2, values[3] / 2
         corners = (x - half_width, y - half_height, x + half_width, y + half_height)
         return AnnotatedObject(where, name, corners)
+    found = f"{len(values)} numbers after the class"
+    if keypoints:
+        count, size = keypoints
+        expected = f"4 or {4 + count * size}, for {count} keypoints of {size} numbers"
+        return AnnotatedObject(where, name, fault=f"{found}; expected {expected}")
+    if keypoints is None and (shape := keypoints_of(values)):
+        fault = f"{found} may be a polygon, or a box and keypoints: {advice(shape)}"
+        return AnnotatedObject(where, name, fault=fault)
     if len(values) >= 6 and len(values) % 2 == 0:
         xs, ys = values[::2], values[1::2]
         return AnnotatedObject(
             where, name, (min(xs), min(ys), max(xs), max(ys)), json.dumps([values])
         )
-    fault = f"{len(values)} numbers after the class; expected 4 (x, y, width, height) or a polygon"
+    fault = f"{found}; expected 4 (x, y, width, height) or a polygon"
     return AnnotatedObject(where, name, fault=fault)
 
 
 def _is_labels(head: bytes) -> bool:
     """Whether a file begins with rows of a class number and at least four numbers."""
-    lines = [line for line in head.splitlines()[:-1] or [head] if line.strip()]
-    return bool(lines) and all(_ROW.fullmatch(line) for line in lines[:MAX_OPENED])
+    rows = [numbers for _, numbers in islice(rows_in(head), MAX_OPENED)]
+    return bool(rows) and all(map(is_row, rows[:-1] or rows))  # the last one may be damaged
 
 
 def _is_description(path: str, head: bytes) -> bool:
@@ -136,21 +164,44 @@ class Yolo(
         rs.pack(rs.Yolo("coco128/data.yaml"), "packed")
     """
 
+    option_names = (*AnnotatedSource.option_names, "kpt_shape", "encoding")
+
     def __init__(
         self,
         root: PlaceLike,
         *,
         label_map: PlaceLike | None = None,
         boxes: BoxPolicy = "stop",
+        drawn: Drawn | None = None,
         object_masks: Masks | None = None,
+        kpt_shape: str | None = None,
+        encoding: str = "utf-8",
     ) -> None:
-        super().__init__(root, label_map=label_map, boxes=boxes, object_masks=object_masks)
+        """
+        Args:
+            root: the folder of images and labels, or the description of the dataset.
+            label_map, boxes, drawn, object_masks: as in `Voc`.
+            kpt_shape: the number of keypoints and of values of each, such as `17,3`: boxes are read
+                without them. `none` if rows with more than four numbers are polygons. None for
+                `kpt_shape` of `data.yaml`; without it, rows that may have keypoints are refused.
+            encoding: of class names and lists of images.
+        """
+        super().__init__(
+            root, label_map=label_map, boxes=boxes, drawn=drawn, object_masks=object_masks
+        )
+        self._keypoints = None if kpt_shape is None else parse_kpt_shape(kpt_shape)
+        self._encoding = check_encoding(encoding)
         self._file: str | None = None
         if self.root.suffix.lower() in _DESCRIPTIONS and is_file(self.root):
             self.root, self._file = self.root.parent, self.root.name
 
     def describe(self) -> Mapping[str, Any]:
-        return {**super().describe(), "file": self._file}
+        return {
+            **super().describe(),
+            "file": self._file,
+            **({} if self._keypoints is None else {"kpt_shape": list(self._keypoints)}),
+            **({} if self._encoding == "utf-8" else {"encoding": self._encoding}),
+        }
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
@@ -163,13 +214,24 @@ class Yolo(
                 return
         yield from super().find_candidates(tree)
 
+    @classmethod
+    def _matching(cls, tree: FileTree) -> list[str]:
+        """The first label files; those of images without objects are empty."""
+        paths = list(islice(tree.files(cls.box_format.suffix), MAX_OPENED))
+        if known := [path for path in paths if cls.box_format.matches(tree.head(path))]:
+            return known
+        labels = [path for path in paths if not (_is_names_file(path) or tree.head(path).strip())]
+        names = filter(_is_names_file, tree.files(".txt", ".names", ".labels") if labels else ())
+        return labels if any(names) else []
+
     def _list_images(self, index: FileIndex) -> ListedImages:
-        config = _find_description(index, self._file)
+        config = _find_description(index, self._file, self._encoding)
         names, described = self._names(index, config)
         index.account.read(Role.DESCRIPTION, set(described))
         numbers = {number + 1: name for number, name in names.items()}
         classes = classes_by_label(numbers, self._label_map, described[0])
-        samples = _Samples(index, config, [*map(index.version_of, described)])
+        versions = [*map(index.version_of, described)]
+        samples = _Samples(index, config, versions, self._encoding)
         if not samples.entries:
             if config is None:
                 raise no_files(index.root, self.box_format.expected, index)
@@ -177,13 +239,16 @@ class Yolo(
                 join_problems(samples.path_notices) or "its folders and lists contain no images"
             )
             raise SourceError(f"nothing to pack: {problem}", path=config.name)
+        keypoints = self._keypoints
+        if keypoints is None and config is not None:
+            keypoints = config.keypoints
         return ListedImages(
             samples.entries,
             classes,
             samples.notices(),
             {
                 "names_by_number": tuple(names.items()),
-                "has_keypoints": config is not None and config.has_keypoints,
+                "keypoints": find_keypoints(samples.first_labels(), keypoints),
                 "is_upright": config is not None and config.is_yaml,
             },
         )
@@ -197,9 +262,9 @@ class Yolo(
             if not isinstance(match, Found):
                 problem = not_found(match, name, noun="file of class names")
                 raise SourceError(problem, path=config.name)
-            return _read_names(index, match.path), [match.path, *described]
+            return self._read_names(index, match.path), [match.path, *described]
         paths = sorted(filter(_is_names_file, index.paths), key=_depth)
-        distinct = {tuple(_read_names(index, path).items()) for path in paths}
+        distinct = {tuple(self._read_names(index, path).items()) for path in paths}
         if len(distinct) > 1:
             raise SourceError(
                 f"the class names differ between {join_names(paths)}",
@@ -209,7 +274,7 @@ class Yolo(
         if config is not None and config.names:
             return config.names, described
         if paths:
-            return _read_names(index, paths[0]), [paths[0], *described]
+            return self._read_names(index, paths[0]), [paths[0], *described]
         if config is not None:  # no classes, so no objects
             return {}, described
         yaml = [path for path in index.paths if path.lower().endswith((".yaml", ".yml"))]
@@ -221,6 +286,11 @@ class Yolo(
             path=yaml[0],
         )
 
+    def _read_names(self, index: FileIndex, path: str) -> dict[int, str]:
+        """Class names, one per line, from 0; a blank line is a class without a name."""
+        lines = read_lines(index.root / path, path, self._encoding)
+        return {number - 1: name for number, name in lines}
+
 
 class _Samples:
     """The samples from the lists or folders in the description, or from all images.
@@ -229,22 +299,39 @@ class _Samples:
     path_notices: on paths in the description.
     """
 
-    def __init__(self, index: FileIndex, config: DataFile | None, versions: list[int]) -> None:
+    def __init__(
+        self, index: FileIndex, config: DataFile | None, versions: list[int], encoding: str
+    ) -> None:
         self.entries: dict[str, Entry] = {}
         self.path_notices: dict[str, None] = {}
         self._index = index
         self._versions = versions
+        self._encoding = None if encoding == "utf-8" else encoding
+        self._labels = LabelFiles(index)
         self._folders = {".", *(folder for path in index.paths for folder in _folders_above(path))}
         self._twice: list[str] = []
         self._has_lists = False
         if config is not None:
             self._add_splits(config, _bases(config))
-            return
-        entries = [self._entry(path) for path in index.paths if has_image_name(path)]
-        if any(entry.annotation for entry in entries):
+        else:
+            entries = map(self._entry, filter(has_image_name, index.paths))
             self.entries = {entry.image: entry for entry in entries}
             for name, split in splits_by_folder(self.entries).items():
                 self.entries[name].split = split
+        if not any(entry.annotation or entry.fault for entry in self.entries.values()):
+            self._check_labels(config)
+        self._check_shared()
+
+    def first_labels(self) -> dict[str, bytes]:
+        """The beginnings of the first label files."""
+        tree = self._index.tree
+        paths = (path for path in tree.files(".txt") if path in self._used)
+        return {path: tree.head(path) for path in islice(paths, MAX_OPENED)}
+
+    @cached_property
+    def _used(self) -> set[str]:
+        """The label files of images; an empty path for images without one."""
+        return {entry.annotation for entry in self.entries.values()}
 
     def notices(self) -> list[str]:
         """What was found otherwise than described, and what is left out."""
@@ -252,23 +339,26 @@ class _Samples:
         bare = sorted(
             entry.image for entry in entries if not entry.annotation and entry.fault is None
         )
-        used = {entry.annotation for entry in entries}
+        used = self._used
         folders = {posixpath.dirname(path) for path in used if "labels/" in path.lower()}
         unused = [
             path
             for path in self._index.paths
-            if path.endswith(".txt")
+            if path.lower().endswith(".txt")
             and path not in used
             and posixpath.dirname(path) in folders
             and not _is_names_file(path)
         ]
         self._leave_undescribed()
+        sizes = [self._index.size_and_version(path)[0] for path in used if path]
+        empty = f"all {len(sizes):,} label files are empty"
         what = "without a label file packed without boxes"
         of_bare, of_unused = Check.IMAGE_WITHOUT_ANNOTATION, Check.ANNOTATION_WITHOUT_IMAGE
         what_unused = "without an image skipped"
         self._index.account.leave(Reason.NO_IMAGE, unused, "label file", what_unused, of_unused)
         return [
             *self.path_notices,
+            *([] if any(sizes) or not sizes else [empty]),
             *count_notice(self._twice, "repeated image", "packed once, in the first split"),
             *count_notice(bare, "image", what, check=of_bare),
         ]
@@ -327,11 +417,11 @@ class _Samples:
         self._has_lists = True
         self._index.account.read(Role.LIST, {path})
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_bases_above(path)]))
-        for line, text in read_lines(self._index.root / path):
+        for line, text in read_lines(self._index.root / path, path, self._encoding):
             entry = listed_entry(self._index, text, folders, path, line, f"{path}/{line}")
             if entry.fault is None:
                 notes, entry = entry.notes, self._entry(entry.image)
-                entry.notes = notes
+                entry.notes += notes
             yield entry
 
     def _add(self, split: str, entry: Entry) -> None:
@@ -344,21 +434,56 @@ class _Samples:
             self._twice.append(f"{name} twice in {split}")
 
     def _entry(self, image: str) -> Entry:
-        """An image and its label file: in labels/ like the image in images/, or next to it."""
-        stem = posixpath.splitext(image)[0]
-        folder, name = posixpath.split(stem)
-        parts = stem.split("/")
-        candidates = [
-            "/".join([*parts[:place], "labels", *parts[place + 1 :]])
-            for place in range(len(parts) - 2, -1, -1)
-            if parts[place].lower() in IMAGE_FOLDERS
-        ]
-        candidates += [stem, posixpath.join(posixpath.dirname(folder), "labels", name)]
-        for path in (f"{candidate}.txt" for candidate in candidates):
-            if path in self._index:
-                version = common_version((self._index.version_of(path), *self._versions))
-                return Entry(image, path, version)
+        """An image and its label file."""
+        label = self._labels.find(image)
+        if isinstance(label, Found):
+            path = label.path
+            version = common_version((self._index.version_of(path), *self._versions))
+            return Entry(image, path, version, notes=path_notes(label, image, path))
+        if label:
+            return Entry(image, fault=Fault(not_found(label, image, noun="label file of"), image))
         return Entry(image)
+
+    def _check_labels(self, config: DataFile | None) -> None:
+        """Check whether there are label files; called if no image has one."""
+        tree, images = self._index.tree, [*self.entries]
+        texts = islice(tree.files(".txt"), MAX_OPENED)
+        heads = {path: tree.head(path) for path in texts if not _is_names_file(path)}
+        labels = [
+            path
+            for path, head in heads.items()
+            if _is_labels(head) or (config is None and not head.strip())
+        ]
+        if labels and images:
+            raise SourceError(
+                f"no label file has the name of an image: label file {labels[0]}, image "
+                f"{images[0]}",
+                path=self._index.root,
+                remedy="Rename them, or pack the images without labels with "
+                f"{option('format', 'files')}.",
+            )
+        if config is None:
+            self.entries = {}
+
+    def _check_shared(self) -> None:
+        """A label file of several images is a fault of each, unless it has the name of one."""
+        users: dict[str, Entry] = {}
+        shared: dict[str, list[Entry]] = {}
+        for entry in self.entries.values():
+            first = users.setdefault(entry.annotation, entry) if entry.annotation else entry
+            if first is not entry:
+                shared.setdefault(entry.annotation, [first]).append(entry)
+        for path, entries in shared.items():
+            images = [entry.image for entry in entries]
+            problem = f"the label file of {len(images)} images: {join_names(images)}"
+            exact = [entry for entry in entries if stem_of(entry.image) == stem_of(path)]
+            for entry in entries:
+                if len(exact) != 1:
+                    remedy = "Rename all but one of the images, or remove them."
+                    entry.fault = Fault(problem, path, remedy=remedy)
+                elif entry is not exact[0]:
+                    entry.annotation = ""
+                    entry.notes = tuple(n for n in entry.notes if n[0] != OTHER_SPELLING)
 
 
 def _folders_above(path: str) -> Iterator[str]:
@@ -385,12 +510,13 @@ def _depth(path: str) -> tuple[int, str]:
     return path.count("/"), path
 
 
-def _find_description(index: FileIndex, only: str | None) -> DataFile | None:
+def _find_description(index: FileIndex, only: str | None, encoding: str) -> DataFile | None:
     """Read the description of the dataset: the one to use, or the nearest to the root."""
     paths = sorted(index.paths, key=_depth) if only is None else [only]
     for suffixes in (_DESCRIPTIONS[:2], _DESCRIPTIONS[2:]):
         named = (path for path in paths if path.lower().endswith(suffixes))
-        files = [file for path in named if (file := read_data_file(index.root / path, path))]
+        read = (read_data_file(index.root / path, path, encoding) for path in named)
+        files = [file for file in read if file]
         nearest = [file for file in files if file.name.count("/") == files[0].name.count("/")]
         if len(nearest) > 1:
             raise SourceError(
@@ -405,8 +531,3 @@ def _find_description(index: FileIndex, only: str | None) -> DataFile | None:
 
 def _is_names_file(path: str) -> bool:
     return _NAMES_FILES.fullmatch(posixpath.basename(path)) is not None
-
-
-def _read_names(index: FileIndex, path: str) -> dict[int, str]:
-    """Class names, one per line, numbered from 0; a blank line is a class without a name."""
-    return {number - 1: name for number, name in read_lines(index.root / path)}
