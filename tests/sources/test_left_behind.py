@@ -191,11 +191,17 @@ def test_what_is_left_out_is_kept_in_the_plan_and_the_manifest(tmp_path: Path) -
 
 
 @pytest.mark.posix
-def test_pipes_are_not_opened(tmp_path: Path) -> None:
-    root = write(tmp_path, SPLITS)
+@pytest.mark.parametrize("format", ["folder", "shards"])
+def test_pipes_are_not_opened(tmp_path: Path, format: str) -> None:
+    root = write(tmp_path, SPLITS if format == "folder" else {"train/notes.md": "x"})
+    if format == "shards":
+        with rs.ShardWriter(root / "a.tfrecord") as writer:
+            writer.write_example({"x": 1})
+        (root / "train" / "notes.md").unlink()
     names = ["train/p.txt", "pipe.csv", "pipe.json"]
     for name in names:
         os.mkfifo(root / name)
-    listing = rs.detect(root).source.list_samples()
-    (line,) = listing.account.left_out
+    detection = rs.detect(root)
+    assert detection.reading.format == format
+    (line,) = detection.source.list_samples().account.left_out
     assert (sorted(line.names), line.noun) == (sorted(names), "special file")
