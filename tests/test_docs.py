@@ -449,13 +449,13 @@ def test_the_packing_page_names_the_keys_of_an_image(flowers: Path) -> None:
 
 
 def json_keys(document: Any) -> set[str]:
-    """The keys of a document, except names of features, splits, classes and counted values."""
+    """The keys of a document, except names of features, splits, classes, folders and values."""
     if isinstance(document, list):
         return {key for item in document for key in json_keys(item)}
     if not isinstance(document, dict):
         return set()
     named = ("splits", "features", "classes", "payloads", "records", "values", "formats",
-             "channels", "variants", "masks", "quantiles", "within")  # fmt: skip
+             "channels", "variants", "masks", "quantiles", "within", "folders")  # fmt: skip
     return set(document) | {
         key
         for name, value in document.items()
@@ -497,6 +497,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     salvaged.shards[0].add_repair(Repair(0, 0, "length"))
     for document in (
         report.to_json(),
+        rs.detect("flowers").to_json(),
         exported.to_json(),
         rs.inspect("out").to_json(),
         rs.inspect("other.tfrecord").to_json(),

@@ -183,6 +183,17 @@ def quotes_in_csv_that_nothing_closes(folder: Path) -> None:
 
 
 @case
+def hidden_files_next_to_others(_: Path) -> None:
+    from recordsmith.sources.files.account import Account, Reason
+
+    account = Account()
+    for number in range(50_000):
+        account.leave(Reason.HIDDEN, [f"._{number}.jpg"], "hidden file")
+    account.finish([("", 100_000, [f"{number}.dat" for number in range(50_000)])])
+    assert (account.file_count, account.counted(Reason.HIDDEN)) == (100_000, 50_000)
+
+
+@case
 def classes_that_are_unknown(_: Path) -> None:
     from recordsmith.sources.classes import Classes
 

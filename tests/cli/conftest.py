@@ -62,12 +62,13 @@ def run_process() -> Run:
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    """Two classes: five JPEGs and four PNGs."""
+    """Two classes: five JPEGs and four PNGs, with other sizes for the same names."""
     root = tmp_path / "images"
     for label, (name, suffix, count) in enumerate((("cat", "jpg", 5), ("dog", "png", 4))):
         (root / name).mkdir(parents=True)
         for number in range(count):
-            image = Image.new("RGB", (40 + number, 30), (80 * label, 20 * number, 90))
+            width = 40 + (number if name == "cat" else 3 - number)
+            image = Image.new("RGB", (width, 30), (80 * label, 20 * number, 90))
             image.save(root / name / f"{number}.{suffix}")
     return root
 

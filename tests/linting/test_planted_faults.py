@@ -47,12 +47,18 @@ FILES = Path(__file__).parent.parent / "conformance" / "files"
 LAYOUT = pytest.mark.parametrize("layout", LAYOUTS)
 
 
+def _quoted(text: str, number: int) -> str:
+    parts = text.split("'")
+    return f"'{parts[number]}'" if len(parts) > 1 else text
+
+
 def found_by(report: LintReport, *severities: Severity) -> set[tuple[str, str]]:
     """(check, file) of each place; (check, class) of findings about classes."""
     return {
-        (str(found.check), example.file or f"'{example.found.split(chr(39))[-2]}'")
-        if found.check == "missing-class"
-        else (str(found.check), example.file or f"'{example.found.split(chr(39))[1]}'")
+        (
+            str(found.check),
+            example.file or _quoted(example.found, -2 if found.check == "missing-class" else 1),
+        )
         for found in report.findings
         if found.severity in severities
         for example in found.examples

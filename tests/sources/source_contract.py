@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +13,10 @@ import pytest
 
 from recordsmith.errors import OptionError, RecordsmithError
 from recordsmith.example import decode_example, encode_example
-from recordsmith.sources import Sample, SampleReader, Source, open_reader
+from recordsmith.sources import Listing, Sample, SampleReader, Source, open_reader
+from recordsmith.sources.files.account import Account
+from recordsmith.sources.files.file_tree import FileTree, TreeSource
+from recordsmith.stores import as_folder
 
 from ..reading import read_sample
 
@@ -127,6 +131,23 @@ class SourceContract:
             assert isinstance(notice, str)
             assert notice
 
+    def test_account_has_each_file_once(self, source: Source, tmp_path: Path) -> None:
+        root = Path(str(getattr(source, "root", None) or tmp_path / "none"))
+        if not (isinstance(source, TreeSource) and root.is_dir()):
+            return  # there is no folder to account for
+        for clutter in ("notes.md", ".hidden/a", "other/deep/d.bin", "other/c.bin"):
+            (root / clutter).parent.mkdir(parents=True, exist_ok=True)
+            (root / clutter).touch()
+        tree = FileTree(as_folder(root))
+        assert tree.folders  # scanned, as the detector does it
+        source.use_tree(tree)
+        account = source.list_samples().account
+        assert account is not None
+        check_account(account, root)
+        left_out = {name for line in account.left_out for name in line.names}
+        assert left_out >= {"notes.md", ".hidden", "other/deep/d.bin", "other/c.bin"}
+        assert any(line.is_read for line in account)
+
     def test_samples_are_read_from_several_threads(self, source: Source) -> None:
         listing = source.list_samples()
         reader, samples = listing.reader, listing.samples
@@ -135,6 +156,38 @@ class SourceContract:
             for _ in range(3):
                 together = pool.map(lambda sample: _encoded(reader, sample), samples)
                 assert list(together) == rewrite_each
+
+
+def check_account(account: Account, root: Path) -> None:
+    """Check that an account has each file below a folder exactly once.
+
+    A hidden folder is one entry, whatever it contains; what recordsmith keeps in a dataset is none.
+    """
+    expected = Counter[str]()
+    for folder, folders, files in os.walk(root):
+        path = Path(folder).relative_to(root).as_posix()
+        hidden = [name for name in folders if name[0] == "." or name == "__MACOSX"]
+        folders[:] = [name for name in folders if name not in hidden]
+        entries = {*files, *hidden} - {".recordsmith", ".export.json"}
+        expected["" if path == "." else path] += len(entries)
+    found = Counter[str]()
+    for line in account:
+        assert line.file_count == line.folders.total() > 0
+        assert len(line.names) <= line.file_count
+        found.update(line.folders)
+    names = [name for line in account for name in line.names]
+    assert len(set(names)) == len(names)
+    assert +found == +expected
+    assert account.file_count == expected.total()
+
+
+def left_out(listing: Listing) -> dict[str, list[str]]:
+    """The paths that a listing leaves out, by reason: "hidden", "not images" and so on."""
+    assert listing.account is not None
+    paths: dict[str, list[str]] = {}
+    for line in listing.account.left_out:
+        paths.setdefault(line.kind.value, []).extend(line.names)
+    return {reason: sorted(names) for reason, names in paths.items()}
 
 
 def touch(file: Path) -> None:

@@ -51,7 +51,7 @@ from recordsmith.stores import as_folder
 
 from ..raising import places, raises
 from .annotated import boxes_of, coco, image, mask_of, problems_of, read, voc, write
-from .source_contract import SourceContract
+from .source_contract import SourceContract, left_out
 
 HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax\n"
 CAT = "cat,4,5,14,15"
@@ -652,7 +652,7 @@ def test_broken_labelme_files_fail_alone(tmp_path: Path, text: str) -> None:
     write(root / "settings.json", '{"x": 1}')
     listing = LabelMe(root).list_samples()
     assert [sample.name for sample in listing.samples] == ["a.jpg", "b.json"]
-    assert listing.notices == ("1 other JSON file skipped: settings.json",)
+    assert left_out(listing) == {"not images": ["settings.json"]}
     with raises(rs.SourceError, path="b.json"):
         listing.reader.read(listing.samples[1])
 
@@ -1042,8 +1042,8 @@ def test_files_of_instances_are_preferred(tmp_path: Path) -> None:
         coco(tmp_path / name, {"a.jpg": [item]}, {1: name})
     listing = Coco(tmp_path).list_samples()
     assert listing.class_names == (None, names[2])
-    other, keypoints = listing.notices
-    assert "2 annotation files of other tasks skipped" in other
+    keypoints, _ = listing.notices
+    assert left_out(listing) == {"of another task": sorted(names[:2])}
     assert keypoints == f"keypoints of 1 annotation in {names[2]} left out"
     (tmp_path / names[2]).unlink()
     with raises(rs.SourceError, match="without distinct splits"):

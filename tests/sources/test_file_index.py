@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordsmith.sources.files.account import Reason
 from recordsmith.sources.files.file_index import (
     FOUND_BY_LAST_PART,
     FOUND_BY_OTHER_SPELLING,
@@ -160,7 +161,8 @@ def _equal_count(one: list[str], other: list[str]) -> int:
 
 
 def test_hidden_and_sizes(index: FileIndex) -> None:
-    assert index.skipped.hidden == [f"{index.root}/.hidden", f"{index.root}/images/.x.jpg"]
+    (hidden,) = index.account.left_out
+    assert (hidden.kind, hidden.names) == (Reason.HIDDEN, [".hidden", "images/.x.jpg"])
     assert list(index.paths) == sorted(index.paths)
     assert len(index.paths) == 12
     time = Path(index.root / "images" / "a.jpg").stat().st_mtime_ns
@@ -189,4 +191,5 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.xml")
     index = FileIndex(FileTree(as_folder(tmp_path)))
     assert index.paths == ("a.xml", "gone.xml")
-    assert index.skipped.hidden == [f"{index.root}/pipe.xml (a pipe or a device)"]
+    (pipe,) = index.account.left_out
+    assert (pipe.kind, pipe.names, pipe.noun) == (Reason.OTHER_FILE, ["pipe.xml"], "special file")

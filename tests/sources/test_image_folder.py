@@ -16,7 +16,7 @@ from recordsmith.sources.files.file_tree import FileTree
 
 from ..raising import raises
 from ..reading import read_sample
-from .source_contract import SourceContract
+from .source_contract import SourceContract, left_out
 
 
 class TestContract(SourceContract):
@@ -117,19 +117,15 @@ def test_skipped_files_are_noticed(tmp_path: Path, images: ModuleType) -> None:
     listing = ImageFolder(tmp_path).list_samples()
     assert _names(listing) == ["a/000.png", "b/000.png"]
     assert listing.class_names == ("a", "b")
-    about = {notice.partition(":")[0].partition(" (")[0]: notice for notice in listing.notices}
-    for reason, names in {
-        "4 hidden files skipped": (".DS_Store", "a/.hidden.png"),
-        "4 non-image files skipped": ("a/README.txt",),
-        "1 link to a folder not followed": ("a/up",),
-        "1 image outside class folders skipped": ("outside.png",),
-        "1 class folder without images skipped": ("empty class",),
-    }.items():
-        for name in names:
-            assert str(tmp_path / name) in about[reason]
-    (deeper,) = (notice for notice in listing.notices if "inside class folders" in notice)
-    assert str(tmp_path / "a" / "deeper" / "x.png") in deeper
-    assert len(about) == len(listing.notices) == 6
+    assert left_out(listing) == {
+        "hidden": [".DS_Store", ".git", "a/.hidden.png"],
+        "links to folders, not followed": ["a/up"],
+        "not images": ["a/dangling.txt", "a/nothing", "b/pipe.png"],
+        "documentation or programs": ["LICENSE", "a/README.txt"],
+        "outside what is read": ["a/deeper/x.png", "outside.png"],
+    }
+    assert [notice for notice in listing.notices if "empty class" in notice]
+    assert len(listing.notices) == 1 + len(listing.account.left_out)
 
 
 def test_what_is_next_to_the_only_folder_with_images_is_noticed(
@@ -141,9 +137,8 @@ def test_what_is_next_to_the_only_folder_with_images_is_noticed(
     (tmp_path / "docs" / "words.pdf").touch()
     listing = ImageFolder(tmp_path).list_samples()
     assert listing.class_names == ("daisy", "rose")
-    (notice,) = listing.notices
-    assert f"{tmp_path}/docs/words.pdf" in notice
-    assert "LICENSE.txt" in notice
+    documents = ["docs/words.pdf", "flower_photos/LICENSE.txt"]
+    assert left_out(listing) == {"documentation or programs": documents}
     given = ImageFolder(tmp_path, images="flower_photos").list_samples()
     assert (given.samples, given.notices) == (listing.samples, listing.notices)
 
@@ -190,6 +185,95 @@ def test_folders_of_splits(tmp_path: Path, images: ModuleType) -> None:
     report = rs.pack(source, out, splits={"x": 0.5, "y": 0.5}, resplit=["train", "Val"])
     assert report.splits == {"x": 2, "y": 2, "test": 1}
     assert [n for n in report.notices if "train and Val" in n and "x and y" in n]
+
+
+SPLIT_NAMES = [
+    *(("train", "val"), ("train_images", "val_images"), ("WIDER_train", "WIDER_val")),
+    *(("seg_train/seg_train", "seg_val/seg_val"), ("set/trainSet", "set/valSet")),
+    *(("x/train/train", "x/val/val"), ("WIDER_train/images", "WIDER_val/images")),
+]
+STRAYS = ["", "preview.png", "docs/fig.png", "IN_TRAIN/sheet.png", "README.md"]
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+@pytest.mark.parametrize("folders", SPLIT_NAMES)
+def test_splits_stay_whatever_single_files_are_next_to_them(
+    tmp_path: Path, images: ModuleType, folders: tuple[str, str], stray: str
+) -> None:
+    for folder in folders:
+        images.make_folder(tmp_path / folder, {"b": 6, "a": 5})
+    path = stray.replace("IN_TRAIN", folders[0])
+    if path:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(images.encode(images.noise(3, 2), "PNG"))
+    detection = rs.detect(tmp_path)
+    assert detection.reading.format == "folder"
+    listing = detection.source.list_samples()
+    assert (listing.splits, listing.class_names) == (("train", "val"), ("a", "b"))
+    for split in ("train", "val"):
+        labels = [sample.label for sample in listing.samples if sample.split == split]
+        assert labels == [0] * 5 + [1] * 6
+    assert sorted(name for names in left_out(listing).values() for name in names) == [path] * bool(
+        path
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [("bus", "car", "train"), ("bullet_train", "steam_train"), ("train", "tram")]
+)
+def test_classes_named_like_splits_stay_classes(
+    tmp_path: Path, images: ModuleType, names: tuple[str, ...]
+) -> None:
+    images.make_folder(tmp_path, dict.fromkeys(names, 4))
+    listing = rs.detect(tmp_path).source.list_samples()
+    assert (listing.splits, listing.class_names) == ((), names)
+
+
+@pytest.mark.parametrize(
+    ("names", "classes", "other"),
+    [
+        ([str(n) for n in range(12)], [str(n) for n in range(12)], 0),
+        ([str(n) for n in range(1, 13)], [str(n) for n in range(1, 13)], 12),
+        (["000", "001", "010", "002"], ["000", "001", "002", "010"], 1),
+        (["9", "10", "100"], ["9", "10", "100"], 3),
+        (["1", "01", "2"], ["01", "1", "2"], 1),
+        (["10", "9", "x"], ["10", "9", "x"], 0),
+        (["-1", "-2", "10"], ["-1", "-2", "10"], 0),
+        (["٣", "10", "2"], ["10", "2", "٣"], 0),
+    ],
+)
+def test_numbers_are_ordered_as_numbers(
+    tmp_path: Path, images: ModuleType, names: list[str], classes: list[str], other: int
+) -> None:
+    """`other`: how many classes have another number than their label."""
+    images.make_folder(tmp_path, dict.fromkeys(names, 1))
+    listing = ImageFolder(tmp_path).list_samples()
+    assert listing.class_names == tuple(classes)
+    labels = {sample.name.partition("/")[0]: sample.label for sample in listing.samples}
+    assert labels == {name: label for label, name in enumerate(classes)}
+    assert len(listing.notices) == (other > 0)
+    for notice in listing.notices:
+        pairs = [(c, n) for n, c in enumerate(classes) if (c.lstrip("0") or "0") != str(n)]
+        assert len(pairs) == other
+        assert all(f"{name} has label {label}" in notice for name, label in pairs[:3])
+    numbers = ImageFiles(tmp_path, class_pattern="^([^/]+)/").list_samples()
+    assert numbers.class_names == tuple(classes)
+
+
+def test_a_label_map_gives_numbers_another_order(tmp_path: Path, images: ModuleType) -> None:
+    images.make_folder(tmp_path / "in", {"1": 1, "2": 1, "10": 1})
+    items = "".join(
+        f"item {{ id: {label} name: '{name}' }}\n"
+        for label, name in ((1, "1"), (2, "10"), (3, "2"))
+    )
+    (tmp_path / "as_text.pbtxt").write_text(items)
+    listing = ImageFolder(tmp_path / "in", label_map=tmp_path / "as_text.pbtxt").list_samples()
+    assert listing.class_names == (None, "1", "10", "2")
+    assert {s.name.partition("/")[0]: s.label for s in listing.samples} == {
+        "1": 1,
+        "10": 2,
+        "2": 3,
+    }
 
 
 def test_one_class_folder_is_not_nesting(tmp_path: Path, images: ModuleType) -> None:
@@ -323,7 +407,11 @@ def test_splits_of_any_folders(tmp_path: Path, images: ModuleType) -> None:
     listing = ImageFiles(tmp_path).list_samples()
     assert listing.splits == ("train", "val")
     assert [sample.split for sample in listing.samples] == ["train", "val"]
-    _fill(tmp_path, ["c.jpg"], images.jpeg())
+    _fill(tmp_path, ["c.jpg"], images.jpeg())  # a single one is left out
+    listing = ImageFiles(tmp_path).list_samples()
+    assert listing.splits == ("train", "val")
+    assert left_out(listing) == {"outside what is read": ["c.jpg"]}
+    _fill(tmp_path, ["d.jpg"], images.jpeg())
     assert ImageFiles(tmp_path).list_samples().splits == ()
 
 

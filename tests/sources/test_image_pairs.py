@@ -20,7 +20,7 @@ from recordsmith.sources.pairs.image_pairs import VOC_CLASSES
 from ..raising import raises
 from ..reading import read_sample
 from .drawn_folders import write as drawn
-from .source_contract import SourceContract
+from .source_contract import SourceContract, left_out
 
 MASK = "image/segmentation/class/encoded"
 NUMBERS = np.array([[0, 1, 2, 255], [3, 3, 0, 1], [20, 0, 0, 9]], np.uint8)  # 3 high, 4 wide
@@ -133,20 +133,14 @@ def test_files_without_a_partner_are_noticed(tmp_path: Path, image: bytes) -> No
     files |= {"images/words.txt": b"words", "masks/.hidden.png": b"", "README": b"words"}
     listing = ImagePairs(write(tmp_path, files)).list_samples()
     assert names(listing) == ["images/2.jpg", "images/3.jpg", "images/4.jpg"]
-    images = [f"{tmp_path}/images/{number}.jpg" for number in range(2)]
-    masks = [f"{tmp_path}/masks/{number}.png" for number in (5,)]
-    assert [notice.split()[:2] for notice in listing.notices] == [
-        ["2", "images"],
-        ["1", "mask"],
-        ["1", "hidden"],
-        ["2", "non-image"],
-    ]
-    assert [notice.partition(": ")[2] for notice in listing.notices] == [
-        f"{images[0]} and {images[1]}",
-        masks[0],
-        f"{tmp_path}/masks/.hidden.png",
-        f"{tmp_path}/images/words.txt and {tmp_path}/README",
-    ]
+    assert left_out(listing) == {
+        "without an annotation": ["images/0.jpg", "images/1.jpg"],
+        "annotations without an image": ["masks/5.png"],
+        "hidden": ["masks/.hidden.png"],
+        "not images": ["images/words.txt"],
+        "documentation or programs": ["README"],
+    }
+    assert len(listing.notices) == 5
 
 
 def test_an_ambiguous_name_is_an_error(tmp_path: Path, image: bytes) -> None:
@@ -160,8 +154,8 @@ def test_an_ambiguous_name_is_an_error(tmp_path: Path, image: bytes) -> None:
     listing = source.list_samples()
     assert names(listing) == ["images/x.jpg", "images/y.jpg"]
     assert read_sample(source, listing.samples[1])[MASK] == png(NUMBERS)
-    (notice,) = listing.notices
-    assert notice.endswith(f" skipped: {tmp_path}/masks/y_mask.png")
+    assert [*left_out(listing).values()] == [["masks/y_mask.png"]]
+    assert len(listing.notices) == 1
 
 
 def test_no_pairs_at_all(tmp_path: Path, image: bytes) -> None:
@@ -231,16 +225,18 @@ def test_lists_of_pascal_voc_are_splits(tmp_path: Path, images: ModuleType) -> N
         ("VOC2012/JPEGImages/d.jpg", "train"),
     ]
     assert listing.splits == ("train", "val")
-    assert [notice.split()[1] for notice in listing.notices] == [
-        *("pair", "image", "list", "image", "non-image")
-    ]
-    assert [notice.partition(": ")[2] for notice in listing.notices] == [
-        "f",
-        "e",
-        f"{root}/ImageSets/Segmentation/trainval.txt",
-        f"{root}/SegmentationObject/a.png",
-        f"{root}/Annotations/a.xml",
-    ]
+    assert left_out(listing) == {
+        "not in the lists of the dataset": [
+            "VOC2012/JPEGImages/e.jpg",
+            "VOC2012/JPEGImages/f.jpg",
+            "VOC2012/SegmentationClass/f.png",
+        ],
+        "not images": [
+            "VOC2012/Annotations/a.xml",
+            "VOC2012/ImageSets/Segmentation/trainval.txt",
+        ],
+        "outside what is read": ["VOC2012/SegmentationObject/a.png"],
+    }
 
 
 def test_each_wrong_name_of_a_list_is_reported_with_its_line(
@@ -255,12 +251,12 @@ def test_each_wrong_name_of_a_list_is_reported_with_its_line(
     folder = tmp_path / "ImageSets" / "Segmentation"
     assert names(listing) == ["JPEGImages/a.jpg", "JPEGImages/b.jpg"]
     gone = f"{folder}/train.txt, line 2: gone and {folder}/val.txt, line 3: ../../x"
-    assert listing.notices == (
+    assert listing.notices[:3] == (
         f"1 repeated name in lists packed once: {folder}/train.txt, line 5: a",
         f"1 name in two lists packed in the first: {folder}/val.txt, line 2: a",
-        f"1 image in lists without a mask skipped: {folder}/train.txt, line 4: no mask",
         f"2 names in lists without an image skipped: {gone}",
     )
+    assert left_out(listing) == {"without an annotation": ["JPEGImages/no mask.jpg"]}
     checks = [finding.check.value for finding in rs.lint(tmp_path).findings]
     assert {"image-without-annotation", "annotation-without-image"} <= {*checks}
 

@@ -21,7 +21,7 @@ from recordsmith.stores import as_folder
 
 from ..raising import raises
 from ..reading import read_sample
-from .source_contract import SourceContract
+from .source_contract import SourceContract, left_out
 
 CLASSES = ("cat", "dog", "horse")
 
@@ -142,11 +142,13 @@ def test_images_in_several_folders(tmp_path: Path, images: ModuleType, above: st
     _table(tmp_path / "metadata_of_all.csv", "image,dx", [f"ISIC_{n},{n % 2}" for n in range(10)])
     reading, source = _source(tmp_path)
     assert reading.options["images"] == (above or ".")
-    assert reading.left_out == (f"{above + '/' if above else ''}test/ (3 images)",)
     paths = [tmp_path / above / f"part_{1 + (n > 5)}" / f"ISIC_{n}.jpg" for n in range(10)]
     _check(source, [(path, str(n % 2)) for n, path in enumerate(paths)])
-    (notice,) = source.list_samples().notices
-    assert "ISIC_10.jpg" in notice
+    head = f"{above}/" if above else ""
+    assert left_out(source.list_samples()) == {
+        "not in the lists of the dataset": [f"{head}part_2/ISIC_10.jpg"],
+        "a split without labels": [f"{head}test/x{n}.jpg" for n in range(3)],
+    }
     assert json.dumps(source.describe()).count(str(tmp_path.name)) <= 1
 
 
@@ -167,16 +169,16 @@ def test_tables_of_splits(tmp_path: Path, images: ModuleType) -> None:
         _table(tmp_path / f"{name}.csv", "file,class", rows)
     reading, source = _source(tmp_path)
     assert "table" not in reading.options
-    assert reading.left_out == ()
     listing = source.list_samples()
+    assert left_out(listing) == {}
     assert listing.splits == ("train", "val", "test")
     by_split = {s: [x.split for x in listing.samples].count(s) for s in listing.splits}
     assert by_split == {"train": 8, "val": 2, "test": 2}
     _table(tmp_path / "names.csv", "number,text", ["0,a", "1,b"])
     reading, other = _source(tmp_path)
     assert reading.options["table"].split(",") == ["test.csv", "train.csv", "val.csv"]
-    assert reading.left_out == ("names.csv (no column of images)",)
     assert other.list_samples().samples == listing.samples
+    assert left_out(other.list_samples()) == {"not images": ["names.csv"]}
 
 
 def test_rows_without_images_and_images_without_rows(tmp_path: Path, images: ModuleType) -> None:
@@ -225,7 +227,7 @@ def test_the_column_of_classes(
     (reading,) = _readings(tmp_path)
     assert reading.options["image_column"] == "id"
     assert reading.options.get("label_column") == label
-    assert (f"column {label}" in reading.what) == (label is not None)
+    assert (f"column {label}" in reading.describe()) == (label is not None)
 
 
 BOXES = [f"{n}.png,4,3,{n % 2},0,0,2,2,cat" for n in (*range(9), *range(9))]

@@ -18,7 +18,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceErro
 from recordsmith.sources import Source, Tfds
 
 from ..raising import raises
-from .source_contract import SourceContract
+from .source_contract import SourceContract, left_out
 from .tfds_folder import (
     document_of,
     features_dict,
@@ -63,7 +63,10 @@ def test_a_dataset_is_found_below_its_folder(folder: Path, tmp_path: Path, above
     shutil.rmtree(folder)
     listing = rs.detect(tmp_path / above, "tfds").source.list_samples()
     assert len(listing.samples) == 9
-    assert list(listing.notices) == ["version 1.0.0 was read, not 0.9.0"]
+    assert listing.notices[0] == "version 1.0.0 was read, not 0.9.0"
+    (others,) = left_out(listing).values()
+    assert len(others) == 4
+    assert all("/0.9.0/" in path for path in others)
     assert not Tfds(version / "1.0.0").list_samples().notices
 
 

@@ -14,7 +14,7 @@ from recordsmith.sources import Listing, Source, Voc
 from ..raising import places, raises
 from ..reading import read_sample
 from .annotated import image, problems_of, read, voc, voc_xml, write
-from .source_contract import SourceContract
+from .source_contract import SourceContract, left_out
 
 CAT = ("cat", 4, 5, 10, 10)
 DOG = ("Dog", 0, 0, 40, 20)
@@ -146,9 +146,17 @@ def test_lists_are_splits(tmp_path: Path) -> None:
         "JPEGImages/c.jpg": "val",
         "JPEGImages/d.jpg": "test",
     }
-    twice, *others = (notice.partition(": ")[2] for notice in listing.notices)
+    twice, bare, *_ = (notice.partition(": ")[2] for notice in listing.notices)
     assert twice.split() == ["JPEGImages/a.jpg", "in", "train", "and", "val"]
-    assert others == ["JPEGImages/bare.jpg", "JPEGImages/left.jpg and JPEGImages/nowhere.jpg"]
+    assert bare == "JPEGImages/bare.jpg"
+    assert left_out(listing) == {
+        "not in the lists of the dataset": ["JPEGImages/left.jpg", "JPEGImages/nowhere.jpg"],
+        "of another task": [
+            "ImageSets/Main/cat_train.txt",
+            "ImageSets/Main/trainval.txt",
+        ],
+        "not images": ["Annotations/left.xml"],
+    }
 
 
 def test_lists_of_classes_are_splits_without_others(tmp_path: Path) -> None:
@@ -271,12 +279,16 @@ def test_images_without_annotation_are_skipped_with_a_notice(tmp_path: Path) -> 
         image(tmp_path / "JPEGImages" / f"{number}.jpg")
     (tmp_path / "JPEGImages" / ".hidden.jpg").touch()
     write(tmp_path / "Annotations" / "settings.xml", "<project/>")
-    images, other, hidden = Voc(tmp_path).list_samples().notices
+    listing = Voc(tmp_path).list_samples()
+    assert left_out(listing) == {
+        "without an annotation": [f"JPEGImages/{number}.jpg" for number in range(5)],
+        "not images": ["Annotations/settings.xml"],
+        "hidden": ["JPEGImages/.hidden.jpg"],
+    }
+    (images,) = (notice for notice in listing.notices if "/0.jpg" in notice)
     assert images.startswith("5 images ")
     assert re.findall(r"\S+\.jpg", images) == [f"JPEGImages/{number}.jpg" for number in range(3)]
     assert images.endswith(" 2 more")
-    assert other.endswith("XML file skipped: Annotations/settings.xml")
-    assert hidden.endswith("/JPEGImages/.hidden.jpg")
 
 
 # -- wrong annotations ---------------------------------------------------------------------------

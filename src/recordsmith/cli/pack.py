@@ -239,31 +239,25 @@ def detect(source: Source, source_options: SourceOptions, json: Json = False) ->
     print(f"  {console.printable(_options_in_shell(document['format'], document['options']))}")
     if document["splits"]:
         print(f"  splits: {console.printable(', '.join(document['splits']))}")
-    account = document["account"] or {"left_out": []}
-    _print_account(document["account"])
+    account = document["account"] or {"files": 0, "read": [], "left_out": []}
+    number = sum(line["files"] for line in account["read"])
+    title = f"read, {number:,} of {console.count(account['files'], 'file')}"
+    console.print_list(title, [line["what"] for line in account["read"]])
     left_out = [line["notice"] for line in account["left_out"]]
     console.print_list("left out", left_out)
     console.print_list("hints", document["hints"])
     notices = [notice for notice in document["notices"] if notice not in left_out]
     console.print_list("notices", notices)
-    console.print_list("pack stops, as this would be left behind", document["stops"])
+    stops = (
+        f"pack stops, as these may be needed (leave them out by name with {option('leave_out')})"
+    )
+    console.print_list(with_options(stops), document["stops"])
     others = [
         f"{other['what']}: {_options_in_shell(other['format'], other['options'])}"
         for other in document["alternatives"]
         if other["strength"] != "possible"
     ]
     console.print_list("other readings", others)
-
-
-def _print_account(account: Mapping[str, Any] | None) -> None:
-    """Print how many files are read as what, and in which folders; notices have the others."""
-    if account is None:
-        return
-    console.print_line(f"{console.count(account['files'], 'file')}:", "  ")
-    for line in account["read"]:
-        folders = [folder or "." for folder in line["folders"]]
-        where = f" in {', '.join(folders[:3])}" + (" and others" if len(folders) > 3 else "")
-        console.print_line(f"{line['files']:,} read as {line['read_as']}{where}", "    ")
 
 
 # -- printing, for other commands as well ----------------------------------------------------------

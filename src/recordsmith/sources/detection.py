@@ -36,9 +36,9 @@ from recordsmith.sources.files.known_names import TABLE_SUFFIXES
 from recordsmith.sources.files.paths import is_folder
 from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import (
-    Choice,
     Confidence,
     LayoutCandidate,
+    ReadingRequest,
     choose,
     not_accepted,
 )
@@ -153,7 +153,6 @@ def formats_with(name: str) -> list[str]:
     return [known for known, source in FORMATS.items() if name in (*_options_of(source), "format")]
 
 
-@cache
 def _accepted_options() -> Mapping[str, frozenset[str]]:
     """The formats with the options that each accepts."""
     return {name: _options_of(source) for name, source in FORMATS.items()}
@@ -204,8 +203,8 @@ class Detection:
 
     @cached_property
     def _chosen(self) -> LayoutCandidate:
-        choice = Choice(self.given_format, self.given, _accepted_options())
-        return choose(self.path, self.readings, choice, self._find_datasets)
+        request = ReadingRequest(self.given_format, self.given, _accepted_options())
+        return choose(self.path, self.readings, request, self._find_datasets)
 
     def _find_datasets(self, best: Sequence[LayoutCandidate]) -> dict[str, str]:
         is_one_format = len(best) > 1 and len({way.format for way in best}) == 1
@@ -310,7 +309,7 @@ def detect(
     path: PlaceLike,
     format: str | None = None,
     *,
-    leave_out: Sequence[str] = (),
+    leave_out: str | Sequence[str] = (),
     **options: Any,
 ) -> Detection:
     """Detect how a folder or file can be read.
@@ -347,7 +346,8 @@ def detect(
             return Detection(root, (), format, given)  # nothing is left to detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
         return Detection(root, (_read_file(root),), format, given)
-    tree = FileTree(root, leave_out=leave_out)
+    names = (leave_out,) if isinstance(leave_out, str) else leave_out
+    tree = FileTree(root, leave_out=names)
     if format is None:
         archives.check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)

@@ -96,8 +96,8 @@ class LayoutCandidate:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the caller of `detect` chooses by: a format, options, and which formats accept them.
+class ReadingRequest:
+    """What the caller of `detect` asks for: a format, options, and which formats accept them.
 
     formats: all formats, each with the options that it accepts.
     """
@@ -130,7 +130,7 @@ class Choice:
 def choose(
     root: Location,
     candidates: Sequence[LayoutCandidate],
-    choice: Choice,
+    request: ReadingRequest,
     find_datasets: Callable[[Sequence[LayoutCandidate]], Mapping[str, str]] = lambda _: {},
 ) -> LayoutCandidate:
     """Choose the only candidate of the highest confidence that fits what the caller chose.
@@ -145,18 +145,18 @@ def choose(
             only one needs an option; the folder contains several datasets, which `problems` has.
         OptionError: an option does not apply to the format.
     """
-    fitting = [each for each in candidates if choice.accepts(each.format)]
-    agreeing = [each for each in fitting if each.agrees(choice.options)]
+    fitting = [each for each in candidates if request.accepts(each.format)]
+    agreeing = [each for each in fitting if each.agrees(request.options)]
     if not agreeing:
-        return _typed(root, candidates, fitting, choice)
-    if not choice.is_free:
-        exact = [each for each in agreeing if dict(each.options) == dict(choice.options)]
-        if choice.format is not None and exact:
+        return _typed(root, candidates, fitting, request)
+    if not request.is_free:
+        exact = [each for each in agreeing if dict(each.options) == dict(request.options)]
+        if request.format is not None and exact:
             return exact[0]
         if all(each.confidence == Confidence.POSSIBLE for each in agreeing):
             fewest = min(len(each.options) for each in agreeing)
             agreeing = [each for each in agreeing if len(each.options) == fewest]
-    if choice.is_free and (datasets := find_datasets(strongest(agreeing))):
+    if request.is_free and (datasets := find_datasets(strongest(agreeing))):
         places = join_names(str(root / name) for name in datasets)
         raise SourceError(
             f"the folder contains {len(datasets)} datasets",
@@ -165,24 +165,24 @@ def choose(
             remedy=f"Point at one of {places}.",
             lists_problems=True,
         )
-    return choose_strongest(root, agreeing, choice.names)
+    return choose_strongest(root, agreeing, request.names)
 
 
 def _typed(
     root: Location,
     candidates: Sequence[LayoutCandidate],
     fitting: Sequence[LayoutCandidate],
-    choice: Choice,
+    request: ReadingRequest,
 ) -> LayoutCandidate:
     """What the options say, if they leave one format; else the error of the first that is wrong."""
     likely = {each.format for each in fitting if each.confidence > Confidence.POSSIBLE}
-    able = {name for name in choice.formats if choice.accepts(name)}
-    if choice.format is not None or len(likely or able) == 1:
-        return choice.typed(choice.format or (likely or able).pop())
+    able = {name for name in request.formats if request.accepts(name)}
+    if request.format is not None or len(likely or able) == 1:
+        return request.typed(request.format or (likely or able).pop())
     first = candidates[0]
-    for name, value in choice.options.items():
-        if name not in choice.formats[first.format]:
-            raise not_accepted(name, value, first.format, choice.formats, first.describe())
+    for name, value in request.options.items():
+        if name not in request.formats[first.format]:
+            raise not_accepted(name, value, first.format, request.formats, first.describe())
     return choose_strongest(root, candidates, ())
 
 

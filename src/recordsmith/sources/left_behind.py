@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from recordsmith.dataset.names import split_word
 from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS
 from recordsmith.sources.boxes.known_formats import recognise_annotations
-from recordsmith.sources.files.account import Account, LeftFor, Reason, Role, are_few
+from recordsmith.sources.files.account import Account, AccountLine, LeftFor, Reason, Role, are_few
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.images import has_image_name, is_mask_word
 from recordsmith.sources.files.paths import with_slashes
@@ -49,7 +50,7 @@ class Recogniser:
         if stem in self._folders_of and not path.lower().endswith(".txt"):
             return None
         if self._names_half(path, head, others):
-            return LeftFor(Reason.NAMES_IMAGES, "file", "with names of the images not read")
+            return LeftFor(Reason.NAMES_IMAGES, "file", "with names of images, not read")
         return None
 
     @staticmethod
@@ -120,13 +121,26 @@ def _stem(path: str) -> str:
     return (posixpath.splitext(name)[0] if has_image_name(name) else name).casefold()
 
 
+class _Concern(NamedTuple):
+    """Something left behind that stops `pack`, and the paths that accept it."""
+
+    text: str
+    paths: Sequence[str]
+
+
 def concerns_of(listing: Listing) -> list[str]:
     """What a listing leaves behind that stops `pack`, a sentence each."""
+    return [concern.text for concern in _find_concerns(listing)]
+
+
+def _find_concerns(listing: Listing) -> list[_Concern]:
     account = listing.account
     if account is None or not account.is_inspected:
         return []
-    left = account.left_out
-    concerns = [line.describe() for line in left if line.kind in _LABELLED]
+    left, read = account.left_out, _folders_of_read(account)
+    concerns = [
+        _Concern(line.describe(), _paths_of(line, read)) for line in left if line.kind in _LABELLED
+    ]
     classes = {name.casefold() for name in listing.class_names or () if name is not None}
     images = [line for line in left if line.noun == "image" and line.kind not in _LABELLED]
     for line in images:
@@ -134,13 +148,30 @@ def concerns_of(listing: Listing) -> list[str]:
         if folders and account.counted(Role.IMAGE):
             labelled = count(sum(line.folders[folder] for folder in folders), "labelled image")
             where = join_names(f"{folder}/" for folder in sorted(folders))
-            concerns.append(f"{labelled} not read, in {where}")
+            concerns.append(_Concern(f"{labelled} not read, in {where}", sorted(folders)))
     unexplained = [line for line in images if not line.is_known]
     number = sum(line.file_count for line in unexplained)
     total = account.counted(Role.IMAGE) + sum(line.file_count for line in images)
     if not concerns and not are_few(number, total):
-        concerns += [line.describe() for line in unexplained]
+        concerns += [_Concern(line.describe(), _paths_of(line, read)) for line in unexplained]
     return concerns
+
+
+def _folders_of_read(account: Account) -> set[str]:
+    """The folders in which, or below which, files are read."""
+    read = {""}
+    for line in account:
+        for folder in line.folders if line.is_read else ():
+            while folder not in read:
+                read.add(folder)
+                folder = posixpath.dirname(folder)  # noqa: PLW2901
+    return read
+
+
+def _paths_of(line: AccountLine, read: Container[str]) -> list[str]:
+    """The folders of a line in which nothing is read, and its files in others."""
+    folders = [folder for folder in line.folders if folder not in read]
+    return [*folders, *(name for name in line.names if posixpath.dirname(name) in read)]
 
 
 def _is_labelled(folder: str, classes: set[str]) -> bool:
@@ -157,29 +188,16 @@ def check_left_behind(listing: Listing) -> None:
     Raises:
         SourceError: `problems` has what is left behind.
     """
-    concerns = concerns_of(listing)
+    concerns = _find_concerns(listing)
     if not concerns:
         return
-    account = listing.account
-    assert account is not None  # as it has concerns
+    paths = [*dict.fromkeys(path for concern in concerns for path in concern.paths)]
+    typed = " ".join(option("leave_out", path) for path in paths[:_SHOWN])
+    more = " and so on" if len(paths) > _SHOWN else ""
     raise SourceError(
-        "this would leave behind what may be needed",
-        concerns,
+        "this reading would leave out files that may be needed",
+        [concern.text for concern in concerns],
         path=None,
-        remedy=_remedy(account),
+        remedy=f"Choose another reading, or leave them out by name: {typed}{more}.",
         lists_problems=True,
     )
-
-
-def _remedy(account: Account) -> str:
-    """What to type: the folders of which nothing is read, and other files by name."""
-    read = {folder for line in account if line.is_read for folder in line.folders}
-    places: dict[str, None] = {}
-    for line in account.left_out:
-        if not line.is_known:
-            names = (name for name in line.names if posixpath.dirname(name) in read)
-            places |= dict.fromkeys(folder for folder in line.folders if folder not in read)
-            places |= dict.fromkeys(names)
-    typed = " ".join(option("leave_out", place) for place in [*places][:_SHOWN])
-    more = " and so on" if len(places) > _SHOWN else ""
-    return f"Choose another reading, or accept this by name: {typed}{more}."

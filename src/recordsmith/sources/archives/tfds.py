@@ -83,8 +83,9 @@ class Tfds(TreeSource):
         counts = {name: shard.record_count for name, shard in shards.items()}
         if not sum(counts.values()):
             raise SourceError("the dataset has no records", path=folder)
-        files = (*(shard.location for shard in shards.values()), folder / TFDS_INFO_NAME)
-        version = files_version((*files, folder / TFDS_FEATURES_NAME))
+        files = [shard.location for shard in shards.values()]
+        documents = (folder / TFDS_INFO_NAME, folder / TFDS_FEATURES_NAME)
+        version = files_version((*files, *documents))
         notices: list[str] = []
         if folder != self.root and (others := other_versions(folder)):
             notices.append(f"version {folder.name} was read, not {join_names(others)}")

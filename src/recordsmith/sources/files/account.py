@@ -50,11 +50,11 @@ class Role(str, Enum):
     MASK = "mask"
     ANNOTATION = "annotation"
     LIST = "list of names"
-    CLASS_NAMES = "class names"
+    CLASS_NAMES = "file of class names"
     TABLE = "table"
-    ARRAY = "array"
-    RECORDS = "records"
-    DESCRIPTION = "description"
+    ARRAY = "array file"
+    RECORDS = "file of records"
+    DESCRIPTION = "description file"
 
     def __str__(self) -> str:
         return self.value
@@ -70,7 +70,7 @@ class Reason(str, Enum):
     UNLABELLED_SPLIT = "a split without labels"
     UNLISTED = "not in the lists of the dataset"
     OTHER_TASK = "of another task"
-    SUBMISSION = "a form for predictions"
+    SUBMISSION = "a sample submission"
     RENDERED = "drawn from the masks that are read"
     COPY = "copies of files that are read"
     OTHER_FILE = "not images"
@@ -136,14 +136,13 @@ class AccountLine:
             self.names += [name for name, _ in zip(names, range(room), strict=False)]
 
     def describe(self) -> str:
-        """The line for people: "3 images outside class folders skipped: a.png, b.png and …"."""
+        """The line for people: "8 images in a/ and b/", "2 documents skipped: a.md and b.pdf"."""
         number = count(self.file_count, self.noun, _plural(self.noun))
+        if self.is_read:
+            folders = [f"{name}/" if name else "the folder itself" for name in +self.folders]
+            return f"{number} in {_first_of(folders, len(folders))}"
         text = " ".join(filter(None, (number, self.what)))
-        if not self.names:
-            return text
-        more = self.file_count - _SHOWN
-        *first, last = [*self.names[:_SHOWN], *([f"{more:,} more"] if more > 0 else [])]
-        return f"{text}: {', '.join(first)} and {last}" if first else f"{text}: {last}"
+        return f"{text}: {_first_of(self.names, self.file_count)}" if self.names else text
 
     def notice(self) -> Flaw:
         """The line as a notice, for reports and `lint`."""
@@ -159,7 +158,7 @@ class AccountLine:
             "files": self.file_count,
             "folders": dict(self.folders.most_common(20)),
             "first": self.names[:5],
-            **({} if self.is_read else {"notice": self.describe()}),
+            "what" if self.is_read else "notice": self.describe(),
         }
 
 
@@ -169,13 +168,12 @@ class LeftFor(NamedTuple):
     reason: Reason
     noun: str
     what: str
-    check: Check = Check.IMAGE_WITHOUT_ANNOTATION
+    check: Check = Check.SKIPPED
 
 
 class Account:
     """What became of the files of a source; a source adds to it while it lists them.
 
-    image_count, read_image_count: by the names of files.
     requested: the patterns of files that the caller leaves out.
     is_inspected: whether files that are left out were opened, as the detector asks.
     """
@@ -190,7 +188,8 @@ class Account:
         self.explained = dict(explained)
         self._lines: dict[tuple[Any, ...], AccountLine] = {}
         self._of_folder: Counter[str] = Counter()
-        self._known: list[Collection[str]] = []
+        self._left: set[str] = set()
+        self._known: list[Collection[str]] = [self._left]  # few, as each is searched
         self._links: list[str] = []
         self.is_inspected = False
 
@@ -259,19 +258,31 @@ class Account:
         """
         paths = list(paths)
         if paths:
-            self._known.append(frozenset(paths))
+            self._left.update(paths)
             self._add(self._line(reason, noun, what, check), paths)
             if reason is Reason.LINK:
                 self._links += paths
 
+    def leave_unreadable(self, paths: Iterable[str], *, is_hidden: bool) -> None:
+        """Add hidden files, or else pipes and devices, that were not added before."""
+        reason, noun, what = (
+            (Reason.HIDDEN, "hidden file", "")
+            if is_hidden
+            else (Reason.OTHER_FILE, "special file", "skipped (pipes or devices)")
+        )
+        self.leave(reason, [path for path in paths if path not in self], noun, what)
+
     def leave_other(self, path: str, where: str = "") -> None:
-        """Add a file that no rule of a source explains: its name decides.
+        """Add a file that no rule of a source explains: the detector does, or its name decides.
 
         Args:
             where: of images: where they are, such as "outside class folders".
         """
         reason, noun = reason_of_name(path)
-        what = f"{where} skipped" if noun == "image" and where else ""
+        reason, why = self._explanation(path) or (reason, where if noun == "image" else "")
+        is_table = noun == "table" and reason is Reason.OTHER_FILE
+        hint = " (to pack one, pass its path)" if is_table else ""
+        what = f"{why} skipped{hint}".lstrip() if why or hint else ""
         folder = path.rpartition("/")[0]
         suffix = path.rpartition(".")[2].lower() if noun == "data file" else ""
         self._line(reason, noun, what, suffix=suffix).add(folder, 1, (path,))
@@ -311,17 +322,17 @@ class Account:
             self._lines[key] = AccountLine(kind, noun, what, check=check)
         return self._lines[key]
 
-    def finish(self, folders: Iterable[tuple[str, int, Callable[[], Iterable[str]]]]) -> None:
+    def finish(self, folders: Iterable[tuple[str, int, Iterable[str]]]) -> None:
         """Add what no one reported, so that the account has every file that was counted.
 
-        folders: path, number of files, and what lists the known names, of each folder.
+        folders: path, number of files, and the known names, of each folder.
         """
         for folder, number, names in folders:
             missing = number - self._of_folder[folder]
             if missing <= 0 or any(f"{folder}/".startswith(f"{link}/") for link in self._links):
                 continue
             head = f"{folder}/" if folder else ""
-            for name in names():
+            for name in names:
                 path = head + name
                 if missing and path not in self:
                     self.leave_other(path)
@@ -409,8 +420,15 @@ def are_few(number: int, total: int) -> bool:
     return number <= max(1, _FEW * total)
 
 
+def _first_of(names: Sequence[str], number: int) -> str:
+    """The first of some names, of which there are `number`: "a, b, c and 4 more"."""
+    more = [f"{number - _SHOWN:,} more"] if number > _SHOWN else []
+    *first, last = [*names[:_SHOWN], *more]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def _plural(noun: str) -> str:
-    """images, lists of names, links to folders, class names."""
-    head, joint, rest = re.fullmatch("(.*?)( of | to a |$)(.*)", noun).groups()  # type: ignore[union-attr]
-    plural = head if head.endswith("s") else f"{head}s"
-    return f"{plural}{joint.replace(' a ', ' ')}{rest}{'s' if joint == ' to a ' else ''}"
+    """images, lists of names, links to folders, files or folders."""
+    words = {"link to a folder": "links to folders", "file or folder": "files or folders"}
+    head, joint, rest = noun.partition(" of ")
+    return words.get(noun, f"{head}s{joint}{rest}")

@@ -66,6 +66,7 @@ class FolderScan:
     suffixes: how many files have each suffix.
     highest_key: names of images with a sampling key above it may be left out.
     hidden: the names of hidden files and folders.
+    special: the names of pipes and devices.
     """
 
     path: str
@@ -73,6 +74,7 @@ class FolderScan:
     suffixes: Counter[str] = field(default_factory=Counter)
     highest_key: int = HIGHEST_KEY
     hidden: list[str] = field(default_factory=list)
+    special: list[str] = field(default_factory=list)
 
     @property
     def file_count(self) -> int:
@@ -84,6 +86,10 @@ class FolderScan:
         """The number of files with a suffix of images."""
         return sum(count for suffix, count in self.suffixes.items() if suffix in IMAGE_SUFFIXES)
 
+    def __iter__(self) -> Iterator[str]:
+        """The known names of files, without hidden ones."""
+        return iter(self.names)
+
     @cached_property
     def names(self) -> list[str]:
         """The known names of files."""
@@ -94,10 +100,6 @@ class FolderScan:
         """The known names of images."""
         known = (names for suffix, names in self.by_suffix.items() if suffix in IMAGE_SUFFIXES)
         return sorted(itertools.chain.from_iterable(known))
-
-    def all_names(self) -> list[str]:
-        """The known names of files and the hidden ones."""
-        return [*self.names, *self.hidden]
 
     def ending(self, endings: tuple[str, ...]) -> Iterator[str]:
         """Yield the known names with one of these endings in lower case, in order."""
@@ -114,6 +116,7 @@ class FileTree:
 
     explained: why the detector leaves out some files and folders; see `LayoutCandidate`.
     recognise: opens a file that is left out, and finds out why it should not be.
+    is_detected: whether the detector chose the source, so that an account needs all files.
     """
 
     def __init__(
@@ -124,6 +127,7 @@ class FileTree:
         self.leave_out = tuple(pattern.rstrip("/") for pattern in leave_out)
         self.explained: Mapping[str, tuple[Reason, str]] = {}
         self.recognise: Callable[[str, Sequence[str]], LeftFor | None] | None = None
+        self.is_detected = False
         self._top = root  # that the names are relative to
         self._max_folders = max_folders
         self._listings: dict[str, list[FolderEntry]] = {}
@@ -202,8 +206,8 @@ class FileTree:
                 if entry.name in INTERNAL_NAMES or name in excluded:
                     continue
                 if is_hidden(entry.name) or entry.kind == "special":
-                    hidden = self._path(folder, name)
-                    account.leave(Reason.HIDDEN, [hidden], "hidden file")
+                    path = self._path(folder, name)
+                    account.leave_unreadable([path], is_hidden=is_hidden(entry.name))
                 elif entry.kind != "folder":
                     yield name, here, entry
                 elif entry.is_link and not follows_links:
@@ -237,9 +241,13 @@ class FileTree:
             for entry in entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 account.leave(Reason.REQUESTED, self._files_of(path, entry), what="left out")
-        if "folders" in vars(self):
+        if self.is_detected or "folders" in vars(self):
+            for path, scan in self.folders.items():
+                head = f"{path}/" if path else ""
+                account.leave_unreadable([head + name for name in scan.hidden], is_hidden=True)
+                account.leave_unreadable([head + name for name in scan.special], is_hidden=False)
             account.finish(
-                (path, scan.file_count + len(scan.hidden), scan.all_names)
+                (path, scan.file_count + len(scan.hidden) + len(scan.special), scan)
                 for path, scan in self.folders.items()
             )
         if self.recognise is not None:
@@ -446,6 +454,7 @@ class TreeSource:
             return FileTree(root)
         self._tree = FileTree(root, leave_out=tree.leave_out)
         self._tree.explained, self._tree.recognise = tree.explained, tree.recognise
+        self._tree.is_detected = True
         return tree
 
 
@@ -467,7 +476,7 @@ def _scan_entries(folder: FolderScan, entries: Iterable[FolderEntry], max_names:
         name = entry.name
         if name[0] == "." or entry.kind == "special" or is_hidden(name):
             if name not in INTERNAL_NAMES:
-                folder.hidden.append(name)
+                (folder.hidden if is_hidden(name) else folder.special).append(name)
             continue
         if entry.kind == "folder":
             inner.append(name)

@@ -1,0 +1,201 @@
+"""What a reading leaves behind stops `pack`, unless it is usual or accepted by name."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import recordsmith as rs
+from recordsmith.cli import app
+from recordsmith.packing import PackPlan
+
+from ..raising import raises
+from .drawn_folders import write
+from .source_contract import left_out
+
+SPLITS = {f"{split}/{name}/{{01-10}}.jpg": "photo" for split in ("train", "val") for name in "ab"}
+PAIRS = {"images/{01-10}.jpg": "photo", "masks/{01-10}.png": "numbers"}
+PHOTOS = {"photos/img_{01-10}.jpg": "photo"}
+VOC = (
+    "<annotation><filename>01.jpg</filename><size><width>32</width><height>24</height></size>"
+    "<object><name>cat</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>9</xmax><ymax>9</ymax>"
+    "</bndbox></object></annotation>"
+)
+
+
+def _names(number: int) -> str:
+    return "".join(f"img_{n:02}.jpg 1\n" for n in range(1, number + 1))
+
+
+# files -> reason, what is named in the problem, the paths to accept, samples
+GUARD: dict[str, tuple[dict[str, str], str, list[str], list[str], int]] = {
+    "class folder": (
+        SPLITS | {"more/A/{1-2}.jpg": "photo"},
+        "outside what is read", ["2 labelled images", "more/A/"], ["more/A"], 40),
+    "split with class folders": (
+        SPLITS | {"holdout/a/1.jpg": "photo", "holdout/b/1.jpg": "photo"},
+        "outside what is read", ["2 labelled images", "holdout/a/"], ["holdout/a", "holdout/b"],
+        40),
+    "masks": (
+        PAIRS | {"test/masks/{1-2}.png": "numbers"},
+        "a split without labels", ["2 labelled images", "test/masks/"], ["test/masks"], 10),
+    "more than a tenth": (
+        {"images/{01-10}.jpg": "photo", "masks/{01-08}.png": "numbers"},
+        "without an annotation", ["2 images", "images/09.jpg"],
+        ["images/09.jpg", "images/10.jpg"], 8),
+    "a list of half of the images": (
+        PHOTOS | {"notes/names.txt": _names(5)},
+        "names of images that are not read", ["1 file", "notes/names.txt"], ["notes"], 10),
+    "a list in the root": (
+        PHOTOS | {"names.txt": _names(10)},
+        "names of images that are not read", ["1 file", "names.txt"], ["names.txt"], 10),
+    "a table of half of the images": (
+        PHOTOS | {"facts.json": json.dumps({f"img_{n:02}.jpg": n for n in range(1, 6)})},
+        "names of images that are not read", ["1 file", "facts.json"], ["facts.json"], 10),
+    "annotations of a known format": (
+        PAIRS | {"xmls/01.xml": VOC},
+        "annotations that are not read", ["1 annotation file", "xmls/01.xml"], ["xmls"], 10),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GUARD)
+def test_what_may_be_needed_stops_until_it_is_accepted(tmp_path: Path, case: str) -> None:
+    files, reason, words, paths, count = GUARD[case]
+    root = write(tmp_path / "in", files)
+    document = rs.detect(root).to_json()
+    assert (document["count"], len(document["stops"])) == (count, 1)
+    assert reason in left_out(rs.detect(root).source.list_samples())
+    for make in (rs.pack, rs.plan):
+        with raises(rs.SourceError) as caught:
+            make(root, tmp_path / "out")
+        assert list(caught.value.problems) == document["stops"]
+        assert all(word in caught.value.problems[0] for word in words)
+        assert all(f"leave_out={path!r}" in caught.value.remedy for path in paths)
+    assert not [*(tmp_path / "out").glob("*.tfrecord")]
+    accepted = rs.detect(root, leave_out=paths)
+    assert accepted.to_json()["stops"] == []
+    report = rs.pack(accepted.source, tmp_path / "out")
+    assert report.sample_count == count
+    (requested,) = left_out(accepted.source.list_samples()).values()
+    assert all(name.startswith(tuple(paths)) for name in requested)
+    assert {name for path in paths for name in requested if name.startswith(path)} == {*requested}
+    (line,) = report.account["left_out"]
+    assert (line["left_out"], line["files"]) == ("left out as asked", len(requested))
+
+
+KNOWN: dict[str, tuple[dict[str, str], dict[str, list[str]]]] = {
+    "images of a test": (
+        SPLITS | {"test/{1-5}.jpg": "photo"},
+        {"a split without labels": [f"test/{n}.jpg" for n in range(1, 6)]}),
+    "images to predict": (
+        SPLITS | {"seg_pred/seg_pred/{1-5}.jpg": "photo"},
+        {"a split without labels": [f"seg_pred/seg_pred/{n}.jpg" for n in range(1, 6)]}),
+    "a stray image": (SPLITS | {"preview.png": "photo"}, {"outside what is read": ["preview.png"]}),
+    "a stray image in a split": (
+        SPLITS | {"train/preview.png": "photo"}, {"outside what is read": ["train/preview.png"]}),
+    "documents": (
+        SPLITS | dict.fromkeys(("README.md", "LICENSE", "run.py", "a.ipynb"), "x"),
+        {"documentation or programs": ["LICENSE", "README.md", "a.ipynb", "run.py"]}),
+    "figures": (SPLITS | {"docs/fig.png": "photo"}, {"outside what is read": ["docs/fig.png"]}),
+    "what systems leave": (
+        SPLITS | dict.fromkeys(
+            ("train/a/.DS_Store", "Thumbs.db", "@eaDir/01.jpg", "__MACOSX/train/._01.jpg",
+             ".ipynb_checkpoints/01.jpg", "train/a/._01.jpg"), "x"),
+        {"hidden": [".ipynb_checkpoints", "@eaDir", "Thumbs.db", "__MACOSX", "train/a/.DS_Store",
+                    "train/a/._01.jpg"]}),
+    "a sample submission": (
+        SPLITS | {"sample_submission.csv": "id,label\n01,0\n02,0\n"},
+        {"a sample submission": ["sample_submission.csv"]}),
+    "names of classes": (SPLITS | {"classes.txt": "a\nb\n"}, {"not images": ["classes.txt"]}),
+    "a list of few images": (PHOTOS | {"best.txt": _names(4)}, {"not images": ["best.txt"]}),
+    "one image without a mask": (
+        {"images/{01-10}.jpg": "photo", "masks/{01-09}.png": "numbers"},
+        {"without an annotation": ["images/10.jpg"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_what_is_usual_is_a_notice(tmp_path: Path, case: str) -> None:
+    files, expected = KNOWN[case]
+    root = write(tmp_path / "in", files)
+    report = rs.pack(root, tmp_path / "out")
+    found = {line["left_out"]: line["first"] for line in report.account["left_out"]}
+    assert found.keys() == expected.keys()
+    assert left_out(rs.detect(root).source.list_samples()) == {
+        reason: sorted(names) for reason, names in expected.items()
+    }
+    assert len(report.notices) == len(expected)
+    assert rs.detect(root).to_json()["stops"] == []
+
+
+# -- leave_out -------------------------------------------------------------------------------------
+
+C = [f"c/{number:02}.jpg" for number in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "requested", "count"),
+    [
+        ("c", C, 20),
+        (["c/"], C, 20),
+        (["c", "b/0[1-3].jpg"], ["b/01.jpg", "b/02.jpg", "b/03.jpg", *C], 17),
+        (["01.jpg"], ["a/01.jpg", "b/01.jpg", "c/01.jpg"], 27),
+        (["*/1*.jpg"], ["a/10.jpg", "b/10.jpg", "c/10.jpg"], 27),
+        (["c", "c/01.jpg"], C, 20),
+        (["nothing"], [], 30),
+    ],
+)
+def test_paths_are_left_out_by_name(
+    tmp_path: Path, patterns: str | list[str], requested: list[str], count: int
+) -> None:
+    root = write(tmp_path / "in", {f"{name}/{{01-10}}.jpg": "photo" for name in "abc"})
+    listing = rs.detect(root, leave_out=patterns).source.list_samples()
+    assert len(listing.samples) == count
+    assert left_out(listing) == ({"left out as asked": requested} if requested else {})
+    assert not {sample.name for sample in listing.samples} & {*requested}
+
+
+def test_what_is_left_out_is_kept_in_the_plan_and_the_manifest(tmp_path: Path) -> None:
+    root = write(tmp_path / "in", {f"{name}/{{1-3}}.jpg": "photo" for name in "abc"})
+    detection = rs.detect(root, leave_out=["c", "a/1.jpg"])
+    report = rs.pack(detection.source, tmp_path / "packed")
+    rs.plan(detection.source, tmp_path / "planned").save(tmp_path / "plan.jsonl")
+    plan = PackPlan.load(str(tmp_path / "plan.jsonl"))
+    finished = rs.finish(plan, map(rs.run, plan.tasks()))
+    typed = ["pack", str(root), str(tmp_path / "typed"), "--leave-out", "c", "--leave-out"]
+    assert CliRunner().invoke(app, [*typed, "a/1.jpg"]).exit_code == 0
+    assert plan.job.source["leave_out"] == ["c", "a/1.jpg"]
+    manifests: list[dict[str, Any]] = [
+        json.loads((tmp_path / folder / "dataset.json").read_text())
+        for folder in ("packed", "planned", "typed")
+    ]
+    for manifest in manifests:
+        assert manifest["provenance"]["source"]["leave_out"] == ["c", "a/1.jpg"]
+        assert manifest["provenance"]["account"] == report.account == finished.account
+        assert manifest["provenance"]["fingerprint"] == manifests[0]["provenance"]["fingerprint"]
+        assert manifest["splits"] == manifests[0]["splits"]
+    account = detection.to_json()["account"]
+    assert report.account == account
+    assert [sorted(line["first"]) for line in account["left_out"]] == [
+        ["a/1.jpg", "c/1.jpg", "c/2.jpg", "c/3.jpg"]
+    ]
+    assert (account["files"], report.sample_count) == (9, 5)
+    assert rs.pack(detection.source, tmp_path / "packed").is_new is False
+    with raises(rs.OptionError):  # another selection is another job
+        rs.pack(root, tmp_path / "packed")
+
+
+@pytest.mark.posix
+def test_pipes_are_not_opened(tmp_path: Path) -> None:
+    root = write(tmp_path, SPLITS)
+    names = ["train/p.txt", "pipe.csv", "pipe.json"]
+    for name in names:
+        os.mkfifo(root / name)
+    listing = rs.detect(root).source.list_samples()
+    (line,) = listing.account.left_out
+    assert (sorted(line.names), line.noun) == (sorted(names), "special file")
