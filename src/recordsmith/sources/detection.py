@@ -221,7 +221,9 @@ class Detection:
         if self.tree is not None and isinstance(source, TreeSource):
             self.tree.explained = self.reading.left_out
             if _PLACES.isdisjoint(self.given):
-                self.tree.recognise = Recogniser(self.tree).recognise
+                recogniser = Recogniser(self.tree)
+                is_chosen = self.given_format is not None  # over other annotations as well
+                self.tree.recognise = recogniser.ignore if is_chosen else recogniser.recognise
             source.use_tree(self.tree)
         return source
 

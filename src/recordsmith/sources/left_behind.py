@@ -53,6 +53,10 @@ class Recogniser:
             return LeftFor(Reason.NAMES_IMAGES, "file", "with names of images, not read")
         return None
 
+    @staticmethod
+    def ignore(_path: str, _others: Sequence[str]) -> None:
+        """Recognise nothing, where the caller has chosen the format."""
+
     def _names_half(self, path: str, head: bytes, others: Sequence[str]) -> bool:
         """Whether a file, or it and those next to it, name half of the images, or one a line."""
         named = self._named(head)

@@ -94,6 +94,8 @@ class AnnotatedReader(StoredReader):
         source_id = reference.get("id", posixpath.basename(sample.name))
         features[keys.SOURCE_ID] = str(source_id).encode("utf-8", "surrogateescape")
         if self.is_labelled:
+            for what, where in reference.get("left_out", ()):
+                note(what, where)
             return features | class_features(sample.label, self._classes.names())
         placer = BoxPlacer(features, self.boxes, note, self.drawn)
         place = reference.get("annotation", sample.name)
