@@ -386,9 +386,9 @@ def test_polygons_are_not_keypoints(tmp_path: Path, rows: list[str]) -> None:
         expected.append(tuple(map(float, (min(ys), min(xs), max(ys), max(xs)))))
     features, notes = read(Yolo(root))
     assert boxes_of(features) == expected
-    assert [what for what, _ in notes] == ["polygons were packed as the boxes around them"] * len(
-        rows
-    )
+    assert [what for what, _ in notes] == [
+        "polygons, rotated boxes and masks were packed as the boxes around them"
+    ] * len(rows)
 
 
 def test_late_keypoints_are_found_when_they_are_read(tmp_path: Path) -> None:
@@ -549,9 +549,9 @@ def test_no_label_file_fits(tmp_path: Path, names: str, row: str) -> None:
     with raises(rs.SourceError, path=root, match=match):
         rs.detect(root).source.list_samples()
     (root / "labels" / "0f1e-b.txt").rename(root / "labels" / "b.txt")
-    one, two = Yolo(root).list_samples().notices[-2:]
-    assert "images/a.jpg" in one
-    assert "labels/0f1e-a.txt" in two
+    notices = Yolo(root).list_samples().notices
+    for name in ("images/a.jpg", "labels/0f1e-a.txt"):
+        assert any(name in notice for notice in notices)
 
 
 def test_empty_label_files(tmp_path: Path) -> None:

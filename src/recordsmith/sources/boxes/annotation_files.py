@@ -116,7 +116,7 @@ class SharedAnnotationSource(AnnotatedSource):
     @classmethod
     def _matching(cls, tree: FileTree) -> list[str]:
         paths = islice(tree.files(*cls.box_format.file_suffixes), MAX_OPENED)
-        return [path for path in paths if cls.box_format.matches(tree.head(path))]
+        return [path for path in paths if cls.box_format.is_format_of(path, tree.head(path))]
 
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:

@@ -32,7 +32,7 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.placing import BoxPolicy
+from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.name_files import LONGEST_LINE, read_text
@@ -357,6 +357,7 @@ class CsvBoxes(
         images: PlaceLike | None = None,
         label_map: PlaceLike | None = None,
         boxes: BoxPolicy = "stop",
+        drawn: Drawn | None = None,
         image_column: str | None = None,
         label_column: str | None = None,
         boxes_as: Notation | None = None,
@@ -369,6 +370,7 @@ class CsvBoxes(
             images: the folder of the images, inside the root; None to find it.
             label_map: path of a `label_map.pbtxt`, which defines the labels.
             boxes: what to do with an invalid box, as in `Coco`.
+            drawn: the image that boxes were drawn on, `upright` or `stored`, as in `Voc`.
             image_column: column of the names of images; None to find it.
             label_column: column of classes; None to find it.
             boxes_as: what the four numbers of a box are: two corners (`xyxy`), a corner and the
@@ -376,7 +378,12 @@ class CsvBoxes(
                 and the rows.
         """
         super().__init__(
-            root, annotations=annotations, images=images, label_map=label_map, boxes=boxes
+            root,
+            annotations=annotations,
+            images=images,
+            label_map=label_map,
+            boxes=boxes,
+            drawn=drawn,
         )
         if boxes_as is not None:
             check_word("boxes_as", boxes_as, NOTATIONS)

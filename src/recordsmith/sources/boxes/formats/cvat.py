@@ -173,7 +173,8 @@ class Cvat(
             return listed
         if any(entry.has_objects for entry in entries):
             for entry in tagged:
-                entry.notes += tuple(_tag_notes(entry))
+                notes = (*entry.annotated.notes, *_tag_notes(entry))
+                entry.annotated = entry.annotated._replace(notes=notes)
             return listed
         classes = self._tag_classes(listed.classes, tagged)
         for entry in entries:
