@@ -43,11 +43,14 @@ def shown(path: PlaceLike, total: int = 40) -> list[int]:
     """The numbers of the images on a sheet, row by row."""
     with Image.open(io.BytesIO(as_location(path).read())) as image:
         pixels = np.array(image.convert("RGB"))
+    red, _, blue = colour(0)
+    rows, columns = np.nonzero((pixels[:, :, 0] == red) & (pixels[:, :, 2] == blue))
+    greens = pixels[rows, columns, 1]
     places = {}
     for number in range(total):
-        rows, columns = np.nonzero((pixels == colour(number)).all(axis=2))
-        if len(rows) > 1000:
-            places[int(rows.min()), int(columns.min())] = number
+        is_own = greens == colour(number)[1]
+        if is_own.sum() > 1000:
+            places[int(rows[is_own].min()), int(columns[is_own].min())] = number
     return [places[place] for place in sorted(places)]
 
 
