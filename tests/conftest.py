@@ -34,6 +34,7 @@ hypothesis.settings.register_profile(
     "default",
     deadline=None,
     derandomize=True,
+    max_examples=50,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],  # the machine may be
 )

@@ -17,6 +17,7 @@ from PIL import Image
 
 import recordsmith as rs
 
+pytestmark = pytest.mark.slow  # runs all scripts
 TUTORIALS = Path(__file__).parent.parent / "examples" / "tutorials"
 README = (TUTORIALS / "README.md").read_text("utf-8")
 SCRIPTS = (
@@ -102,7 +103,6 @@ def test_the_readme_lists_each_script_and_scripts_are_short() -> None:
 # -- images and masks ----------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_images_and_masks_are_unchanged(ran: dict[str, Ran]) -> None:
     assert ran["voc_pairs"].lines == ["True True"] * 6
     assert kinds(ran["voc_pairs"].folder / "pairs") == {
@@ -327,7 +327,6 @@ def test_a_terminal_shows_the_progress_bar(tmp_path: Path, terminal: Any) -> Non
 # -- the command line ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_commands_write_the_same_bytes(
     ran: dict[str, Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

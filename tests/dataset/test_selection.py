@@ -220,7 +220,7 @@ def test_any_composition_equals_that_of_a_list(dataset: rs.Dataset, steps: list[
         assert [int(rs.decode_example(one)["id"][0]) for one in found] == expected * 2
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps=st.lists(STEPS_IN_ORDER, min_size=1, max_size=4))
 def test_what_keeps_the_order_works_on_compressed_shards(
     dataset: rs.Dataset, steps: list[Step]
@@ -236,7 +236,7 @@ def test_what_keeps_the_order_works_on_compressed_shards(
         assert located == at
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps=st.lists(ALL_STEPS, max_size=4))
 def test_selections_survive_pickling(dataset: rs.Dataset, steps: list[Step]) -> None:
     part, expected = composed(dataset, steps)
@@ -247,7 +247,7 @@ def test_selections_survive_pickling(dataset: rs.Dataset, steps: list[Step]) -> 
         assert ids_of(copy) == expected
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(one=st.lists(ALL_STEPS, max_size=3), other=st.lists(ALL_STEPS, max_size=3))
 def test_descriptions_are_equal_only_for_equal_selections(
     dataset: rs.Dataset, one: list[Step], other: list[Step]

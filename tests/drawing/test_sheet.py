@@ -41,14 +41,23 @@ def write(path: Path, images: ModuleType, numbers: Iterable[int] = range(40), **
 
 def shown(path: PlaceLike, total: int = 40) -> list[int]:
     """The numbers of the images on a sheet, row by row."""
+    places = placed(path, total)
+    return [places[place] for place in sorted(places)]
+
+
+def placed(path: PlaceLike, total: int = 40) -> dict[tuple[int, int], int]:
+    """The numbers of the images on a sheet, by their top and left."""
     with Image.open(io.BytesIO(as_location(path).read())) as image:
         pixels = np.array(image.convert("RGB"))
+    red, _, blue = colour(0)
+    rows, columns = np.nonzero((pixels[:, :, 0] == red) & (pixels[:, :, 2] == blue))
+    greens = pixels[rows, columns, 1]
     places = {}
     for number in range(total):
-        rows, columns = np.nonzero((pixels == colour(number)).all(axis=2))
-        if len(rows) > 1000:
-            places[int(rows.min()), int(columns.min())] = number
-    return [places[place] for place in sorted(places)]
+        is_own = greens == colour(number)[1]
+        if is_own.sum() > 1000:
+            places[int(rows[is_own].min()), int(columns[is_own].min())] = number
+    return places
 
 
 def count_colour(path: Path, label: int) -> int:
@@ -66,6 +75,7 @@ def test_the_examples_of_the_report_are_drawn_in_order(
     assert report.record_count == 40
     assert len(report.positions) == 12
     assert shown(report.path) == report.positions
+    assert [len({place[side] for place in placed(report.path)}) for side in (0, 1)] == [3, 5]
     with Image.open(io.BytesIO(report.path.read())) as image:
         assert image.format == "PNG"
         assert image.size == (report.width, report.height)

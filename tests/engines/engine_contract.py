@@ -94,6 +94,7 @@ class EngineContract:
         assert checksums(f"{url}/out") == wanted
         assert exported(f"{url}/out", engine) == exported(f"{url}/out")
 
+    @pytest.mark.slow
     def test_the_command_line(
         self, address: str, source: Path, wanted: dict[str, int], tmp_path: Path
     ) -> None:

@@ -94,7 +94,11 @@ JOBS: dict[str, Callable[[Path, Path], tuple[Job, dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(
+    "name",
+    ["folder", "rows in memory", "reshard", "edit"]
+    + [pytest.param(n, marks=pytest.mark.slow) for n in ("other images", "records", "shuffle")],
+)
 def test_the_bytes_are_those_of_threads(
     name: str, flowers: Path, dataset: Path, tmp_path: Path
 ) -> None:

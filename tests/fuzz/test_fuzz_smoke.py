@@ -35,11 +35,11 @@ def test_a_short_run_reaches_everything(name: str) -> None:
     """Results and refusals of every kind, or the mutations would miss what they are for."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's, on images that are too large
-        counts = HARNESS.survive(FOUND[name], seed=1, inputs=1000)
-    assert counts["inputs"] == 1000
+        counts = HARNESS.survive(FOUND[name], seed=1, inputs=500)
+    assert counts["inputs"] == 500
     assert FOUND[name].reached
     for outcome in FOUND[name].reached:
-        assert counts[outcome] >= 10, outcome
+        assert counts[outcome] >= 5, outcome
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -44,7 +44,7 @@ def _assert_clean(seed: int, folder: Path) -> None:
     assert report.is_good, (seed, report.defects)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_clean_sets_have_no_findings(seed: int, tmp_path: Path) -> None:
     _assert_clean(seed, tmp_path)
 
@@ -58,13 +58,13 @@ def test_many_clean_sets_have_no_findings(first: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("check", "number"), LINT_CASES)
 def test_planted_faults_are_found(check: str, number: int, tmp_path: Path) -> None:
-    _assert_planted(check, number, range(2), tmp_path)
+    _assert_planted(check, number, range(1), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("check", "number"), LINT_CASES)
 def test_planted_faults_are_found_in_many_sets(check: str, number: int, tmp_path: Path) -> None:
-    _assert_planted(check, number, range(2, 8), tmp_path)
+    _assert_planted(check, number, range(1, 8), tmp_path)
 
 
 def _assert_planted(check: str, number: int, seeds: range, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def _assert_planted(check: str, number: int, seeds: range, tmp_path: Path) -> No
 @pytest.mark.parametrize(("defect", "number"), VERIFY_CASES)
 def test_planted_defects_are_found(defect: str, number: int, tmp_path: Path) -> None:
     tried = 0
-    for seed in range(8):
+    for seed in range(5):
         random = np.random.default_rng(seed)
         robot = drawn.draw(seed, lengths=(5, 20))
         record = int(random.integers(len(robot.episodes)))
@@ -95,7 +95,7 @@ def test_planted_defects_are_found(defect: str, number: int, tmp_path: Path) -> 
         assert error.feature == (robot.key(key) if key else None)
         assert not step or f"step {step}" in error.problem
         tried += 1
-    assert tried >= 4
+    assert tried >= 2
 
 
 _FIRST = {"steps/is_first": [1, 0]}

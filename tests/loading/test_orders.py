@@ -25,7 +25,7 @@ from recordsmith.loading.order.mix import MixOrder
 from recordsmith.loading.order.shuffle import DatasetOrder
 from recordsmith.permutation import GroupPermutations
 
-COUNT, QUICK, ALL = 48, 40, 500
+COUNT, QUICK, ALL = 48, 25, 500
 LABELS = [0 if at % 2 else at % 3 + at // 24 for at in range(COUNT)]  # of each record
 STEPS = [at * 5 % 9 for at in range(COUNT)]
 TOKENS = [[at * 1000 + 1 + token for token in range(at * 7 % 13)] for at in range(COUNT)]
@@ -280,7 +280,7 @@ def test_all_settings(datasets: Datasets, part: int) -> None:
 
 # -- statistics of orders --------------------------------------------------------------------------
 
-DRAWN = 6_000  # orders of each kind
+DRAWN = 3_000  # orders of each kind
 LIMIT = 4.9  # standard deviations: p = 1e-6 on both sides, in 3 tests of 4 orders and 1 of 6
 
 Orders = Callable[[int], Any]  # a PositionOrder by seed

@@ -58,6 +58,7 @@ def test_only_the_soak_tries_new_inputs() -> None:
     assert draw("soak") != draw("soak")
 
 
+@pytest.mark.slow
 def test_a_property_test_with_a_seed() -> None:
     """The command that stands for all, of a file that is quick."""
     commands = RUNNER.STEPS["properties"].commands(random.Random(1), 10)

@@ -385,7 +385,7 @@ _LINES = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_LINES, st.sampled_from(["\n", "\r\n", "\r"]), st.integers(8, 40), st.booleans())
 def test_blocks_of_any_size_give_the_rows_of_the_csv_module(
     tmp_path_factory: pytest.TempPathFactory,

@@ -39,7 +39,7 @@ class ReadingContract:
     """
 
     refused: Collection[str] = ()
-    many = 2_500  # more than two pages of a bucket
+    many = 1_200  # more than a page of a bucket
 
     @pytest.fixture
     def store(self) -> Store:

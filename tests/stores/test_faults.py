@@ -72,6 +72,26 @@ OF_DATA = {
 }
 
 
+WRITABLE_KINDS = [kind for kind in HTTP_KINDS if kind != "web"]
+OF_EACH_KIND = {
+    "lost twice",
+    "truncated twice",
+    "503 twice, with Retry-After",
+    "always reset",
+    "an older version",
+    "an older version with the newest ETag",
+    "another range under a false name",
+}
+"""The faults whose handling depends on how a server names versions, ranges and statuses."""
+
+
+def faults_of(kinds: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
+    """All faults of S3, and some of the other kinds, which share its client."""
+    return [
+        (kind, name) for kind in kinds for name in names if kind == "s3" or name in OF_EACH_KIND
+    ]
+
+
 def payloads(seed: int) -> list[bytes]:
     """Records of different sizes, about 200 kB in all."""
     generator = np.random.default_rng(seed)
@@ -129,8 +149,7 @@ def rounds(proxy: FaultProxy, outcome: Outcome) -> Iterator[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", HTTP_KINDS)
-@pytest.mark.parametrize("name", [*OF_CONNECTIONS, *OF_DATA])
+@pytest.mark.parametrize(("kind", "name"), faults_of(HTTP_KINDS, [*OF_CONNECTIONS, *OF_DATA]))
 def test_records(servers: Servers, reference: Any, kind: str, name: str) -> None:
     fault, outcome = {**OF_CONNECTIONS, **OF_DATA}[name]
 
@@ -161,8 +180,7 @@ def test_records(servers: Servers, reference: Any, kind: str, name: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in HTTP_KINDS if kind != "web"])
-@pytest.mark.parametrize("name", OF_CONNECTIONS)
+@pytest.mark.parametrize(("kind", "name"), faults_of(WRITABLE_KINDS, [*OF_CONNECTIONS]))
 def test_listings(servers: Servers, kind: str, name: str) -> None:
     fault, outcome = OF_CONNECTIONS[name]
     with through_proxy(servers, kind, fault) as (store, proxy):
@@ -176,8 +194,7 @@ def test_listings(servers: Servers, kind: str, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in HTTP_KINDS if kind != "web"])
-@pytest.mark.parametrize("name", OF_CONNECTIONS)
+@pytest.mark.parametrize(("kind", "name"), faults_of(WRITABLE_KINDS, [*OF_CONNECTIONS]))
 def test_objects_are_written_whole_or_not_at_all(servers: Servers, kind: str, name: str) -> None:
     fault = OF_CONNECTIONS[name].fault
     large = bytes(range(256)) * 40_000  # in several parts

@@ -107,8 +107,13 @@ JOBS: dict[str, Callable[[Any, Path], Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", JOBS)
-@pytest.mark.parametrize("fault", ["", "403", "400", *FAULTS])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        *((name, fault) for name in JOBS for fault in ("", "403")),  # each job, then each fault
+        *((name, fault) for name in ("large", "open") for fault in ("400", *FAULTS)),
+    ],
+)
 def test_calls(s3: S3, tmp_path: Path, name: str, fault: str) -> None:
     """With credentials in `store_options`, which nothing shows."""
     out = remote("s3://bucket/out", store_options=s3.options())

@@ -79,7 +79,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestBeam(ConnectorContract):
-    @pytest.mark.parametrize("shards", [None, 3])
+    @pytest.mark.parametrize("shards", [None, pytest.param(3, marks=pytest.mark.slow)])
     def test_a_killed_worker_changes_nothing(
         self, run_workers: Any, folder: Path, tmp_path: Path, shards: int | None
     ) -> None:

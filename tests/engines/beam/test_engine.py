@@ -98,10 +98,12 @@ def test_text_of_options() -> None:
         rs.engines.Beam(None, ["--direct_num_workers=x"])
 
 
+@pytest.mark.slow
 def test_the_page(run_page: Callable[[str], None]) -> None:
     run_page("beam.md")
 
 
+@pytest.mark.slow
 def test_examples_of_docstrings(run_examples: Callable[..., None]) -> None:
     import apache_beam as beam
 

@@ -50,11 +50,13 @@ def test_bad_engines() -> None:
             [*make().map(run_task, tasks(1))]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_the_page(run_page: Callable[[str], None]) -> None:
     run_page("dask.md")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 @pytest.mark.filterwarnings("ignore")  # of a second cluster in a process
 def test_examples_of_docstrings(run_examples: Callable[..., None]) -> None:

@@ -46,10 +46,12 @@ def test_options() -> None:
         rs.engines.Ray(3)
 
 
+@pytest.mark.slow
 def test_the_page(run_page: Callable[[str], None]) -> None:
     run_page("ray.md")
 
 
+@pytest.mark.slow
 def test_examples_of_docstrings(run_examples: Callable[..., None]) -> None:
     import recordsmith.ray
 

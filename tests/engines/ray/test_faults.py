@@ -37,6 +37,7 @@ class Wrapping(Ray):
         return super().map(self._wrap(function), tasks)
 
 
+@pytest.mark.slow
 def test_a_node_is_lost(nodes: Any, source: Path, wanted: dict[str, int], tmp_path: Path) -> None:
     """While it writes a shard."""
     node = nodes.add_node(num_cpus=1, object_store_memory=200 << 20, include_dashboard=False)

@@ -28,6 +28,7 @@ def test_outside_of_training() -> None:
     assert this_rank() == {"rank": 0, "world_size": 1}
 
 
+@pytest.mark.slow
 def test_each_example_is_read_by_one_worker(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "rows.tfrecord") as writer:
         writer.write_columns({"id": range(1001)})

@@ -68,7 +68,8 @@ class TestSpark(EngineContract):
             time.sleep(0.1)
         assert not tracker.getActiveJobsIds()
 
-    def test_what_spark_reports_is_shown(self, engine: Any) -> None:
+    def test_a_task_that_kills_all_workers_is_named(self, engine: Any) -> None:
+        """And what Spark reports is shown."""
         kill = self.killing(engine, Path()).kill
 
         def die(_: Any) -> None:
@@ -79,7 +80,10 @@ class TestSpark(EngineContract):
         assert re.search(r"Spark reports: .*[Ee]xecutor", caught.value.remedy)
 
 
-@pytest.mark.parametrize("reason", ["Cannot run program", "ModuleNotFoundError"])
+@pytest.mark.parametrize(
+    "reason",
+    ["Cannot run program", pytest.param("ModuleNotFoundError", marks=pytest.mark.slow)],
+)
 def test_workers_that_lack_the_package(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:

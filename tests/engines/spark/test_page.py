@@ -18,6 +18,7 @@ from ...test_docstring_examples import example_of
 pytest.importorskip("pyspark")
 
 
+@pytest.mark.slow
 def test_the_page(dataset_of_all_pages: Path) -> None:
     program = "".join(blocks("python", page("docs/how-to/spark.md")))
     expected = re.findall(r"^ *print\(.*?\)  # shows (.+)$", program, re.MULTILINE)
@@ -25,6 +26,7 @@ def test_the_page(dataset_of_all_pages: Path) -> None:
     assert _run(program, dataset_of_all_pages).splitlines() == expected
 
 
+@pytest.mark.slow
 def test_examples_of_docstrings(dataset_of_all_pages: Path) -> None:
     from recordsmith.spark import RecordsmithSource
 

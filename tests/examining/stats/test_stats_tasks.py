@@ -147,7 +147,7 @@ def test_any_records(
     _assert_equal(sorted(folder.iterdir()))
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("compression", ["gzip", pytest.param("none", marks=pytest.mark.slow)])
 def test_no_shard_is_read_again(
     folder: Path, compression: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

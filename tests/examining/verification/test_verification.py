@@ -49,6 +49,7 @@ def test_good_data_is_good(place: Location, numbered: SimpleNamespace, compressi
     assert rs.verify([path for path in shards if path.size()]).is_good
 
 
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_flipped_bit_in_any_byte_is_found(
     place: Location, numbered: SimpleNamespace, compression: str
@@ -80,6 +81,7 @@ def test_every_flipped_bit_is_found_without_a_manifest(tiny: Path) -> None:
             list(rs.open(tiny).records())
 
 
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_every_truncation_is_found(
     place: Location, numbered: SimpleNamespace, compression: str

@@ -105,7 +105,7 @@ def test_random_windows_equal_slices_of_the_decoded_episodes(
     dataset = make(tmp_path, episodes)
     checked = 0
     for pad in ("drop", "repeat", "zero"):
-        for _ in range(6):
+        for _ in range(4):
             window, stride = random.integers(1, 12, 2).tolist()
             begin = int(random.integers(-4, 4))
             ranges = {"steps/count": range(begin, begin + int(random.integers(1, 8)))}
@@ -129,7 +129,7 @@ def test_random_windows_equal_slices_of_the_decoded_episodes(
                 length = len(episode["steps/text"])
                 assert batch["is_step"][row].tolist() == [0 <= step < length for step in steps]
                 checked += 1
-    assert checked >= 1000
+    assert checked >= 700
 
 
 def test_steps_of_sequences_are_counted_without_decoding_them(tmp_path: Path) -> None:
