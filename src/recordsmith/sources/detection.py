@@ -221,9 +221,8 @@ class Detection:
         if self.tree is not None and isinstance(source, TreeSource):
             self.tree.explained = self.reading.left_out
             if _PLACES.isdisjoint(self.given):
-                recogniser = Recogniser(self.tree)
-                is_chosen = self.given_format is not None  # over other annotations as well
-                self.tree.recognise = recogniser.ignore if is_chosen else recogniser.recognise
+                is_chosen = self.given_format is not None
+                self.tree.inspector = Recogniser(self.tree, self.reading.format, is_chosen)
             source.use_tree(self.tree)
         return source
 

@@ -31,17 +31,22 @@ _MAX_WORDS = 20_000
 _MAX_SIBLINGS = 4
 _SHOWN = 5
 _LONG, _LONG_NUMBER = 3, 5  # characters of a name of an image without its suffix
+_UNANNOTATED = (Reason.NO_ANNOTATION, Reason.NO_IMAGE)
 _LABELLED = (Reason.LABELLED, Reason.UNREAD_ANNOTATIONS, Reason.NAMES_IMAGES)
 
 
 class Recogniser:
-    """Recognises annotations, and tables and lists of images, among the files that are left out."""
+    """Recognises annotations, and tables and lists of images, among the files that are left out.
 
-    def __init__(self, tree: FileTree) -> None:
-        self._tree = tree
+    Of a format that the caller chose, over those of other files, nothing is recognised.
+    """
+
+    def __init__(self, tree: FileTree, format: str, is_chosen: bool) -> None:
+        self._tree, self.format, self.is_chosen = tree, format, is_chosen
 
     def recognise(self, path: str, others: Sequence[str]) -> LeftFor | None:
-        """Why a file should not be left out; None if it may be. `others` are left out as well."""
+        if self.is_chosen:
+            return None
         head = self._tree.head(path)
         what = self._format_of(path, head)
         if what is not None:
@@ -52,10 +57,6 @@ class Recogniser:
         if self._names_half(path, head, others):
             return LeftFor(Reason.NAMES_IMAGES, "file", "with names of images, not read")
         return None
-
-    @staticmethod
-    def ignore(_path: str, _others: Sequence[str]) -> None:
-        """Recognise nothing, where the caller has chosen the format."""
 
     def _names_half(self, path: str, head: bytes, others: Sequence[str]) -> bool:
         """Whether a file, or it and those next to it, name half of the images, or one a line."""
@@ -122,10 +123,14 @@ def _stem(path: str) -> str:
 
 
 class _Concern(NamedTuple):
-    """Something left behind that stops `pack`, and the paths that accept it."""
+    """Something left behind that stops `pack`, and the paths that accept it.
+
+    is_of_format: whether the format accepts it as well, if the caller chooses it.
+    """
 
     text: str
     paths: Sequence[str]
+    is_of_format: bool = False
 
 
 def concerns_of(listing: Listing) -> list[str]:
@@ -135,7 +140,7 @@ def concerns_of(listing: Listing) -> list[str]:
 
 def _find_concerns(listing: Listing) -> list[_Concern]:
     account = listing.account
-    if account is None or not account.is_inspected:
+    if account is None or (inspector := account.inspector) is None:
         return []
     left, read = account.left_out, _folders_of_read(account)
     concerns = [
@@ -149,11 +154,15 @@ def _find_concerns(listing: Listing) -> list[_Concern]:
             labelled = count(sum(line.folders[folder] for folder in folders), "labelled image")
             where = join_names(f"{folder}/" for folder in sorted(folders))
             concerns.append(_Concern(f"{labelled} not read, in {where}", sorted(folders)))
-    unexplained = [line for line in images if not line.is_known]
+    accepted = _UNANNOTATED if inspector.is_chosen else ()
+    unexplained = [line for line in images if not line.is_known and line.kind not in accepted]
     number = sum(line.file_count for line in unexplained)
     total = account.counted(Role.IMAGE) + sum(line.file_count for line in images)
     if not concerns and not are_few(number, total):
-        concerns += [_Concern(line.describe(), _paths_of(line, read)) for line in unexplained]
+        concerns += [
+            _Concern(line.describe(), _paths_of(line, read), line.kind in _UNANNOTATED)
+            for line in unexplained
+        ]
     return concerns
 
 
@@ -194,10 +203,14 @@ def check_left_behind(listing: Listing) -> None:
     paths = [*dict.fromkeys(path for concern in concerns for path in concern.paths)]
     typed = " ".join(option("leave_out", path) for path in paths[:_SHOWN])
     more = " and so on" if len(paths) > _SHOWN else ""
+    accept = f"leave them out by name: {typed}{more}"
+    inspector = listing.account.inspector if listing.account is not None else None
+    if more and inspector is not None and all(concern.is_of_format for concern in concerns):
+        accept = f"pass {option('format', inspector.format)} to leave them out"
     raise SourceError(
         "this reading would leave out files that may be needed",
         [concern.text for concern in concerns],
         path=None,
-        remedy=f"Choose another reading, or leave them out by name: {typed}{more}.",
+        remedy=f"Choose another reading, or {accept}.",
         lists_problems=True,
     )

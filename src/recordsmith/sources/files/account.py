@@ -11,7 +11,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import (
-    Callable,
     Collection,
     Iterable,
     Iterator,
@@ -21,7 +20,7 @@ from collections.abc import (
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from recordsmith.dataset import is_split_name
 from recordsmith.sources.files.images import has_image_name
@@ -135,6 +134,12 @@ class AccountLine:
         if room > 0:
             self.names += [name for name, _ in zip(names, range(room), strict=False)]
 
+    def merge(self, other: AccountLine) -> None:
+        """Add the files of another line."""
+        self.file_count += other.file_count
+        self.folders.update(other.folders)
+        self.add("", 0, other.names)
+
     def describe(self) -> str:
         """The line for people: "8 images in a/ and b/", "2 documents skipped: a.md and b.pdf"."""
         number = count(self.file_count, self.noun, _plural(self.noun))
@@ -171,11 +176,26 @@ class LeftFor(NamedTuple):
     check: Check = Check.SKIPPED
 
 
+class Inspector(Protocol):
+    """Opens files that a reading leaves out.
+
+    format: that of the reading.
+    is_chosen: whether the caller chose this format.
+    """
+
+    format: str
+    is_chosen: bool
+
+    def recognise(self, path: str, others: Sequence[str]) -> LeftFor | None:
+        """Why a file should not be left out; None if it may be. `others` are left out as well."""
+        ...
+
+
 class Account:
     """What became of the files of a source; a source adds to it while it lists them.
 
     requested: the patterns of files that the caller leaves out.
-    is_inspected: whether files that are left out were opened, as the detector asks.
+    inspector: what has opened files that are left out, as the detector asks; else None.
     """
 
     def __init__(
@@ -191,7 +211,7 @@ class Account:
         self._left: set[str] = set()
         self._known: list[Collection[str]] = [self._left]  # few, as each is searched
         self._links: list[str] = []
-        self.is_inspected = False
+        self.inspector: Inspector | None = None
 
     def __iter__(self) -> Iterator[AccountLine]:
         """The lines: first what is read, then what is left out."""
@@ -341,13 +361,10 @@ class Account:
                 self._line(Reason.OTHER_FILE, "file").add(folder, missing, ())
                 self._of_folder[folder] += missing
 
-    def recognise(self, recognise: Callable[[str, Sequence[str]], LeftFor | None]) -> None:
-        """Open some files that are left out for no good reason, and say what they are.
-
-        recognise: called with the path of a file, and those of others like it.
-        """
+    def inspect(self, inspector: Inspector) -> None:
+        """Open some files that are left out for no good reason, and say what they are."""
         room = _MAX_OPENED
-        self.is_inspected = True
+        self.inspector = inspector
         for key, line in [*self._lines.items()]:
             if line.kind not in (Reason.OTHER_FILE, Reason.OTHER_READING) or line.noun not in (
                 "table",
@@ -356,14 +373,16 @@ class Account:
                 continue
             opened = line.names[: min(room, _MAX_OF_LINE)]
             room -= len(opened)
-            known = {path: left for path in opened if (left := recognise(path, opened)) is not None}
-            if (
-                known
-                and len(known) == len(opened) < line.file_count
-                and len({*known.values()}) == 1
-            ):
+            known = {
+                path: left
+                for path in opened
+                if (left := inspector.recognise(path, opened)) is not None
+            }
+            if len(known) == len(opened) < line.file_count and len({*known.values()}) == 1:
                 left = known.popitem()[1]  # what all of the first ones are, the others are
-                line.kind, line.noun, line.what = left.reason, left.noun, left.what
+                named = self._line(left.reason, left.noun, left.what, left.check)
+                named.merge(self._lines.pop(key))
+                continue
             for path, left in known.items():
                 self._move(key, path, left)
 

@@ -12,7 +12,7 @@ import os
 import posixpath
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from recordsmith.dataset.names import INTERNAL_NAMES
 from recordsmith.errors import FileAccessError
 from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.files.account import Account, LeftFor, Reason, Role
+from recordsmith.sources.files.account import Account, Inspector, Reason, Role
 from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.files.known_names import is_hidden
 from recordsmith.stores import FolderEntry, Location
@@ -115,7 +115,7 @@ class FileTree:
     100,000 entries are kept, so that the first listing of a source repeats none of them.
 
     explained: why the detector leaves out some files and folders; see `LayoutCandidate`.
-    recognise: opens a file that is left out, and finds out why it should not be.
+    inspector: opens files that are left out.
     is_detected: whether the detector chose the source, so that an account needs all files.
     """
 
@@ -126,7 +126,7 @@ class FileTree:
         self.root = root
         self.leave_out = tuple(pattern.rstrip("/") for pattern in leave_out)
         self.explained: Mapping[str, tuple[Reason, str]] = {}
-        self.recognise: Callable[[str, Sequence[str]], LeftFor | None] | None = None
+        self.inspector: Inspector | None = None
         self.is_detected = False
         self._top = root  # that the names are relative to
         self._max_folders = max_folders
@@ -250,8 +250,8 @@ class FileTree:
                 (path, scan.file_count + len(scan.hidden) + len(scan.special), scan)
                 for path, scan in self.folders.items()
             )
-        if self.recognise is not None:
-            account.recognise(self.recognise)
+        if self.inspector is not None:
+            account.inspect(self.inspector)
         return account
 
     def _files_of(self, path: str, entry: FolderEntry) -> list[str]:
@@ -453,7 +453,7 @@ class TreeSource:
         if tree is None:
             return FileTree(root)
         self._tree = FileTree(root, leave_out=tree.leave_out)
-        self._tree.explained, self._tree.recognise = tree.explained, tree.recognise
+        self._tree.explained, self._tree.inspector = tree.explained, tree.inspector
         self._tree.is_detected = True
         return tree
 
