@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+import posixpath
 import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFold
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
 from recordsmith.sources.files.images import has_image_name, is_image_word, is_mask_word
 from recordsmith.sources.files.known_names import TABLE_SUFFIXES
-from recordsmith.sources.files.paths import is_folder
+from recordsmith.sources.files.paths import is_absolute, is_folder
 from recordsmith.sources.hugging_face import HuggingFace, is_hub_dataset
 from recordsmith.sources.layouts import (
     Confidence,
@@ -345,11 +346,22 @@ def detect(
             return Detection(root, (), format, given)  # nothing is left to detect
     if "{" in root.name or "*" in root.name or not is_folder(root):
         return Detection(root, (_read_file(root),), format, given)
-    names = (leave_out,) if isinstance(leave_out, str) else leave_out
-    tree = FileTree(root, leave_out=names)
+    names = [leave_out] if isinstance(leave_out, str) else [*leave_out]
+    tree = FileTree(root, leave_out=[_path_below(root, name) for name in names])
+    for name, below in zip(names, tree.leave_out, strict=True):
+        if tree.folders and tree.is_complete and below not in tree.matched:
+            raise OptionError(
+                option="leave_out", value=name, expected=f"a file or folder in {root}, or a pattern"
+            )
     if format is None:
         archives.check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)
+
+
+def _path_below(root: Location, name: str) -> str:
+    """The path of a file or folder to leave out, relative to the root if it is absolute."""
+    below = as_place(name).relative_to(root) if is_absolute(name) or "://" in name else None
+    return below or posixpath.normpath(name)
 
 
 def _find_candidates(tree: FileTree) -> list[LayoutCandidate]:

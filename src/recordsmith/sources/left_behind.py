@@ -30,6 +30,7 @@ _WORDS = re.compile(r"[^\s,;|:\"'\[\]{}()<>=]+")
 _MAX_WORDS = 20_000
 _MAX_SIBLINGS = 4
 _SHOWN = 5
+_FEW = 3  # paths that are named each
 _LONG, _LONG_NUMBER = 3, 5  # characters of a name of an image without its suffix
 _UNANNOTATED = (Reason.NO_ANNOTATION, Reason.NO_IMAGE)
 _LABELLED = (Reason.LABELLED, Reason.UNREAD_ANNOTATIONS, Reason.NAMES_IMAGES)
@@ -180,7 +181,10 @@ def _folders_of_read(account: Account) -> set[str]:
 def _paths_of(line: AccountLine, read: Container[str]) -> list[str]:
     """The folders of a line in which nothing is read, and its files in others."""
     folders = [folder for folder in line.folders if folder not in read]
-    return [*folders, *(name for name in line.names if posixpath.dirname(name) in read)]
+    names = [name for name in line.names if posixpath.dirname(name) in read]
+    start = posixpath.commonprefix(names)
+    is_pattern = len(names) > _FEW and len(posixpath.basename(start)) >= _LONG
+    return [*folders, *([f"{start}*"] if is_pattern and line.file_count == len(names) else names)]
 
 
 def _is_labelled(folder: str, classes: set[str]) -> bool:

@@ -105,7 +105,7 @@ def split_classes(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     if not is_whole or len(groups) < 2 or len(splits) > 1 or len(splits.pop()) < 2:
         return {}
     return {
-        name: (split, rest.strip("*_-. "))
+        name: (split, "_".join(filter(None, (part.strip("_-. ") for part in rest.split("*")))))
         for rest, group in groups.items()
         for name, split in group.items()
     }
@@ -120,7 +120,11 @@ def _split_groups(names: Sequence[str]) -> dict[str, dict[str, str]]:
             (word,) = words
             rest = f"{name[: word.start()]}*{name[word.end() :]}"
             groups.setdefault(rest, {})[name] = word.group().lower()
-    return groups
+    without_years: dict[str, dict[str, str]] = {}
+    for rest, group in groups.items():
+        without_years.setdefault(re.sub(r"\*\d+", "*", rest), {}).update(group)
+    are_distinct = all(len({*g.values()}) == len(g) for g in without_years.values())
+    return without_years if are_distinct else groups
 
 
 def find_split(path: str) -> str | None:

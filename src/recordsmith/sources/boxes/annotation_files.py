@@ -550,7 +550,10 @@ def _with_lists(
                 twice.append(f"{name} in {entries[name].split} and {split}")
     bare = [name for name, entry in entries.items() if not entry.annotation and entry.fault is None]
     left = sorted({*annotated, *layout.image_paths} - entries.keys())
-    index.account.leave(Reason.UNLISTED, left, "file", "missing from the lists skipped")
+    what = "missing from the lists skipped"
+    index.account.leave(Reason.UNLISTED, left, "image", what)
+    files = {annotated[name].annotation for name in left if name in annotated} - {*left, ""}
+    index.account.leave(Reason.UNLISTED, sorted(files), "annotation file", what)
     what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
     return entries, [
         *count_notice(empty, "list of a split", "without images", "lists of splits"),

@@ -194,12 +194,8 @@ class AnnotatedSource(TreeSource):
     def _leave_unannotated(self, index: FileIndex, images: Mapping[str, Any]) -> None:
         """Leave out images that are not in `images`: test images, or others without annotation."""
         left = [path for path in index.paths if has_image_name(path) and path not in images]
-        folders = {posixpath.dirname(path) for path in images}
-        tests = [
-            path
-            for path in left
-            if posixpath.dirname(path) not in folders and find_split(path) is not None
-        ]
+        splits = {find_split(path) for path in images}
+        tests = [path for path in left if find_split(path) not in (None, *splits)]
         known = frozenset(tests)
         others = [path for path in left if path not in known]
         what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION

@@ -121,7 +121,8 @@ class ImageFiles(_ImageSource):
             for path, size, version in tree.walk_images(folder, account):
                 split = split_of.get(path.partition("/")[0])
                 if split_of and (split is None or "/" not in path):
-                    account.leave_other(head + path, "outside the folders of splits")
+                    what = "outside the folders of splits skipped"
+                    account.leave(Reason.OTHER_READING, [head + path], "image", what)
                 else:
                     of_folder[path.rpartition("/")[0]] += 1
                     yield Sample(head + path, size, split=split, version=version)
@@ -251,7 +252,8 @@ class ImageFolder(_ImageSource):
             flat = _join(self._images, path)
             account.explained.setdefault(f"{flat}/", (Reason.UNLABELLED_SPLIT, what))
         places = (inner.place(folder) for _, folder in folders)
-        tree.leave_others(places, account, "outside class folders")
+        splits = {_join(self._images, path) for path in layout.splits.values()}
+        tree.leave_others(places, account, "outside class folders", splits)
         tops = [self._images or "", *layout.base.split("/")]
         return Listing(
             samples,

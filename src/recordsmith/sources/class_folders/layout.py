@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from recordsmith.dataset import is_split_name
+from recordsmith.dataset.names import standard_name
 from recordsmith.errors import option
 from recordsmith.sources.files.account import Reason, are_few
 from recordsmith.sources.files.file_tree import FileTree
@@ -26,6 +27,11 @@ from recordsmith.sources.splits import (
 from recordsmith.words import count
 
 _MAX_DEPTH = 8
+_VERSIONS_TEXT = (
+    "hr lr hi lo high low hq lq gt input output target noisy clean hazy clear blur blurred sharp "
+    "rainy raw"
+)
+_VERSIONS = frozenset(_VERSIONS_TEXT.split())
 _ASIDE = frozenset(("docs", "doc", "figures", "figs", "assets", "screenshots", "logo", "logos"))
 """Folders of images that document a dataset."""
 _CLASS_IN_NAME = r"([^/\d]+?)[ ._-]?\d+\.\w+$"
@@ -79,8 +85,8 @@ def splits_of_folders(tree: FileTree) -> dict[str, str]:
 def _splits_in(tree: FileTree, base: str) -> dict[str, str]:
     """The folders in a folder that are splits, if what is next to them is no class.
 
-    They contain all images but single ones; or the only class folders; or, if their names differ
-    only in the split, most images.
+    They contain all images but single ones; or the only class folders; or, if they are different
+    splits, most images.
     """
     filled = _filled(tree, base)
     split_of = folder_splits(filled)
@@ -96,9 +102,9 @@ def _splits_in(tree: FileTree, base: str) -> dict[str, str]:
     are_labelled = all(_has_class_folders(tree, path) for path in folders)
     are_others_labelled = any(_has_class_folders(tree, path) for path in others)
     are_apart = are_labelled and not are_others_labelled and not tree.direct_count(base)
-    if are_few(total - inside, total) or are_apart or (is_like and 2 * inside >= total):
-        return split_of
-    return {}
+    are_several = len({standard_name(split) for split in split_of.values()} - {None}) > 1
+    are_most = 2 * inside >= total and (is_like or are_several)
+    return split_of if are_few(total - inside, total) or are_apart or are_most else {}
 
 
 def _has_class_folders(tree: FileTree, folder: str) -> bool:
@@ -143,11 +149,17 @@ def _flat_folder(tree: FileTree, split: str) -> str:
 
 
 def _are_images_of(tree: FileTree, folder: str) -> bool:
-    """Whether a folder has images of its own, more than single ones next to its folders."""
+    """Whether a folder has images of its own, more than some next to its folders.
+
+    Half of all, or a tenth if it has fewer than two class folders.
+    """
     direct = tree.direct_count(folder)
-    if not direct or not _filled(tree, folder):
+    filled = _filled(tree, folder)
+    if not direct or not filled:
         return direct > 0
-    return not are_few(direct, tree.image_counts.get(folder, direct))
+    total = tree.image_counts.get(folder, direct)
+    classes = sum(tree.direct_count(_join(folder, name)) > 0 for name in filled)
+    return 2 * direct >= total if classes > 1 else not are_few(direct, total)
 
 
 def _are_few_beside(tree: FileTree, base: str, folders: Iterable[str]) -> bool:
@@ -234,14 +246,15 @@ class _Images:
             yield from self._flat(filled[0])
             yield self._class_folders()
         elif named := self.layout.named:
-            yield self._class_folders(
-                sorted({name for _, name in named.values()}), f"{self._place}, with their splits"
-            )
+            names = sorted({name for _, name in named.values()})
+            yield self._class_folders(names, f"{self._place}, with their splits")
+            if _are_versions(names):
+                yield self._files(Confidence.STRUCTURE)
         elif len(classes) >= 2:
             skipped_count = self._count(base) - sum(map(tree.direct_count, filled))
             candidate = self._class_folders(classes, self._place)
             yield from self._or_all(candidate, classes, skipped_count)
-            if _are_samples(tree, filled):
+            if _are_samples(tree, filled) or _are_versions(classes):
                 yield self._files(Confidence.STRUCTURE)
         elif (classes or direct) and (inner := self._labelled(filled)):
             for path in inner:
@@ -353,6 +366,12 @@ class _Images:
 
     def _count(self, folder: str) -> int:
         return self._tree.image_counts.get(folder, 0)
+
+
+def _are_versions(classes: Collection[str]) -> bool:
+    """Whether folders are named like versions of the same images: HR and LR, hazy and clear."""
+    words = [{*re.split(r"[_ -]", name.lower())} for name in classes]
+    return len(words) == 2 and not any(map(_VERSIONS.isdisjoint, words))
 
 
 def _are_samples(tree: FileTree, folders: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import (
     Collection,
+    Container,
     Iterable,
     Iterator,
     Mapping,
@@ -292,13 +293,17 @@ class Account:
         )
         self.leave(reason, [path for path in paths if path not in self], noun, what)
 
-    def leave_other(self, path: str, where: str = "") -> None:
+    def leave_other(self, path: str, where: str = "", splits: Container[str] = ()) -> None:
         """Add a file that no rule of a source explains: the detector does, or its name decides.
 
         Args:
             where: of images: where they are, such as "outside class folders".
+            splits: folders that are read as splits, so that other images in them are no split
+                without labels.
         """
         reason, noun = reason_of_name(path)
+        if reason is Reason.UNLABELLED_SPLIT and path.rpartition("/")[0] in splits:
+            reason = Reason.OTHER_READING
         reason, why = self._explanation(path) or (reason, where if noun == "image" else "")
         is_table = noun == "table" and reason is Reason.OTHER_FILE
         hint = " (to pack one, pass its path)" if is_table else ""
@@ -422,7 +427,9 @@ def reason_of_name(path: str) -> tuple[Reason, str]:
         return Reason.DOCUMENT, "document"
     if is_table_name(path):
         return Reason.SUBMISSION if is_submission(path) else Reason.OTHER_FILE, "table"
-    return Reason.OTHER_FILE, "data file" if path.lower().endswith(DATA_SUFFIXES) else "file"
+    name = path.rpartition("/")[2]
+    is_data = path.lower().endswith(DATA_SUFFIXES) or "." not in name
+    return Reason.OTHER_FILE, "data file" if is_data else "file"
 
 
 def _is_test_folder(name: str) -> bool:

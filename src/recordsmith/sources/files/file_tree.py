@@ -124,7 +124,8 @@ class FileTree:
     ) -> None:
         """`leave_out`: names, paths or patterns of files and folders that are as if not there."""
         self.root = root
-        self.leave_out = tuple(pattern.rstrip("/") for pattern in leave_out)
+        self.leave_out = tuple(leave_out)
+        self.matched: set[str] = set()  # of these, once `folders` is known
         self.explained: Mapping[str, tuple[Reason, str]] = {}
         self.inspector: Inspector | None = None
         self.is_detected = False
@@ -165,7 +166,9 @@ class FileTree:
         head = f"{path}/" if path else ""
         self._requested[path] = []
         for entry in entries:
-            if matches_any(head + entry.name, self.leave_out):
+            names = [name for name in self.leave_out if matches_any(head + entry.name, [name])]
+            self.matched.update(names)
+            if names:
                 self._requested[path].append(entry)
             else:
                 yield entry
@@ -223,13 +226,19 @@ class FileTree:
             else:
                 stack.pop()
 
-    def leave_others(self, places: Iterable[Location], account: Account, where: str = "") -> None:
-        """Add what is below the root, but not below some places; `where` the images are."""
+    def leave_others(
+        self,
+        places: Iterable[Location],
+        account: Account,
+        where: str = "",
+        splits: Container[str] = (),
+    ) -> None:
+        """Add what is below the root, but not below some places; see `Account.leave_other`."""
         excluded = {str(place.relative_to(self.root)) for place in places}
         if "" not in excluded:
             walk = self.walk(self.root, account, follows_links=False, excluded=excluded)
             for path, _, _ in walk:
-                account.leave_other(path, where)
+                account.leave_other(path, where, splits)
 
     def account(self) -> Account:
         """An account of the files below the root, which has none of them yet."""
@@ -329,6 +338,7 @@ class FileTree:
             return self
         tree, head = FileTree(self.root / folder), f"{folder}/"
         tree.leave_out, tree._requested, tree._top = self.leave_out, self._requested, self._top
+        tree.matched = self.matched
         tree._listings, tree._heads = self._listings, self._heads
         if folder in self.folders:
             tree.is_complete = self.is_complete

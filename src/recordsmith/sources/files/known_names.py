@@ -6,7 +6,10 @@ import posixpath
 
 ARROW_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow", ".arrows", ".ipc")
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
-DATA_SUFFIXES = (*TABLE_SUFFIXES, ".json", ".geojson", ".xml", ".txt", ".yaml", ".yml", ".data")
+DATA_SUFFIXES = (
+    *(*TABLE_SUFFIXES, ".json", ".geojson", ".xml", ".txt", ".yaml", ".yml", ".data", ".dat"),
+    *(".lst", ".list", ".index", ".labels"),
+)
 """Of files that may describe images."""
 
 _DOCUMENTS = frozenset(

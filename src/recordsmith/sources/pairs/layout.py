@@ -87,7 +87,8 @@ class _Side:
         last = "" if self.folder == "." else self.folder.rpartition("/")[2]
         words: set[str] = set()
         for text in (last, self.names.head, self.names.tail):
-            words.update(re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", text))
+            if text.isascii():
+                words.update(re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", text))
             words.update(re.findall(r"[^\W_]+", text))
         lower = {word.lower() for word in words}
         return lower | {re.sub("^(train|val|test)", "", word) for word in lower}
@@ -178,8 +179,11 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
                 others.append(match)
     for pair in _clearest(pairs):
         yield _candidate(tree, pair)
-    if not pairs and len(others) == 1:
-        yield from _versions(tree, others[0], looks)
+    total = tree.image_counts[""]
+    whole = [pair for pair in others if are_few(total - 2 * pair.weight, total)]
+    whole = [pair for pair in whole if len({*_are_deep(pair, looks)}) > 1] or whole
+    if not pairs and len(whole) == 1:
+        yield from _versions(whole[0], looks)
 
 
 def resolve_pairs(tree: FileTree, given: Mapping[str, Any]) -> LayoutCandidate:
@@ -426,8 +430,8 @@ def _tones(pixels: Any) -> Any:
 def _are_versions(pair: _Pair, looks: Mapping[str, _Look]) -> bool:
     """Whether two folders have versions of the same images: HR/ and LR/, input/ and output/.
 
-    Their sizes agree, or are in one ratio, for each name; and they differ between names, or the
-    brightness of what they show is alike.
+    Their sizes are in one ratio for each name; if they are equal, they differ between names, or
+    the brightness of what they show is alike.
     """
     both = [(looks[a], looks[b]) for a, b in zip(*pair.files, strict=True)]
     if len(both) < 2 or any(0 in look.size for looks_of in both for look in looks_of):
@@ -437,7 +441,13 @@ def _are_versions(pair: _Pair, looks: Mapping[str, _Look]) -> bool:
     if max(sides) > 1.01 * min(sides):
         return False
     has_sizes = len({one.size for one, _ in both}) == len(both)
-    return has_sizes or all(_correlation(a.tones, b.tones) >= _ALIKE for a, b in both)
+    is_scaled = not 0.99 < sides[0] < 1.01
+    return is_scaled or has_sizes or all(_correlation(a.tones, b.tones) >= _ALIKE for a, b in both)
+
+
+def _are_deep(pair: _Pair, looks: Mapping[str, _Look]) -> list[bool]:
+    """Whether the files of each side have one channel of 16 bits."""
+    return [all(looks[path].is_deep for path in paths if path in looks) for paths in pair.files]
 
 
 def _correlation(one: Any, other: Any) -> float:
@@ -445,21 +455,22 @@ def _correlation(one: Any, other: Any) -> float:
     return float((one * other).sum()) / scale if scale else 0.0
 
 
-def _versions(tree: FileTree, pair: _Pair, looks: Mapping[str, _Look]) -> Iterator[LayoutCandidate]:
+def _versions(pair: _Pair, looks: Mapping[str, _Look]) -> Iterator[LayoutCandidate]:
     """Yield how two folders with equal names of files can be read that are not masks."""
     folders = [side.folder for side in (pair.images, pair.masks)]
     is_plain = pair.images.names == pair.masks.names == PLAIN and "." not in folders
-    inside = sum(tree.image_counts.get(folder, 0) for folder in folders)
-    are_all = are_few(tree.image_counts[""] - 2 * pair.weight, tree.image_counts[""])
-    if not is_plain or "*" in "".join(folders) or not are_all or inside < 2 * pair.weight:
+    if not is_plain:
         return
-    deep = [all(looks[path].is_deep for path in paths) for paths in pair.files]
+    deep = _are_deep(pair, looks)
     if deep[0] != deep[1]:
         images, masks = folders if deep[1] else folders[::-1]
         what = f"images in {images}/, values of 16 bits in {masks}/ as masks"
         options = {"images": images, "masks": masks}
         yield LayoutCandidate("pairs", what, Confidence.STRUCTURE, options, noun="pairs")
     elif not _are_versions(pair, looks):
+        return
+    if any("*" in folder for folder in folders):
+        yield LayoutCandidate("files", "all images, without classes", Confidence.STRUCTURE)
         return
     for folder in folders:
         what = f"images in {folder}/ alone"
@@ -492,6 +503,7 @@ def _candidate(tree: FileTree, pair: _Pair) -> LayoutCandidate:
     files: tuple[str, ...] = ()
     problem = remedy = ""
     needs: tuple[str, ...] = ()
+    confidence = Confidence.ANNOTATED
     is_sure = images.is_image and (is_mask_word(masks.folder.rpartition("/")[2]))
     if pair.content == "colours" and (colours := _colour_table(tree, pair.colours)) is not None:
         options["colours"], files = colours, (colours,)
@@ -506,6 +518,8 @@ def _candidate(tree: FileTree, pair: _Pair) -> LayoutCandidate:
         )
         needs = ("colours",)
     elif pair.content == "photo" and not is_sure:
+        if not images.is_image:  # class folders may have such names
+            confidence = Confidence.STRUCTURE
         problem = f"the files in {masks.folder} look like photos, not like masks"
         remedy = (
             f"If they are masks, pass {option('images', images.folder)} and "
@@ -515,7 +529,7 @@ def _candidate(tree: FileTree, pair: _Pair) -> LayoutCandidate:
     return LayoutCandidate(
         "pairs",
         what,
-        Confidence.ANNOTATED,
+        confidence,
         options,
         noun="pairs",
         hints=_names_of_groups(pair),
