@@ -11,16 +11,15 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, RecordsmithError, SourceError, option
 from recordsmith.sources.boxes.annotation import AnnotationFile, Entry, make_entry
-from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
-from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
     AnnotatedSource,
+    BoxOptions,
     ListedImages,
     listed_entry,
     path_notes,
@@ -45,6 +44,9 @@ from recordsmith.sources.splits import folder_splits, split_lists, splits_by_fol
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _LIKELY_FOLDERS = frozenset((*IMAGE_FOLDERS, "data"))
 _ANNOTATION_FOLDERS = frozenset(
     ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels")
@@ -65,10 +67,7 @@ class SharedAnnotationSource(AnnotatedSource):
         *,
         annotations: PlaceLike | Mapping[str, PlaceLike] | None = None,
         images: PlaceLike | None = None,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        drawn: Drawn | None = None,
-        object_masks: Masks | None = None,
+        **options: Unpack[BoxOptions],
     ) -> None:
         """
         Args:
@@ -76,19 +75,9 @@ class SharedAnnotationSource(AnnotatedSource):
                 or in a folder `annotations` next to theirs.
             annotations: the annotation file, or a mapping from split to file; None to find them.
             images: the folder of the images, inside the root; None to find it.
-            label_map: path of a `label_map.pbtxt`, which defines the labels.
-            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
-                (`clip`), or drop the object (`drop`). With masks, an object with an invalid
-                segmentation fails its sample, gets an empty mask (`clip`), or is dropped (`drop`).
-            drawn: the image that boxes were drawn on, `upright` or `stored`, as in `Voc`.
-            object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
-                `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
-                objects on top. Polygons are rasterized like in pycocotools. Only for formats with
-                outlines.
+            options: `label_map`, `boxes`, `drawn` and `object_masks`, as in `Voc`.
         """
-        super().__init__(
-            root, label_map=label_map, boxes=boxes, drawn=drawn, object_masks=object_masks
-        )
+        super().__init__(root, **options)
         if annotations is None and is_file(self.root):
             annotations, folder = self.root, self.root.absolute().parent
             self.root = folder.parent if folder.name.lower() == "annotations" else folder

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypedDict, get_args
 
 import numpy as np
 
@@ -47,6 +47,15 @@ _WITHOUT = (
 
 SOURCES: dict[str, type[AnnotatedSource]] = {}
 """The sources by the names of their formats."""
+
+
+class BoxOptions(TypedDict, total=False):
+    """The options of all sources of annotated images; see `AnnotatedSource`."""
+
+    label_map: PlaceLike | None
+    boxes: BoxPolicy
+    drawn: Drawn | None
+    object_masks: Masks | None
 
 
 @dataclass
@@ -96,8 +105,11 @@ class AnnotatedSource(TreeSource):
             drawn: the image that boxes were drawn on: the `stored` pixels, or the `upright` image
                 that viewers show by the EXIF orientation. For annotations whose size does not show
                 it: relative coordinates, half turns, squares. None for that of the format.
-            object_masks: `instance` or `class` adds masks, as in `Coco`; only for formats with
-                outlines.
+            object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
+                `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
+                objects on top. Polygons are rasterized like in pycocotools. Only for formats with
+                outlines. With masks, an object with an invalid segmentation fails its sample, gets
+                an empty mask (`clip`), or is dropped (`drop`).
         """
         self.root = as_place(root)
         self._label_map = None if label_map is None else as_location(label_map)

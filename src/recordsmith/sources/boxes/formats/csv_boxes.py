@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
@@ -32,7 +32,7 @@ from recordsmith.sources.boxes.annotation import (
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.placing import BoxPolicy
+from recordsmith.sources.boxes.source import BoxOptions
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
 from recordsmith.sources.files.name_files import LONGEST_LINE, read_text
@@ -47,6 +47,9 @@ from recordsmith.sources.tables.box_columns import (
 )
 from recordsmith.stores import PlaceLike
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _CLASS_DESCRIPTIONS = re.compile(r"(oidv\d+-)?class-descriptions.*\.csv", re.IGNORECASE)
 _FEATURES = (OBJECT_IS_CROWD, OBJECT_TRUNCATED)
 _MEANINGS: Mapping[Notation, str] = {
@@ -55,6 +58,7 @@ _MEANINGS: Mapping[Notation, str] = {
     "cxcywh": "the center and the size",
 }
 _WITHOUT_CLASS = "object"
+_COLUMN_OPTIONS = ("image_column", "label_column", "boxes_as")
 _FEWEST = 50  # a notation is ruled out by one row in so many; fewer may be invalid boxes
 
 
@@ -344,10 +348,7 @@ class CsvBoxes(
         rs.pack(rs.CsvBoxes("raccoons", annotations="train.csv"), "packed")
     """
 
-    option_names = (
-        *SharedAnnotationSource.option_names,
-        *("image_column", "label_column", "boxes_as"),
-    )
+    option_names = (*SharedAnnotationSource.option_names, *_COLUMN_OPTIONS)
 
     def __init__(
         self,
@@ -355,37 +356,26 @@ class CsvBoxes(
         *,
         annotations: PlaceLike | Mapping[str, PlaceLike] | None = None,
         images: PlaceLike | None = None,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
         image_column: str | None = None,
         label_column: str | None = None,
         boxes_as: Notation | None = None,
+        **options: Unpack[BoxOptions],
     ) -> None:
         """
         Args:
-            root: the folder of images and annotations; or the annotation file, next to its images
-                or in a folder `annotations` next to theirs.
-            annotations: the annotation file, or a mapping from split to file; None to find them.
-            images: the folder of the images, inside the root; None to find it.
-            label_map: path of a `label_map.pbtxt`, which defines the labels.
-            boxes: what to do with an invalid box, as in `Coco`.
+            root, annotations, images: as in `Coco`.
             image_column: column of the names of images; None to find it.
             label_column: column of classes; None to find it.
             boxes_as: what the four numbers of a box are: two corners (`xyxy`), a corner and the
                 size (`xywh`), or the center and the size (`cxcywh`); None to find it by the names
                 and the rows.
+            options: `label_map`, `boxes` and `drawn`, as in `Voc`.
         """
-        super().__init__(
-            root, annotations=annotations, images=images, label_map=label_map, boxes=boxes
-        )
+        super().__init__(root, annotations=annotations, images=images, **options)
         if boxes_as is not None:
             check_word("boxes_as", boxes_as, NOTATIONS)
-        given = {
-            "image_column": image_column,
-            "label_column": label_column,
-            "boxes_as": boxes_as,
-        }
-        self._columns: Mapping[str, Any] = {n: value for n, value in given.items() if value}
+        given = zip(_COLUMN_OPTIONS, (image_column, label_column, boxes_as), strict=True)
+        self._columns: Mapping[str, Any] = {name: value for name, value in given if value}
 
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), **self._columns}

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import (
@@ -25,11 +25,10 @@ from recordsmith.sources.boxes.annotation import (
     BoxFormat,
     Entry,
 )
-from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
-from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
     AnnotatedSource,
+    BoxOptions,
     ListedImages,
     listed_entry,
     path_notes,
@@ -66,6 +65,9 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import splits_by_folder
 from recordsmith.stores import PlaceLike
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
@@ -170,25 +172,20 @@ class Yolo(
         self,
         root: PlaceLike,
         *,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        drawn: Drawn | None = None,
-        object_masks: Masks | None = None,
         kpt_shape: str | None = None,
         encoding: str = "utf-8",
+        **options: Unpack[BoxOptions],
     ) -> None:
         """
         Args:
             root: the folder of images and labels, or the description of the dataset.
-            label_map, boxes, drawn, object_masks: as in `Voc`.
             kpt_shape: the number of keypoints and of values of each, such as `17,3`: boxes are read
                 without them. `none` if rows with more than four numbers are polygons. None for
                 `kpt_shape` of `data.yaml`; without it, rows that may have keypoints are refused.
             encoding: of class names and lists of images.
+            options: `label_map`, `boxes`, `drawn` and `object_masks`, as in `Voc`.
         """
-        super().__init__(
-            root, label_map=label_map, boxes=boxes, drawn=drawn, object_masks=object_masks
-        )
+        super().__init__(root, **options)
         self._keypoints = None if kpt_shape is None else parse_kpt_shape(kpt_shape)
         self._encoding = check_encoding(encoding)
         self._file: str | None = None
