@@ -10,14 +10,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, RecordsmithError, SourceError, option
 from recordsmith.sources.boxes.annotation import AnnotationFile, Entry, make_entry
 from recordsmith.sources.boxes.source import (
-    MAX_OPENED,
     AnnotatedSource,
     BoxOptions,
     ListedImages,
@@ -102,11 +100,6 @@ class SharedAnnotationSource(AnnotatedSource):
             files=tuple(paths),
         )
 
-    @classmethod
-    def _matching(cls, tree: FileTree) -> list[str]:
-        paths = islice(tree.files(*cls.box_format.file_suffixes), MAX_OPENED)
-        return [path for path in paths if cls.box_format.matches(tree.head(path))]
-
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:
         """The files to read of those that match; most formats have none of other tasks."""
@@ -144,11 +137,10 @@ class SharedAnnotationSource(AnnotatedSource):
         return paths
 
     def _matches(self, index: FileIndex, path: str) -> bool:
-        """Whether a file has the suffix of the format and begins like it."""
+        """Whether a file has a suffix of the format and begins like it."""
         known = self.box_format
-        return path.lower().endswith(known.suffix) and known.is_format_of(
-            path, (index.root / path).read(0, HEAD_BYTES)
-        )
+        has_suffix = path.lower().endswith(known.file_suffixes)
+        return has_suffix and known.is_format_of(path, (index.root / path).read(0, HEAD_BYTES))
 
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         """The annotation file of each split; a single one may have the split ""."""

@@ -205,18 +205,15 @@ class AnnotatedSource(TreeSource):
 
     def _leave_unannotated(self, index: FileIndex, images: Mapping[str, Any]) -> None:
         """Leave out images that are not in `images`: test images, or others without annotation."""
-        left = [path for path in index.paths if has_image_name(path) and path not in images]
         folders = {posixpath.dirname(path) for path in images}
-        tests = [
-            path
-            for path in left
-            if posixpath.dirname(path) not in folders and find_split(path) is not None
-        ]
-        known = frozenset(tests)
-        others = [path for path in left if path not in known]
+        left: dict[Reason, list[str]] = {Reason.UNLABELLED_SPLIT: [], Reason.NO_ANNOTATION: []}
+        for path in index.paths:
+            if has_image_name(path) and path not in images:
+                is_test = posixpath.dirname(path) not in folders and find_split(path) is not None
+                left[Reason.UNLABELLED_SPLIT if is_test else Reason.NO_ANNOTATION].append(path)
         what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
-        index.account.leave(Reason.UNLABELLED_SPLIT, tests, "image", what, check)
-        index.account.leave(Reason.NO_ANNOTATION, others, "image", what, check)
+        for reason, paths in left.items():
+            index.account.leave(reason, paths, "image", what, check)
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
@@ -244,8 +241,9 @@ class AnnotatedSource(TreeSource):
     @classmethod
     def _matching(cls, tree: FileTree) -> list[str]:
         """The first annotation files of the format."""
-        paths = islice(tree.files(cls.box_format.suffix), MAX_OPENED)
-        return [path for path in paths if cls.box_format.is_format_of(path, tree.head(path))]
+        known = cls.box_format
+        paths = islice(tree.files(*(known.file_suffixes or (known.suffix,))), MAX_OPENED)
+        return [path for path in paths if known.is_format_of(path, tree.head(path))]
 
 
 def path_notes(match: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
@@ -315,7 +313,7 @@ def _not_read(similar: str, path: str, known: KnownFormat) -> LayoutCandidate:
         similar,
         f"annotations such as {path}",
         Confidence.ANNOTATED,
-        problem=f"the format {known.name} is recognised but not read",
+        problem=known.problem,
         remedy=f"{known.advice} {_WITHOUT}",
     )
 

@@ -88,7 +88,8 @@ def keypoints_of(values: Sequence[float]) -> Keypoints:
     sides = (x - half_width, y - half_height, 1 - x - half_width, 1 - y - half_height)
     if half_width <= 0 or half_height <= 0 or min(sides) < -_SLACK:
         return ()
-    if len(values) == 8 and all(abs(a - b + c - d) < _ROUNDING for a, b, c, d in _axes(values)):
+    axes = values[::2], values[1::2]
+    if len(values) == 8 and all(abs(a - b + c - d) < _ROUNDING for a, b, c, d in axes):
         return ()
     rest = values[4:]
     if len(rest) % 3 == 0 and all(value in (0, 1, 2) for value in rest[2::3]):
@@ -106,12 +107,6 @@ def keypoints_of(values: Sequence[float]) -> Keypoints:
         if spread < _LEAST_SPREAD:  # a small polygon, the second corner of which is no size
             return ()
     return len(rest) // 2, 2
-
-
-def _axes(values: Sequence[float]) -> Iterator[Sequence[float]]:
-    """Yield the x and the y of all points."""
-    yield values[::2]
-    yield values[1::2]
 
 
 def find_keypoints(heads: Mapping[str, bytes], given: Keypoints | None) -> Keypoints | None:

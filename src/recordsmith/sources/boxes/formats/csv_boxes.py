@@ -107,7 +107,7 @@ class _Numbers:
     count: the rows with four numbers.
     fractions: those without a number above 1, which are not all integers.
     larger: those with a number above 1.
-    ruled_out: how many rows cannot be in each notation.
+    ruled_out: in how many rows the box is empty or outside the image in each notation.
     """
 
     notations: Sequence[Notation]
@@ -121,18 +121,12 @@ class _Numbers:
         if not math.isfinite(sum(box)):
             return
         self.count += 1
-        is_fraction = False
-        if max(box) > 1:
-            self.larger += 1
-        elif not all(text.lstrip("+-").isdecimal() for text in texts):
-            self.fractions += 1
-            is_fraction = True
-        if self.notations:
-            self._rule_out(box, (1, 1) if is_fraction else size, 0.001 if is_fraction else 0.5)
-
-    def _rule_out(self, box: Corners, size: tuple[float, float], spare: float) -> None:
-        """Count the notations in which a box is empty or outside the image, but for rounding."""
-        width, height = (side or math.inf for side in size)
+        is_larger = max(box) > 1
+        is_fraction = not (is_larger or all(text.lstrip("+-").isdecimal() for text in texts))
+        self.larger += is_larger
+        self.fractions += is_fraction
+        width, height = (1, 1) if is_fraction else (side or math.inf for side in size)
+        spare = 0.001 if is_fraction else 0.5  # for rounding
         for notation in self.notations:
             left, top, right, bottom = _corners(box, notation)
             is_inside = (

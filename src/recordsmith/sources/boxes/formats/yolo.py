@@ -8,7 +8,6 @@ class names. An image without a label file has no objects.
 from __future__ import annotations
 
 import bisect
-import json
 import math
 import posixpath
 import re
@@ -24,6 +23,7 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     Entry,
+    outlined,
 )
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
@@ -115,10 +115,7 @@ def _object(
         fault = f"{found} may be a polygon, or a box and keypoints: {advice(shape)}"
         return AnnotatedObject(where, name, fault=fault)
     if len(values) >= 6 and len(values) % 2 == 0:
-        xs, ys = values[::2], values[1::2]
-        return AnnotatedObject(
-            where, name, (min(xs), min(ys), max(xs), max(ys)), json.dumps([values])
-        )
+        return outlined(where, name, [*zip(values[::2], values[1::2], strict=True)])
     fault = f"{found}; expected 4 (x, y, width, height) or a polygon"
     return AnnotatedObject(where, name, fault=fault)
 
