@@ -529,12 +529,9 @@ def _with_lists(
                 entries[name] = entry
             elif entries[name].split != split:
                 twice.append(f"{name} in {entries[name].split} and {split}")
-    bare = [name for name, entry in entries.items() if not entry.annotation and entry.fault is None]
     left = sorted({*annotated, *layout.image_paths} - entries.keys())
     index.account.leave(Reason.UNLISTED, left, "file", "missing from the lists skipped")
-    what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
     return entries, [
         *count_notice(empty, "list of a split", "without images", "lists of splits"),
         *count_notice(twice, "image", "in two splits packed in the first"),
-        *count_notice(bare, "image", what, check=check),
     ]

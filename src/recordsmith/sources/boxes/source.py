@@ -30,7 +30,7 @@ from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.numbered import SampleTable
-from recordsmith.sources.problems import Fault
+from recordsmith.sources.problems import Fault, count_notice
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
@@ -173,13 +173,17 @@ class AnnotatedSource(TreeSource):
             version=versions,
             references=lambda number: entries[names[number]].reference(),
         )
+        bare = [n for n in names if not entries[n].annotation and entries[n].fault is None]
+        what, check = "without annotations packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
+        notices = [*listed.notices, *count_notice(bare, "image", what, check=check)]
         names_of_classes = classes.names()
-        notices = [] if self._label_map is None else background_notices(names_of_classes)
+        if self._label_map is not None:
+            notices += background_notices(names_of_classes)
         return Listing(
             samples,
             reader,
             names_of_classes,
-            (*listed.notices, *notices),
+            notices,
             splits,
             only,
             has_label_map=0 not in dict(classes.labels()).values(),

@@ -99,11 +99,9 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
         for path in tables
         if not is_submission(path) and (head := read_table_head(tree, path)) is not None
     ]
-    with_images: dict[TableHead, _ImageColumn] = {}
     lookup = _Lookup(tree)
-    for head in heads:
-        if images := _find_images(tree, lookup, head):
-            with_images[head] = images
+    found = {head: _find_images(tree, lookup, head) for head in heads}
+    with_images = {head: images for head, images in found.items() if images is not None}
     boxes = list(_box_readings(lookup, with_images))
     yield from boxes
     if with_images:
@@ -568,11 +566,10 @@ def _numbers_in_images(
     found = find_box_columns(content, image_column=images.column, boxes_as="xyxy")
     if found is None:
         return ()
-    rows = list(zip(*(head.columns[name] for name in found.names), strict=False))
-    for number, value in enumerate(values[: min(len(rows), _PROBED)]):
+    rows = zip(*(head.columns[name] for name in found.names), strict=False)
+    for value, row in zip(values[:_PROBED], rows, strict=False):
         size = lookup.image_size(images, value)
-        sides = [float(text) / side for text, side in zip(rows[number], size * 2, strict=True)]
-        if not all(0 <= side <= 1 for side in sides):
+        if not all(0 <= float(text) <= side for text, side in zip(row, size * 2, strict=True)):
             return ()
     return found.names
 

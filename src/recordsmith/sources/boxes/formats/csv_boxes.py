@@ -13,7 +13,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
@@ -34,10 +34,9 @@ from recordsmith.sources.boxes.annotation import (
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
 from recordsmith.sources.boxes.source import BoxOptions
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
+from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.sources.files.name_files import LONGEST_LINE, read_text
 from recordsmith.sources.files.paths import common_version
-from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.tables.box_columns import (
     NOTATIONS,
@@ -373,14 +372,6 @@ class CsvBoxes(
 
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), **self._columns}
-
-    @classmethod
-    def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
-        for candidate in super().find_candidates(tree):
-            # a path, four numbers and a class in each row, without a header: nothing else is so
-            columns = [find_box_columns(tree.head(path)) for path in candidate.files]
-            is_bare = all(known and not known.line for known in columns)
-            yield replace(candidate, confidence=Confidence.MARKED) if is_bare else candidate
 
     def _matches(self, index: FileIndex, path: str) -> bool:
         if not path.lower().endswith(self.box_format.file_suffixes):

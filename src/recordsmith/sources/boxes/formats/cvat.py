@@ -171,7 +171,7 @@ class Cvat(
         tagged = [entry for entry in entries if entry.annotated.tags]
         if not tagged:
             return listed
-        if any(entry.has_objects for entry in entries):
+        if any(entry.objects != b"[]" for entry in entries):
             for entry in tagged:
                 places = (f"{entry.annotation}, {w}: tag {n}" for n, w in entry.annotated.tags)
                 entry.notes += tuple((_OTHER_SHAPES, place) for place in places)

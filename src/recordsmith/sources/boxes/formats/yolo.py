@@ -329,10 +329,6 @@ class _Samples:
 
     def notices(self) -> list[str]:
         """What was found otherwise than described, and what is left out."""
-        entries = self.entries.values()
-        bare = sorted(
-            entry.image for entry in entries if not entry.annotation and entry.fault is None
-        )
         used = self._used
         folders = {posixpath.dirname(path) for path in used if "labels/" in path.lower()}
         unused = [
@@ -346,15 +342,12 @@ class _Samples:
         self._leave_undescribed()
         sizes = [self._index.size_and_version(path)[0] for path in used if path]
         empty = f"all {len(sizes):,} label files are empty"
-        what = "without a label file packed without boxes"
-        of_bare, of_unused = Check.IMAGE_WITHOUT_ANNOTATION, Check.ANNOTATION_WITHOUT_IMAGE
-        what_unused = "without an image skipped"
-        self._index.account.leave(Reason.NO_IMAGE, unused, "label file", what_unused, of_unused)
+        what, check = "without an image skipped", Check.ANNOTATION_WITHOUT_IMAGE
+        self._index.account.leave(Reason.NO_IMAGE, unused, "label file", what, check)
         return [
             *self.path_notices,
             *([] if any(sizes) or not sizes else [empty]),
             *count_notice(self._twice, "repeated image", "packed once, in the first split"),
-            *count_notice(bare, "image", what, check=of_bare),
         ]
 
     def _leave_undescribed(self) -> None:
