@@ -178,11 +178,8 @@ class SharedAnnotationSource(AnnotatedSource):
         entries: dict[str, Entry] = {}
         folders: dict[tuple[str, str], list[str]] = {}
         for entry in listed:
-            file, where, key = (
-                entry.annotation,
-                entry.annotated.where,
-                (entry.annotation, entry.split),
-            )
+            file, where = entry.annotation, entry.annotated.where
+            key = file, entry.split
             if key not in folders:
                 own = self._images
                 folders[key] = _image_folders(index, *key) if own is None else [own]

@@ -230,10 +230,7 @@ class AnnotatedSource(TreeSource):
             yield LayoutCandidate(known.name, known.what.format(paths[0]), confidence)
 
     def _classes(
-        self,
-        index: FileIndex,
-        files: Collection[AnnotationFile],
-        used: Collection[str],
+        self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
     ) -> tuple[Classes, list[str]]:
         """The classes of all files together, and notices; `used` are the names of objects."""
         return make_classes(used, self._label_map), []

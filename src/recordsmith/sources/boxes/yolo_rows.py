@@ -95,17 +95,14 @@ def keypoints_of(values: Sequence[float]) -> Keypoints:
     if len(rest) % 3 == 0 and all(value in (0, 1, 2) for value in rest[2::3]):
         return len(rest) // 3, 3
     points = [(px, py) for px, py in zip(rest[::2], rest[1::2], strict=False) if px or py]
-    are_inside = all(
-        abs(px - x) <= half_width + _SLACK and abs(py - y) <= half_height + _SLACK
-        for px, py in points
-    )
+    xs, ys = [px - x for px, _ in points], [py - y for _, py in points]
+    scaled = ((xs, half_width), (ys, half_height))
+    are_inside = all(abs(value) <= half + _SLACK for values, half in scaled for value in values)
     if len(rest) % 2 or not are_inside:
         return ()
-    if len(points) > 1:
-        xs, ys = zip(*points, strict=True)
-        spread = max((max(xs) - min(xs)) / half_width, (max(ys) - min(ys)) / half_height) / 2
-        if spread < _LEAST_SPREAD:  # a small polygon, the second corner of which is no size
-            return ()
+    spreads = [(max(values) - min(values)) / (2 * half) for values, half in scaled if points]
+    if len(points) > 1 and max(spreads) < _LEAST_SPREAD:
+        return ()  # a small polygon, the second corner of which is no size
     return len(rest) // 2, 2
 
 

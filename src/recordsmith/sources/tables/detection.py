@@ -251,9 +251,7 @@ def _text(value: Any) -> str:
 
 
 def _image_readings(
-    heads: Sequence[TableHead],
-    with_images: dict[TableHead, _ImageColumn],
-    tables: Sequence[str],
+    heads: Sequence[TableHead], with_images: dict[TableHead, _ImageColumn], tables: Sequence[str]
 ) -> Iterator[LayoutCandidate]:
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
     labels = {head: _label_column(head, with_images[head].column) for head in with_images}

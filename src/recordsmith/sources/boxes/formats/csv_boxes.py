@@ -29,6 +29,7 @@ from recordsmith.sources.boxes.annotation import (
     Corners,
     decode_objects,
     encode_objects,
+    encoding_error,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
@@ -38,12 +39,7 @@ from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.sources.files.name_files import LONGEST_LINE, read_text
 from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.tables.box_columns import (
-    NOTATIONS,
-    BoxColumns,
-    Notation,
-    find_box_columns,
-)
+from recordsmith.sources.tables.box_columns import NOTATIONS, BoxColumns, Notation, find_box_columns
 from recordsmith.stores import PlaceLike
 
 if TYPE_CHECKING:
@@ -270,9 +266,7 @@ def _rows(file: BinaryIO, columns: BoxColumns, name: str) -> Iterator[tuple[int,
             try:
                 yield line.decode("utf-8" if number > 1 else "utf-8-sig")
             except ValueError:
-                raise SourceError(
-                    "not UTF-8", path=name, line=number, remedy="Save the file as UTF-8."
-                ) from None
+                raise encoding_error(name, line=number) from None
 
     is_header = columns.line > 0
     for line, row in _csv_rows(lines(), columns.delimiter, name):

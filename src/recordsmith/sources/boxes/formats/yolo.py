@@ -150,12 +150,8 @@ class Yolo(
 ):
     """Images with boxes in YOLO's text format.
 
-    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
-    `image/width`, `image/filename`, `image/source_id`) and for each object
-    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
-    `image/object/class/label` (the position in the list of names, from 1) and
-    `image/object/class/text`. Polygons and oriented boxes become the boxes around them, and masks
-    with `object_masks`.
+    Each sample has the image and box features of `Voc`; labels are positions in the list of names,
+    from 1. Polygons and oriented boxes become the boxes around them, and masks with `object_masks`.
 
     The root may also be the `data.yaml` or `obj.data` of the dataset, if there are several.
 
@@ -229,9 +225,7 @@ class Yolo(
         if not samples.entries:
             if config is None:
                 raise no_files(index.root, self.box_format.expected, index)
-            problem = (
-                join_problems(samples.path_notices) or "its folders and lists contain no images"
-            )
+            problem = join_problems(samples.path_notices) or "its paths contain no images"
             raise SourceError(f"nothing to pack: {problem}", path=config.name)
         keypoints = self._keypoints
         if keypoints is None and config is not None:
@@ -258,8 +252,8 @@ class Yolo(
                 raise SourceError(problem, path=config.name)
             return self._read_names(index, match.path), [match.path, *described]
         paths = sorted(filter(_is_names_file, index.paths), key=_depth)
-        distinct = {tuple(self._read_names(index, path).items()) for path in paths}
-        if len(distinct) > 1:
+        listed = [self._read_names(index, path) for path in paths]
+        if any(names != listed[0] for names in listed):
             raise SourceError(
                 f"the class names differ between {join_names(paths)}",
                 path=index.root,
@@ -268,7 +262,7 @@ class Yolo(
         if config is not None and config.names:
             return config.names, described
         if paths:
-            return self._read_names(index, paths[0]), [paths[0], *described]
+            return listed[0], [paths[0], *described]
         if config is not None:  # no classes, so no objects
             return {}, described
         yaml = [path for path in index.paths if path.lower().endswith((".yaml", ".yml"))]
