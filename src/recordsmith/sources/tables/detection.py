@@ -62,6 +62,7 @@ _PLAIN_LABEL_NAMES = frozenset(("label", "class", "target", "y"))
 """Columns of classes in tables without images; in `target` and `y`, classes repeat."""
 _SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
 _FEW_INTEGERS = 20
+_AS_TABLE = f"pass {option('format', 'table')} to read a record for each row."
 _ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|case")
 
 
@@ -285,17 +286,11 @@ def _image_readings(
         reading = LayoutCandidate(
             "table", what, Confidence.ANNOTATED, options, "rows", clauses, left_out
         )
-        repeated = _with_several_classes(head, images.column, label)
-        if repeated is None:
-            yield reading
-            continue
-        yield dataclasses.replace(
-            reading,
-            problem=f"several rows of {repeated} have different classes, as rows of regions have",
-            remedy="Convert regions and run lengths to masks or COCO, or pass "
-            f"{option('format', 'table')} to read a record for each row.",
-            needs=("format",),
-        )
+        if repeated := _with_several_classes(head, images.column, label):
+            what = f"several rows of {repeated} have different classes, as rows of regions have"
+            remedy = f"Convert regions and run lengths to masks or COCO, or {_AS_TABLE}"
+            reading = dataclasses.replace(reading, problem=what, remedy=remedy, needs=("format",))
+        yield reading
 
 
 def _with_several_classes(head: TableHead, image_column: str, label: str | None) -> str | None:
@@ -509,24 +504,15 @@ def _box_readings(
             if find_box_columns(content, image_column=column) is not None:
                 named.append(head.path)
             elif has_box_names([*head.columns]):
-                yield _box_reading(
-                    head.path,
-                    column,
-                    "boxes are only read from CSV and TSV files",
-                    f"Convert it to CSV, or pass {option('format', 'table')} to read a record for "
-                    "each row.",
-                )
+                problem = "boxes are only read from CSV and TSV files"
+                remedy = f"Convert it to CSV, or {_AS_TABLE}"
+                yield _box_reading(head.path, column, problem, remedy)
             elif numbers := _numbers_in_images(lookup, head, images, content):
                 ways = (option("boxes_as", notation) for notation in NOTATIONS)
                 columns = join_names(numbers, shown=4)
-                yield _box_reading(
-                    head.path,
-                    column,
-                    f"images are in several rows, and the columns {columns} may be boxes",
-                    f"Pass {join_names(ways, 'or')} to read boxes, or {option('format', 'table')} "
-                    "to read a record for each row.",
-                    ("boxes_as",),
-                )
+                problem = f"images are in several rows, and the columns {columns} may be boxes"
+                remedy = f"Pass {join_names(ways, 'or')} to read boxes, or {_AS_TABLE}"
+                yield _box_reading(head.path, column, problem, remedy, ("boxes_as",))
         if named:
             yield _box_reading(join_names(named), column)
 
