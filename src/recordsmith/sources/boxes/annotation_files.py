@@ -145,25 +145,21 @@ class SharedAnnotationSource(AnnotatedSource):
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         """The annotation file of each split; a single one may have the split ""."""
         places = {split: self._located(path) for split, path in self._annotations.items()}
-        left: list[str] = []
         if not self._annotations:
             known = self._find(index)
-            chosen = self._chosen(known)
+            chosen = dict.fromkeys(self._chosen(known))
             left = [path for path in known if path not in chosen]
-            paths = _group_by_split(chosen)
+            what = "of other tasks skipped"
+            index.account.leave(Reason.OTHER_TASK, left, "annotation file", what)
+            paths = _group_by_split([*chosen])
             places = {split: (index.root / path, path) for split, path in paths.items()}
-        files = {
+        outlines, features = self._masks is not None, self.box_format.features
+        return {
             split: AnnotationFile(
-                file,
-                name,
-                size_and_version(file)[1],
-                self._masks is not None,
-                features=self.box_format.features,
+                file, name, size_and_version(file)[1], outlines, features=features
             )
             for split, (file, name) in places.items()
         }
-        index.account.leave(Reason.OTHER_TASK, left, "annotation file", "of other tasks skipped")
-        return files
 
     def _located(self, place: PlaceLike) -> tuple[Location, str]:
         """A file from the caller, and its name relative to the root."""

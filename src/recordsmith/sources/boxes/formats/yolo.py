@@ -109,14 +109,15 @@ def _object(
     found = f"{len(values)} numbers after the class"
     if keypoints:
         count, size = keypoints
-        expected = f"4 or {4 + count * size}, for {count} keypoints of {size} numbers"
-        return AnnotatedObject(where, name, fault=f"{found}; expected {expected}")
-    if keypoints is None and (shape := keypoints_of(values)):
+        fault = (
+            f"{found}; expected 4 or {4 + count * size}, for {count} keypoints of {size} numbers"
+        )
+    elif keypoints is None and (shape := keypoints_of(values)):
         fault = f"{found} may be a polygon, or a box and keypoints: {advice(shape)}"
-        return AnnotatedObject(where, name, fault=fault)
-    if len(values) >= 6 and len(values) % 2 == 0:
+    elif len(values) >= 6 and len(values) % 2 == 0:
         return outlined(where, name, [*zip(values[::2], values[1::2], strict=True)])
-    fault = f"{found}; expected 4 (x, y, width, height) or a polygon"
+    else:
+        fault = f"{found}; expected 4 (x, y, width, height) or a polygon"
     return AnnotatedObject(where, name, fault=fault)
 
 
