@@ -104,22 +104,14 @@ class Arrays(TreeSource):
         )
         samples.sizes = _sizes(reader, samples, counts)
         listing = Listing(
-            samples,
-            reader,
-            class_names,
-            tuple(layout.notices),
-            tuple(splits[0]),
-            layout.only_split,
+            samples, reader, class_names, tuple(layout.notices), tuple(splits[0]), layout.only_split
         )
         return listing.with_account(
             self._files_account(Role.ARRAY, (layout.root / name for name in layout.files))
         )
 
     def describe(self) -> Mapping[str, Any]:
-        return {
-            "kind": "Arrays",
-            "file" if self.root is None else "folder": last_name(self.path),
-        }
+        return {"kind": "Arrays", "file" if self.root is None else "folder": last_name(self.path)}
 
 
 @dataclass(frozen=True)

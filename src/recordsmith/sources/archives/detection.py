@@ -11,10 +11,7 @@ from dataclasses import replace
 
 from recordsmith.dataset import MANIFEST_NAME
 from recordsmith.dataset.names import RECORD_SUFFIXES, TFDS_FEATURES_NAME, TFDS_INFO_NAME
-from recordsmith.dataset.tfds.folder import (
-    is_tfds_info,
-    without_features,
-)
+from recordsmith.dataset.tfds.folder import is_tfds_info, without_features
 from recordsmith.errors import FileAccessError, SourceError, option
 from recordsmith.sources.archives.array_layout import has_role, is_array_name
 from recordsmith.sources.archives.lerobot import INFO_NAME

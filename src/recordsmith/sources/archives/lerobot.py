@@ -31,12 +31,7 @@ from recordsmith.sources.archives.video import read_frames
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, versions_of
-from recordsmith.sources.files.paths import (
-    check_folder,
-    common_version,
-    last_name,
-    object_version,
-)
+from recordsmith.sources.files.paths import check_folder, common_version, last_name, object_version
 from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.problems import join_names, reference_of
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note

@@ -16,11 +16,7 @@ from recordsmith.dataset.shard_sequence import OpenShards
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
-from recordsmith.sources.files.files_reader import (
-    FilesReader,
-    below_common_folder,
-    versions_of,
-)
+from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
 from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.problems import join_names

@@ -204,11 +204,6 @@ class Entry:
     split: str = ""
     class_name: str | None = None
 
-    @property
-    def has_objects(self) -> bool:
-        """Whether the listing keeps objects of the image."""
-        return self.objects not in (b"", b"[]")
-
     def reference(self) -> dict[str, Any]:
         """What the reader needs besides the image, in JSON values."""
         if self.fault is not None:

@@ -10,17 +10,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, RecordsmithError, SourceError, option
 from recordsmith.sources.boxes.annotation import AnnotationFile, Entry, make_entry
-from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
-from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
-    MAX_OPENED,
     AnnotatedSource,
+    BoxOptions,
     ListedImages,
     listed_entry,
     path_notes,
@@ -45,6 +42,9 @@ from recordsmith.sources.splits import folder_splits, split_lists, splits_by_fol
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
 from recordsmith.words import count
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _LIKELY_FOLDERS = frozenset((*IMAGE_FOLDERS, "data"))
 _ANNOTATION_FOLDERS = frozenset(
     ("annotations", "annotation", "xml", "xmls", "json", "jsons", "labels")
@@ -65,10 +65,7 @@ class SharedAnnotationSource(AnnotatedSource):
         *,
         annotations: PlaceLike | Mapping[str, PlaceLike] | None = None,
         images: PlaceLike | None = None,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        drawn: Drawn | None = None,
-        object_masks: Masks | None = None,
+        **options: Unpack[BoxOptions],
     ) -> None:
         """
         Args:
@@ -76,19 +73,9 @@ class SharedAnnotationSource(AnnotatedSource):
                 or in a folder `annotations` next to theirs.
             annotations: the annotation file, or a mapping from split to file; None to find them.
             images: the folder of the images, inside the root; None to find it.
-            label_map: path of a `label_map.pbtxt`, which defines the labels.
-            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
-                (`clip`), or drop the object (`drop`). With masks, an object with an invalid
-                segmentation fails its sample, gets an empty mask (`clip`), or is dropped (`drop`).
-            drawn: the image that boxes were drawn on, `upright` or `stored`, as in `Voc`.
-            object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
-                `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
-                objects on top. Polygons are rasterized like in pycocotools. Only for formats with
-                outlines.
+            options: `label_map`, `boxes`, `drawn` and `object_masks`, as in `Voc`.
         """
-        super().__init__(
-            root, label_map=label_map, boxes=boxes, drawn=drawn, object_masks=object_masks
-        )
+        super().__init__(root, **options)
         if annotations is None and is_file(self.root):
             annotations, folder = self.root, self.root.absolute().parent
             self.root = folder.parent if folder.name.lower() == "annotations" else folder
@@ -112,11 +99,6 @@ class SharedAnnotationSource(AnnotatedSource):
             Confidence.ANNOTATED,
             files=tuple(paths),
         )
-
-    @classmethod
-    def _matching(cls, tree: FileTree) -> list[str]:
-        paths = islice(tree.files(*cls.box_format.file_suffixes), MAX_OPENED)
-        return [path for path in paths if cls.box_format.is_format_of(path, tree.head(path))]
 
     @staticmethod
     def _chosen(paths: Sequence[str]) -> Sequence[str]:
@@ -155,34 +137,29 @@ class SharedAnnotationSource(AnnotatedSource):
         return paths
 
     def _matches(self, index: FileIndex, path: str) -> bool:
-        """Whether a file has the suffix of the format and begins like it."""
+        """Whether a file has a suffix of the format and begins like it."""
         known = self.box_format
-        return path.lower().endswith(known.suffix) and known.is_format_of(
-            path, (index.root / path).read(0, HEAD_BYTES)
-        )
+        has_suffix = path.lower().endswith(known.file_suffixes)
+        return has_suffix and known.is_format_of(path, (index.root / path).read(0, HEAD_BYTES))
 
     def _files(self, index: FileIndex) -> dict[str, AnnotationFile]:
         """The annotation file of each split; a single one may have the split ""."""
         places = {split: self._located(path) for split, path in self._annotations.items()}
-        left: list[str] = []
         if not self._annotations:
             known = self._find(index)
-            chosen = self._chosen(known)
+            chosen = dict.fromkeys(self._chosen(known))
             left = [path for path in known if path not in chosen]
-            paths = _group_by_split(chosen)
+            what = "of other tasks skipped"
+            index.account.leave(Reason.OTHER_TASK, left, "annotation file", what)
+            paths = _group_by_split([*chosen])
             places = {split: (index.root / path, path) for split, path in paths.items()}
-        files = {
+        outlines, features = self._masks is not None, self.box_format.features
+        return {
             split: AnnotationFile(
-                file,
-                name,
-                size_and_version(file)[1],
-                self._masks is not None,
-                features=self.box_format.features,
+                file, name, size_and_version(file)[1], outlines, features=features
             )
             for split, (file, name) in places.items()
         }
-        index.account.leave(Reason.OTHER_TASK, left, "annotation file", "of other tasks skipped")
-        return files
 
     def _located(self, place: PlaceLike) -> tuple[Location, str]:
         """A file from the caller, and its name relative to the root."""
@@ -197,11 +174,8 @@ class SharedAnnotationSource(AnnotatedSource):
         entries: dict[str, Entry] = {}
         folders: dict[tuple[str, str], list[str]] = {}
         for entry in listed:
-            file, where, key = (
-                entry.annotation,
-                entry.annotated.where,
-                (entry.annotation, entry.split),
-            )
+            file, where = entry.annotation, entry.annotated.where
+            key = file, entry.split
             if key not in folders:
                 own = self._images
                 folders[key] = _image_folders(index, *key) if own is None else [own]
@@ -548,15 +522,12 @@ def _with_lists(
                 entries[name] = entry
             elif entries[name].split != split:
                 twice.append(f"{name} in {entries[name].split} and {split}")
-    bare = [name for name, entry in entries.items() if not entry.annotation and entry.fault is None]
     left = sorted({*annotated, *layout.image_paths} - entries.keys())
     what = "missing from the lists skipped"
     index.account.leave(Reason.UNLISTED, left, "image", what)
     files = {annotated[name].annotation for name in left if name in annotated} - {*left, ""}
     index.account.leave(Reason.UNLISTED, sorted(files), "annotation file", what)
-    what, check = "without an annotation file packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
     return entries, [
         *count_notice(empty, "list of a split", "without images", "lists of splits"),
         *count_notice(twice, "image", "in two splits packed in the first"),
-        *count_notice(bare, "image", what, check=check),
     ]

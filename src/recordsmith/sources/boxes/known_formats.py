@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 _Matches: TypeAlias = Callable[[str, bytes], bool]
@@ -18,7 +18,6 @@ _MAX_ROWS = 20
 
 _MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_CELEBA = r"((list_(attr|bbox|landmarks|landmarks_align)|identity)_celeba)\.txt"
 _DATUM = (
     "Convert it: pip install datumaro, then datum convert -if {} -i FOLDER -f coco -o NEW_FOLDER "
     "-- --save-media."
@@ -36,6 +35,10 @@ class KnownFormat(NamedTuple):
     name: str
     advice: str
 
+    @property
+    def problem(self) -> str:
+        return f"the format {self.name} is recognised but not read"
+
 
 def recognise_annotations(path: str, head: bytes) -> KnownFormat | None:
     """The format of an annotation file that is not read; None for all other files.
@@ -45,8 +48,8 @@ def recognise_annotations(path: str, head: bytes) -> KnownFormat | None:
         head: its first bytes, at most 64 KiB.
     """
     suffix = posixpath.splitext(path)[1].lower()
-    for name, advice, suffixes, matches in _RECOGNISED:
-        if suffix in suffixes.split() and matches(path, head):
+    for name, advice, matches in _RECOGNISED.get(suffix, ()):
+        if matches(path, head):
             return KnownFormat(name, advice)
     return None
 
@@ -126,12 +129,15 @@ def _is_via_csv(_: str, head: bytes) -> bool:
 
 
 _VIA = ("VGG Image Annotator (VIA)", "Export the annotations from VIA in COCO format.")
-
-_RECOGNISED: tuple[tuple[str, str, str, _Matches], ...] = (
+_VOTT = (
+    "VoTT",
+    _DATUM.format("vott_json"),
+    _json("{", "asset regions size version", "assets securityToken tags"),
+)
+_JSON = (
     (
         "CreateML",
         "Export it as COCO from the tool that made it, such as Roboflow.",
-        ".json",
         _json(
             "[",
             "image annotations label coordinates width",
@@ -139,22 +145,15 @@ _RECOGNISED: tuple[tuple[str, str, str, _Matches], ...] = (
             "imagefilename annotation label coordinates width",
         ),
     ),
-    (
-        "VoTT",
-        _DATUM.format("vott_json"),
-        ".json .vott",
-        _json("{", "asset regions size version", "assets securityToken tags"),
-    ),
+    _VOTT,
     (
         "Datumaro",
         _DATUM.format("datumaro"),
-        ".json",
         _json("{", "dm_format_version items", "info categories items label labels"),
     ),
     (
         "Label Studio",
         "Export the project from Label Studio as COCO.",
-        ".json",
         _json(
             "[{",
             "from_name to_name result",
@@ -164,44 +163,15 @@ _RECOGNISED: tuple[tuple[str, str, str, _Matches], ...] = (
     (
         "Segment Anything",
         "Its masks have no classes: convert it to a COCO file with a category for each mask.",
-        ".json",
         _json("[{", "predicted_iou stability_score segmentation"),
-    ),
-    ("the LabelMe web tool", _DATUM.format("label_me"), ".xml", _is_labelme_web),
-    (
-        "WIDER FACE",
-        _DATUM.format("wider_face"),
-        ".txt",
-        _named(r"wider_face_[a-z_]+_gt\.txt"),
-    ),
-    ("MOT", _DATUM.format("mot_seq"), ".txt", _is_mot),
-    (
-        "CelebA",
-        "Save it as CSV with a column of image names, next to the folder of images.",
-        ".txt",
-        _named(_CELEBA),
-    ),
-    (
-        "KITTI object labels",
-        "Convert it with labelformat (pip): --input-format kitti, --output-format pascalvoc.",
-        ".txt",
-        _is_kitti,
-    ),
-    (
-        "DOTA",
-        "Convert it to YOLO with convert_dota_to_yolo_obb of the package ultralytics.",
-        ".txt",
-        _is_dota,
     ),
     (
         "Supervisely",
         "Export the project from Supervisely as COCO.",
-        ".json",
         _json("{", "size objects classTitle", "description tags size height width objects"),
     ),
     (
         *_VIA,
-        ".json",
         _json(
             "{",
             "_via_settings _via_img_metadata",
@@ -209,11 +179,35 @@ _RECOGNISED: tuple[tuple[str, str, str, _Matches], ...] = (
             "filename regions shape_attributes",
         ),
     ),
-    (*_VIA, ".csv", _is_via_csv),
     (
         "BDD100K",
         "Convert it to COCO with to_coco of the package scalabel.",
-        ".json",
         _json("[{", "name labels category box2d"),
     ),
 )
+_TEXT = (
+    ("WIDER FACE", _DATUM.format("wider_face"), _named(r"wider_face_[a-z_]+_gt\.txt")),
+    ("MOT", _DATUM.format("mot_seq"), _is_mot),
+    (
+        "CelebA",
+        "Save it as CSV with a column of image names, next to the folder of images.",
+        _named(r"((list_(attr|bbox|landmarks|landmarks_align)|identity)_celeba)\.txt"),
+    ),
+    (
+        "KITTI object labels",
+        "Convert it with labelformat (pip): --input-format kitti, --output-format pascalvoc.",
+        _is_kitti,
+    ),
+    (
+        "DOTA",
+        "Convert it to YOLO with convert_dota_to_yolo_obb of the package ultralytics.",
+        _is_dota,
+    ),
+)
+_RECOGNISED: Mapping[str, Sequence[tuple[str, str, _Matches]]] = {
+    ".json": _JSON,
+    ".vott": (_VOTT,),
+    ".xml": (("the LabelMe web tool", _DATUM.format("label_me"), _is_labelme_web),),
+    ".txt": _TEXT,
+    ".csv": ((*_VIA, _is_via_csv),),
+}

@@ -178,14 +178,12 @@ class BoxPlacer:
         """The valid and fixed boxes; others are noted or become problems with their file."""
         placed = []
         for item in objects:
-            name = item.name
-            if item.fault:
-                dropped = _UNKNOWN_DROPPED if name is None else _DROPPED
-                self.reject(item.place_in(file), item.fault, dropped.leaving_out(name or _UNKNOWN))
-                continue
-            if name is None or not is_class_name(name):
-                place, fault = f"{file}, {item.where}", f"invalid class name {name!r}"
-                self.reject(place, fault, _UNKNOWN_DROPPED.leaving_out(_UNKNOWN))
+            name = item.name if item.name and is_class_name(item.name) else None
+            if item.fault or name is None:
+                fault = item.fault or f"invalid class name {item.name!r}"
+                dropped = _UNKNOWN_DROPPED if item.name is None or not item.fault else _DROPPED
+                place = f"{file}, {item.where}"
+                self.reject(place, fault, dropped.leaving_out(name or _UNKNOWN))
                 continue
             label = classes.label_of(name)
             if label is None:

@@ -177,18 +177,17 @@ def _from_png(segmentation: dict[str, Any], height: int, width: int) -> Mask:
         data = base64.b64decode(segmentation["png"], validate=True)
         info = probe_mask(data)
         right, bottom = x + info.width, y + info.height
-        if min(x, y) < 0 or right > width or bottom > height:
-            raise RegionError(
-                f"the mask of {info.width}x{info.height} pixels at {x}, {y} is outside the image; "
-                f"expected it within {width}x{height}"
-            )
-        pixels = decode_mask(data) != 0
+        is_inside = min(x, y) >= 0 and right <= width and bottom <= height
+        pixels = decode_mask(data) != 0 if is_inside else None
     except CorruptDataError as error:
         raise RegionError(f"invalid mask: {error}") from None
-    except (ValueError, TypeError) as error:
-        if isinstance(error, RegionError):
-            raise
+    except (ValueError, TypeError):
         raise RegionError("invalid mask: not the base64 of a PNG at a point") from None
+    if pixels is None:
+        raise RegionError(
+            f"the mask of {info.width}x{info.height} pixels at {x}, {y} is outside the image; "
+            f"expected it within {width}x{height}"
+        )
     mask = np.zeros((height, width), np.uint8)
     mask[y:bottom, x:right] = pixels
     return mask

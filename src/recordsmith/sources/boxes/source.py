@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypedDict, get_args
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.numbered import SampleTable
-from recordsmith.sources.problems import Fault
+from recordsmith.sources.problems import Fault, count_notice
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
@@ -47,6 +47,15 @@ _WITHOUT = (
 
 SOURCES: dict[str, type[AnnotatedSource]] = {}
 """The sources by the names of their formats."""
+
+
+class BoxOptions(TypedDict, total=False):
+    """The options of all sources of annotated images; see `AnnotatedSource`."""
+
+    label_map: PlaceLike | None
+    boxes: BoxPolicy
+    drawn: Drawn | None
+    object_masks: Masks | None
 
 
 @dataclass
@@ -96,8 +105,11 @@ class AnnotatedSource(TreeSource):
             drawn: the image that boxes were drawn on: the `stored` pixels, or the `upright` image
                 that viewers show by the EXIF orientation. For annotations whose size does not show
                 it: relative coordinates, half turns, squares. None for that of the format.
-            object_masks: `instance` or `class` adds masks, as in `Coco`; only for formats with
-                outlines.
+            object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
+                `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
+                objects on top. Polygons are rasterized like in pycocotools. Only for formats with
+                outlines. With masks, an object with an invalid segmentation fails its sample, gets
+                an empty mask (`clip`), or is dropped (`drop`).
         """
         self.root = as_place(root)
         self._label_map = None if label_map is None else as_location(label_map)
@@ -161,13 +173,17 @@ class AnnotatedSource(TreeSource):
             version=versions,
             references=lambda number: entries[names[number]].reference(),
         )
+        bare = [n for n in names if not entries[n].annotation and entries[n].fault is None]
+        what, check = "without annotations packed without boxes", Check.IMAGE_WITHOUT_ANNOTATION
+        notices = [*listed.notices, *count_notice(bare, "image", what, check=check)]
         names_of_classes = classes.names()
-        notices = [] if self._label_map is None else background_notices(names_of_classes)
+        if self._label_map is not None:
+            notices += background_notices(names_of_classes)
         return Listing(
             samples,
             reader,
             names_of_classes,
-            (*listed.notices, *notices),
+            notices,
             splits,
             only,
             has_label_map=0 not in dict(classes.labels()).values(),
@@ -193,14 +209,15 @@ class AnnotatedSource(TreeSource):
 
     def _leave_unannotated(self, index: FileIndex, images: Mapping[str, Any]) -> None:
         """Leave out images that are not in `images`: test images, or others without annotation."""
-        left = [path for path in index.paths if has_image_name(path) and path not in images]
         splits = {find_split(path) for path in images}
-        tests = [path for path in left if find_split(path) not in (None, *splits)]
-        known = frozenset(tests)
-        others = [path for path in left if path not in known]
+        left: dict[Reason, list[str]] = {Reason.UNLABELLED_SPLIT: [], Reason.NO_ANNOTATION: []}
+        for path in index.paths:
+            if has_image_name(path) and path not in images:
+                is_test = find_split(path) not in (None, *splits)
+                left[Reason.UNLABELLED_SPLIT if is_test else Reason.NO_ANNOTATION].append(path)
         what, check = "missing from annotation files skipped", Check.IMAGE_WITHOUT_ANNOTATION
-        index.account.leave(Reason.UNLABELLED_SPLIT, tests, "image", what, check)
-        index.account.leave(Reason.NO_ANNOTATION, others, "image", what, check)
+        for reason, paths in left.items():
+            index.account.leave(reason, paths, "image", what, check)
 
     @classmethod
     def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
@@ -213,10 +230,7 @@ class AnnotatedSource(TreeSource):
             yield LayoutCandidate(known.name, known.what.format(paths[0]), confidence)
 
     def _classes(
-        self,
-        index: FileIndex,
-        files: Collection[AnnotationFile],
-        used: Collection[str],
+        self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
     ) -> tuple[Classes, list[str]]:
         """The classes of all files together, and notices; `used` are the names of objects."""
         return make_classes(used, self._label_map), []
@@ -228,8 +242,9 @@ class AnnotatedSource(TreeSource):
     @classmethod
     def _matching(cls, tree: FileTree) -> list[str]:
         """The first annotation files of the format."""
-        paths = islice(tree.files(cls.box_format.suffix), MAX_OPENED)
-        return [path for path in paths if cls.box_format.is_format_of(path, tree.head(path))]
+        known = cls.box_format
+        paths = islice(tree.files(*(known.file_suffixes or (known.suffix,))), MAX_OPENED)
+        return [path for path in paths if known.is_format_of(path, tree.head(path))]
 
 
 def path_notes(match: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
@@ -299,7 +314,7 @@ def _not_read(similar: str, path: str, known: KnownFormat) -> LayoutCandidate:
         similar,
         f"annotations such as {path}",
         Confidence.ANNOTATED,
-        problem=f"the format {known.name} is recognised but not read",
+        problem=known.problem,
         remedy=f"{known.advice} {_WITHOUT}",
     )
 

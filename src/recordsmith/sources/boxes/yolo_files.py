@@ -103,10 +103,8 @@ def _read_yaml(location: Location, name: str, encoding: str | None) -> DataFile 
 def _keypoints(node: Any, name: str) -> Keypoints | None:
     """The keypoints in `kpt_shape`."""
     values = [] if node is None else _texts(node, name)
-    if not values:
-        return None
     try:
-        return parse_kpt_shape(",".join(values))
+        return parse_kpt_shape(",".join(values)) if values else None
     except OptionError:
         raise _unclear(name, node, "invalid kpt_shape; expected one such as [17, 3]") from None
 

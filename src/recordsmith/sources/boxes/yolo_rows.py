@@ -88,30 +88,22 @@ def keypoints_of(values: Sequence[float]) -> Keypoints:
     sides = (x - half_width, y - half_height, 1 - x - half_width, 1 - y - half_height)
     if half_width <= 0 or half_height <= 0 or min(sides) < -_SLACK:
         return ()
-    if len(values) == 8 and all(abs(a - b + c - d) < _ROUNDING for a, b, c, d in _axes(values)):
+    axes = values[::2], values[1::2]
+    if len(values) == 8 and all(abs(a - b + c - d) < _ROUNDING for a, b, c, d in axes):
         return ()
     rest = values[4:]
     if len(rest) % 3 == 0 and all(value in (0, 1, 2) for value in rest[2::3]):
         return len(rest) // 3, 3
     points = [(px, py) for px, py in zip(rest[::2], rest[1::2], strict=False) if px or py]
-    are_inside = all(
-        abs(px - x) <= half_width + _SLACK and abs(py - y) <= half_height + _SLACK
-        for px, py in points
-    )
+    xs, ys = [px - x for px, _ in points], [py - y for _, py in points]
+    scaled = ((xs, half_width), (ys, half_height))
+    are_inside = all(abs(value) <= half + _SLACK for values, half in scaled for value in values)
     if len(rest) % 2 or not are_inside:
         return ()
-    if len(points) > 1:
-        xs, ys = zip(*points, strict=True)
-        spread = max((max(xs) - min(xs)) / half_width, (max(ys) - min(ys)) / half_height) / 2
-        if spread < _LEAST_SPREAD:  # a small polygon, the second corner of which is no size
-            return ()
+    spreads = [(max(values) - min(values)) / (2 * half) for values, half in scaled if points]
+    if len(points) > 1 and max(spreads) < _LEAST_SPREAD:
+        return ()  # a small polygon, the second corner of which is no size
     return len(rest) // 2, 2
-
-
-def _axes(values: Sequence[float]) -> Iterator[Sequence[float]]:
-    """Yield the x and the y of all points."""
-    yield values[::2]
-    yield values[1::2]
 
 
 def find_keypoints(heads: Mapping[str, bytes], given: Keypoints | None) -> Keypoints | None:

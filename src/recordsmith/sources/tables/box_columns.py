@@ -210,11 +210,12 @@ def _find_roles(
     for column, name in enumerate(map(plain_name, names)):
         if column not in box:
             plain.setdefault(name, column)
-    roles = {}
+    roles: dict[str, int] = {}
     for role, known in _ROLES.items():
         columns = [plain[text] for text in known if text in plain]
         if (chosen := given.get(role)) is not None:
             columns = [column for column, name in enumerate(names) if name == chosen]
+        columns = [column for column in columns if column not in roles.values()]
         if columns:
             roles[role] = columns[0]
     return roles

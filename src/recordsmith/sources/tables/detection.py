@@ -62,6 +62,7 @@ _PLAIN_LABEL_NAMES = frozenset(("label", "class", "target", "y"))
 """Columns of classes in tables without images; in `target` and `y`, classes repeat."""
 _SPLIT_NAMES = frozenset(("split", "partition", "fold", "kfold", "subset", "set", "usage"))
 _FEW_INTEGERS = 20
+_AS_TABLE = f"pass {option('format', 'table')} to read a record for each row."
 _ID = re.compile("^id|id$|image|img|file|name|path|picture|photo|case")
 
 
@@ -99,11 +100,9 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
         for path in tables
         if not is_submission(path) and (head := read_table_head(tree, path)) is not None
     ]
-    with_images: dict[TableHead, _ImageColumn] = {}
     lookup = _Lookup(tree)
-    for head in heads:
-        if images := _find_images(tree, lookup, head):
-            with_images[head] = images
+    found = {head: _find_images(tree, lookup, head) for head in heads}
+    with_images = {head: images for head, images in found.items() if images is not None}
     boxes = list(_box_readings(lookup, with_images))
     yield from boxes
     if with_images:
@@ -253,9 +252,7 @@ def _text(value: Any) -> str:
 
 
 def _image_readings(
-    heads: Sequence[TableHead],
-    with_images: dict[TableHead, _ImageColumn],
-    tables: Sequence[str],
+    heads: Sequence[TableHead], with_images: dict[TableHead, _ImageColumn], tables: Sequence[str]
 ) -> Iterator[LayoutCandidate]:
     """Yield the readings of tables whose rows name images: one, if all have the same columns."""
     labels = {head: _label_column(head, with_images[head].column) for head in with_images}
@@ -289,17 +286,11 @@ def _image_readings(
         reading = LayoutCandidate(
             "table", what, Confidence.ANNOTATED, options, "rows", clauses, left_out
         )
-        repeated = _with_several_classes(head, images.column, label)
-        if repeated is None:
-            yield reading
-            continue
-        yield dataclasses.replace(
-            reading,
-            problem=f"several rows of {repeated} have different classes, as rows of regions have",
-            remedy="Convert regions and run lengths to masks or COCO, or pass "
-            f"{option('format', 'table')} to read a record for each row.",
-            needs=("format",),
-        )
+        if repeated := _with_several_classes(head, images.column, label):
+            what = f"several rows of {repeated} have different classes, as rows of regions have"
+            remedy = f"Convert regions and run lengths to masks or COCO, or {_AS_TABLE}"
+            reading = dataclasses.replace(reading, problem=what, remedy=remedy, needs=("format",))
+        yield reading
 
 
 def _with_several_classes(head: TableHead, image_column: str, label: str | None) -> str | None:
@@ -513,24 +504,15 @@ def _box_readings(
             if find_box_columns(content, image_column=column) is not None:
                 named.append(head.path)
             elif has_box_names([*head.columns]):
-                yield _box_reading(
-                    head.path,
-                    column,
-                    "boxes are only read from CSV and TSV files",
-                    f"Convert it to CSV, or pass {option('format', 'table')} to read a record for "
-                    "each row.",
-                )
+                problem = "boxes are only read from CSV and TSV files"
+                remedy = f"Convert it to CSV, or {_AS_TABLE}"
+                yield _box_reading(head.path, column, problem, remedy)
             elif numbers := _numbers_in_images(lookup, head, images, content):
                 ways = (option("boxes_as", notation) for notation in NOTATIONS)
                 columns = join_names(numbers, shown=4)
-                yield _box_reading(
-                    head.path,
-                    column,
-                    f"images are in several rows, and the columns {columns} may be boxes",
-                    f"Pass {join_names(ways, 'or')} to read boxes, or {option('format', 'table')} "
-                    "to read a record for each row.",
-                    ("boxes_as",),
-                )
+                problem = f"images are in several rows, and the columns {columns} may be boxes"
+                remedy = f"Pass {join_names(ways, 'or')} to read boxes, or {_AS_TABLE}"
+                yield _box_reading(head.path, column, problem, remedy, ("boxes_as",))
         if named:
             yield _box_reading(join_names(named), column)
 
@@ -568,11 +550,10 @@ def _numbers_in_images(
     found = find_box_columns(content, image_column=images.column, boxes_as="xyxy")
     if found is None:
         return ()
-    rows = list(zip(*(head.columns[name] for name in found.names), strict=False))
-    for number, value in enumerate(values[: min(len(rows), _PROBED)]):
+    rows = zip(*(head.columns[name] for name in found.names), strict=False)
+    for value, row in zip(values[:_PROBED], rows, strict=False):
         size = lookup.image_size(images, value)
-        sides = [float(text) / side for text, side in zip(rows[number], size * 2, strict=True)]
-        if not all(0 <= side <= 1 for side in sides):
+        if not all(0 <= float(text) <= side for text, side in zip(row, size * 2, strict=True)):
             return ()
     return found.names
 

@@ -305,10 +305,7 @@ class Coco(
 ):
     """Images with boxes, and optionally masks, in COCO's JSON format.
 
-    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
-    `image/width`, `image/filename`, `image/source_id`) and for each object
-    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
-    `image/object/class/label` (its category id), `image/object/class/text`,
+    Each sample has the image and box features of `Voc`, with category ids as labels, and
     `image/object/is_crowd` and `image/object/area` (in pixels, from the file). Boxes that CVAT
     rotated (`attributes.rotation`) become the boxes around them.
 
@@ -346,13 +343,14 @@ class Coco(
                     other = f"{names[number]!r} in another file"
                     conflicts.append(f"category {number} is {name!r} in {file.name} and {other}")
         if problems and (self._policy == "stop" or not used):
+            way = f"pack the images without them with {option('format', 'files')}"
+            if self._policy == "stop":
+                way = f"pass {option('boxes', 'drop')} to drop them"
             raise SourceError(
                 "the annotation files have invalid entries",
                 problems,
                 path=self.root,
-                remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them."
-                if self._policy == "stop"
-                else f"Fix them, or pack the images without them with {option('format', 'files')}.",
+                remedy=f"Fix them, or {way}.",
                 lists_problems=True,
             )
         if conflicts and self._label_map is None:

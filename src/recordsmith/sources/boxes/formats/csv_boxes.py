@@ -13,8 +13,8 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
@@ -29,23 +29,21 @@ from recordsmith.sources.boxes.annotation import (
     Corners,
     decode_objects,
     encode_objects,
+    encoding_error,
     to_float,
 )
 from recordsmith.sources.boxes.annotation_files import SharedAnnotationSource
-from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
+from recordsmith.sources.boxes.source import BoxOptions
 from recordsmith.sources.files.file_index import FileIndex
-from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree
+from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.sources.files.name_files import LONGEST_LINE, read_text
 from recordsmith.sources.files.paths import common_version
-from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.tables.box_columns import (
-    NOTATIONS,
-    BoxColumns,
-    Notation,
-    find_box_columns,
-)
+from recordsmith.sources.tables.box_columns import NOTATIONS, BoxColumns, Notation, find_box_columns
 from recordsmith.stores import PlaceLike
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _CLASS_DESCRIPTIONS = re.compile(r"(oidv\d+-)?class-descriptions.*\.csv", re.IGNORECASE)
 _FEATURES = (OBJECT_IS_CROWD, OBJECT_TRUNCATED)
@@ -55,6 +53,7 @@ _MEANINGS: Mapping[Notation, str] = {
     "cxcywh": "the center and the size",
 }
 _WITHOUT_CLASS = "object"
+_COLUMN_OPTIONS = ("image_column", "label_column", "boxes_as")
 _FEWEST = 50  # a notation is ruled out by one row in so many; fewer may be invalid boxes
 
 
@@ -103,7 +102,7 @@ class _Numbers:
     count: the rows with four numbers.
     fractions: those without a number above 1, which are not all integers.
     larger: those with a number above 1.
-    ruled_out: how many rows cannot be in each notation.
+    ruled_out: in how many rows the box is empty or outside the image in each notation.
     """
 
     notations: Sequence[Notation]
@@ -117,18 +116,12 @@ class _Numbers:
         if not math.isfinite(sum(box)):
             return
         self.count += 1
-        is_fraction = False
-        if max(box) > 1:
-            self.larger += 1
-        elif not all(text.lstrip("+-").isdecimal() for text in texts):
-            self.fractions += 1
-            is_fraction = True
-        if self.notations:
-            self._rule_out(box, (1, 1) if is_fraction else size, 0.001 if is_fraction else 0.5)
-
-    def _rule_out(self, box: Corners, size: tuple[float, float], spare: float) -> None:
-        """Count the notations in which a box is empty or outside the image, but for rounding."""
-        width, height = (side or math.inf for side in size)
+        is_larger = max(box) > 1
+        is_fraction = not (is_larger or all(text.lstrip("+-").isdecimal() for text in texts))
+        self.larger += is_larger
+        self.fractions += is_fraction
+        width, height = (1, 1) if is_fraction else (side or math.inf for side in size)
+        spare = 0.001 if is_fraction else 0.5  # for rounding
         for notation in self.notations:
             left, top, right, bottom = _corners(box, notation)
             is_inside = (
@@ -273,9 +266,7 @@ def _rows(file: BinaryIO, columns: BoxColumns, name: str) -> Iterator[tuple[int,
             try:
                 yield line.decode("utf-8" if number > 1 else "utf-8-sig")
             except ValueError:
-                raise SourceError(
-                    "not UTF-8", path=name, line=number, remedy="Save the file as UTF-8."
-                ) from None
+                raise encoding_error(name, line=number) from None
 
     is_header = columns.line > 0
     for line, row in _csv_rows(lines(), columns.delimiter, name):
@@ -344,10 +335,7 @@ class CsvBoxes(
         rs.pack(rs.CsvBoxes("raccoons", annotations="train.csv"), "packed")
     """
 
-    option_names = (
-        *SharedAnnotationSource.option_names,
-        *("image_column", "label_column", "boxes_as"),
-    )
+    option_names = (*SharedAnnotationSource.option_names, *_COLUMN_OPTIONS)
 
     def __init__(
         self,
@@ -355,55 +343,29 @@ class CsvBoxes(
         *,
         annotations: PlaceLike | Mapping[str, PlaceLike] | None = None,
         images: PlaceLike | None = None,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        drawn: Drawn | None = None,
         image_column: str | None = None,
         label_column: str | None = None,
         boxes_as: Notation | None = None,
+        **options: Unpack[BoxOptions],
     ) -> None:
         """
         Args:
-            root: the folder of images and annotations; or the annotation file, next to its images
-                or in a folder `annotations` next to theirs.
-            annotations: the annotation file, or a mapping from split to file; None to find them.
-            images: the folder of the images, inside the root; None to find it.
-            label_map: path of a `label_map.pbtxt`, which defines the labels.
-            boxes: what to do with an invalid box, as in `Coco`.
-            drawn: the image that boxes were drawn on, `upright` or `stored`, as in `Voc`.
+            root, annotations, images: as in `Coco`.
             image_column: column of the names of images; None to find it.
             label_column: column of classes; None to find it.
             boxes_as: what the four numbers of a box are: two corners (`xyxy`), a corner and the
                 size (`xywh`), or the center and the size (`cxcywh`); None to find it by the names
                 and the rows.
+            options: `label_map`, `boxes` and `drawn`, as in `Voc`.
         """
-        super().__init__(
-            root,
-            annotations=annotations,
-            images=images,
-            label_map=label_map,
-            boxes=boxes,
-            drawn=drawn,
-        )
+        super().__init__(root, annotations=annotations, images=images, **options)
         if boxes_as is not None:
             check_word("boxes_as", boxes_as, NOTATIONS)
-        given = {
-            "image_column": image_column,
-            "label_column": label_column,
-            "boxes_as": boxes_as,
-        }
-        self._columns: Mapping[str, Any] = {n: value for n, value in given.items() if value}
+        given = zip(_COLUMN_OPTIONS, (image_column, label_column, boxes_as), strict=True)
+        self._columns: Mapping[str, Any] = {name: value for name, value in given if value}
 
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), **self._columns}
-
-    @classmethod
-    def find_candidates(cls, tree: FileTree) -> Iterator[LayoutCandidate]:
-        for candidate in super().find_candidates(tree):
-            # a path, four numbers and a class in each row, without a header: nothing else is so
-            columns = [find_box_columns(tree.head(path)) for path in candidate.files]
-            is_bare = all(known and not known.line for known in columns)
-            yield replace(candidate, confidence=Confidence.MARKED) if is_bare else candidate
 
     def _matches(self, index: FileIndex, path: str) -> bool:
         if not path.lower().endswith(self.box_format.file_suffixes):

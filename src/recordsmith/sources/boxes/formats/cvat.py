@@ -171,9 +171,10 @@ class Cvat(
         tagged = [entry for entry in entries if entry.annotated.tags]
         if not tagged:
             return listed
-        if any(entry.has_objects for entry in entries):
+        if any(entry.objects != b"[]" for entry in entries):
             for entry in tagged:
-                notes = (*entry.annotated.notes, *_tag_notes(entry))
+                places = (f"{entry.annotation}, {w}: tag {n}" for n, w in entry.annotated.tags)
+                notes = (*entry.annotated.notes, *((_OTHER_SHAPES, place) for place in places))
                 entry.annotated = entry.annotated._replace(notes=notes)
             return listed
         classes = self._tag_classes(listed.classes, tagged)
@@ -197,22 +198,16 @@ class Cvat(
         return classes_by_label(dict(enumerate(names, 1)), self._label_map, "the data"), []
 
 
-def _tag_notes(entry: Entry) -> Iterator[tuple[str, str]]:
-    for name, where in entry.annotated.tags:
-        yield _OTHER_SHAPES, f"{entry.annotation}, {where}: tag {name}"
-
-
 def _set_class(entry: Entry, classes: Classes) -> None:
     """Set the class of an image from its only tag, or why that is impossible."""
     tags, image, file = entry.annotated.tags, entry.image, entry.annotation
     if entry.fault is not None:
         return
-    if len(tags) != 1:
+    (name, where), *more = tags or [("", "")]
+    if more or not tags:
         names = join_names(repr(name) for name, _ in tags) or "no tag"
         entry.fault = Fault(f"{image}: found {names}; expected one tag", file, remedy=_ONE_TAG)
-        return
-    ((name, where),) = tags
-    if classes.label_of(name) is None:
+    elif classes.label_of(name) is None:
         entry.fault = Fault(f"{image}, {where}: {classes.unknown(name)}", file)
-        return
-    entry.class_name = name
+    else:
+        entry.class_name = name

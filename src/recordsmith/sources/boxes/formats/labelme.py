@@ -38,10 +38,8 @@ _NO_CLASSES = frozenset(("__ignore__", "_background_"))
 _CIRCLE_POINTS = 64
 _POINT_COUNTS = {
     "rectangle": (2, 4),
-    "circle": (2,),
-    "mask": (2,),
-    "rotation": (4,),
-    "oriented_rectangle": (4,),
+    **dict.fromkeys(("circle", "mask"), (2,)),
+    **dict.fromkeys(("rotation", "oriented_rectangle"), (4,)),
 }
 _MAX_VALUES = 1_000_000  # of a file: a parsed one takes up to a hundred bytes
 _FLAGS = "annotations were packed without the flags of their image"
@@ -82,17 +80,11 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             notes.append((_OTHER_SHAPES, f"{file.name}, {where}: {kind}"))
             continue
         objects.append(_object(where, str(kind), shape))
-    yield AnnotatedImage(
-        "",
-        last_part(path) if isinstance(path := document.get("imagePath"), str) else "",
-        (
-            to_float(document.get("imageWidth") or 0),
-            to_float(document.get("imageHeight") or 0),
-        ),
-        objects,
-        notes=notes,
-        remedy=_WRITE_IMAGES if document.get("imageData") else "",
-    )
+    path = document.get("imagePath")
+    name = last_part(path) if isinstance(path, str) else ""
+    width, height = (to_float(document.get(key) or 0) for key in ("imageWidth", "imageHeight"))
+    remedy = _WRITE_IMAGES if document.get("imageData") else ""
+    yield AnnotatedImage("", name, (width, height), objects, notes=notes, remedy=remedy)
 
 
 def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
@@ -108,31 +100,28 @@ def _object(where: str, kind: str, shape: Mapping[str, Any]) -> AnnotatedObject:
         fault = "" if is_known else f"unsupported shape: {kind} of {len(points)} points"
     if fault or points is None:
         return AnnotatedObject(where, name, fault=fault)
-    if kind == "polygon" or (len(points) == 4 and not _is_upright(points)):
+    if kind == "circle":
+        points = _circle(*points)
+    if kind in ("polygon", "circle") or (len(points) == 4 and not _is_upright(points)):
         return outlined(where, name, points)
     outline: str | None = "box"  # drawn from any corner
     if kind == "mask":
-        outline = _mask(shape.get("mask"), points[0])
-    elif kind == "circle":
-        (x, y), (edge_x, edge_y) = points
-        radius = math.hypot(edge_x - x, edge_y - y)
-        turns = (2 * math.pi * step / _CIRCLE_POINTS for step in range(_CIRCLE_POINTS))
-        circle = ((x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns)
-        outline = json.dumps([[value for point in circle for value in point]])
-        points = [(x - radius, y - radius), (x + radius, y + radius)]
-    xs, ys = zip(*points, strict=True)
-    return AnnotatedObject(where, name, (min(xs), min(ys), max(xs), max(ys)), outline)
+        png, (x, y) = shape.get("mask"), points[0]
+        outline = json.dumps({"png": png, "x": int(x), "y": int(y)}) if png else None
+    return outlined(where, name, points)._replace(outline=outline)
+
+
+def _circle(center: tuple[float, float], edge: tuple[float, float]) -> list[tuple[float, float]]:
+    """The points of a circle."""
+    (x, y), radius = center, math.dist(center, edge)
+    turns = (2 * math.pi * step / _CIRCLE_POINTS for step in range(_CIRCLE_POINTS))
+    return [(x + radius * math.cos(turn), y + radius * math.sin(turn)) for turn in turns]
 
 
 def _is_upright(points: Collection[tuple[float, float]]) -> bool:
     """Whether four points are the corners of an upright rectangle, in any order."""
     xs, ys = ({point[side] for point in points} for side in (0, 1))
     return len(set(points)) == len(points) and len(xs) == len(ys) == 2
-
-
-def _mask(png: Any, start: tuple[float, float]) -> str | None:
-    """The outline for a mask that is stored as the base64 of a PNG."""
-    return json.dumps({"png": png, "x": int(start[0]), "y": int(start[1])}) if png else None
 
 
 def _points(values: Any) -> list[tuple[float, float]] | None:

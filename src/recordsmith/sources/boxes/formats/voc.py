@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 from xml.parsers import expat
 
@@ -48,13 +48,10 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
     if parsed is None:
         return
     values, objects = parsed
-    known = None if _has_boxes(objects) else recognise_annotations(file.name, data[:HEAD_BYTES])
+    has_boxes = any("bndbox" in item or "robndbox" in item for _, item in objects)
+    known = None if has_boxes else recognise_annotations(file.name, data[:HEAD_BYTES])
     if known is not None:
-        raise SourceError(
-            f"the format {known.name} is recognised but not read",
-            path=file.name,
-            remedy=known.advice,
-        )
+        raise SourceError(known.problem, path=file.name, remedy=known.advice)
     size = values.get("size")
     width, height = (size.get("width"), size.get("height")) if isinstance(size, dict) else (0, 0)
     yield AnnotatedImage(
@@ -82,10 +79,6 @@ def _object(line: int, values: _Values) -> AnnotatedObject:
         degrees = math.degrees(to_float(oriented.get("angle")))
         return outlined(where, name, rotated(corners, degrees), extra)
     return AnnotatedObject(where, name, fault=f"object {name!r} has no bndbox")
-
-
-def _has_boxes(objects: Iterable[tuple[int, _Values]]) -> bool:
-    return any("bndbox" in values or "robndbox" in values for _, values in objects)
 
 
 def _numbers(values: _Values, *names: str) -> Corners:

@@ -8,14 +8,13 @@ class names. An image without a label file has no objects.
 from __future__ import annotations
 
 import bisect
-import json
 import math
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import (
@@ -24,12 +23,12 @@ from recordsmith.sources.boxes.annotation import (
     AnnotationFile,
     BoxFormat,
     Entry,
+    outlined,
 )
-from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
-from recordsmith.sources.boxes.reader import Masks
 from recordsmith.sources.boxes.source import (
     MAX_OPENED,
     AnnotatedSource,
+    BoxOptions,
     ListedImages,
     listed_entry,
     path_notes,
@@ -66,6 +65,9 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import splits_by_folder
 from recordsmith.stores import PlaceLike
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
 _DARKNET = re.compile(rb"^[ \t]*names\s*=", re.MULTILINE)
@@ -107,17 +109,15 @@ def _object(
     found = f"{len(values)} numbers after the class"
     if keypoints:
         count, size = keypoints
-        expected = f"4 or {4 + count * size}, for {count} keypoints of {size} numbers"
-        return AnnotatedObject(where, name, fault=f"{found}; expected {expected}")
-    if keypoints is None and (shape := keypoints_of(values)):
-        fault = f"{found} may be a polygon, or a box and keypoints: {advice(shape)}"
-        return AnnotatedObject(where, name, fault=fault)
-    if len(values) >= 6 and len(values) % 2 == 0:
-        xs, ys = values[::2], values[1::2]
-        return AnnotatedObject(
-            where, name, (min(xs), min(ys), max(xs), max(ys)), json.dumps([values])
+        fault = (
+            f"{found}; expected 4 or {4 + count * size}, for {count} keypoints of {size} numbers"
         )
-    fault = f"{found}; expected 4 (x, y, width, height) or a polygon"
+    elif keypoints is None and (shape := keypoints_of(values)):
+        fault = f"{found} may be a polygon, or a box and keypoints: {advice(shape)}"
+    elif len(values) >= 6 and len(values) % 2 == 0:
+        return outlined(where, name, [*zip(values[::2], values[1::2], strict=True)])
+    else:
+        fault = f"{found}; expected 4 (x, y, width, height) or a polygon"
     return AnnotatedObject(where, name, fault=fault)
 
 
@@ -151,12 +151,8 @@ class Yolo(
 ):
     """Images with boxes in YOLO's text format.
 
-    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
-    `image/width`, `image/filename`, `image/source_id`) and for each object
-    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
-    `image/object/class/label` (the position in the list of names, from 1) and
-    `image/object/class/text`. Polygons and oriented boxes become the boxes around them, and masks
-    with `object_masks`.
+    Each sample has the image and box features of `Voc`; labels are positions in the list of names,
+    from 1. Polygons and oriented boxes become the boxes around them, and masks with `object_masks`.
 
     The root may also be the `data.yaml` or `obj.data` of the dataset, if there are several.
 
@@ -170,25 +166,20 @@ class Yolo(
         self,
         root: PlaceLike,
         *,
-        label_map: PlaceLike | None = None,
-        boxes: BoxPolicy = "stop",
-        drawn: Drawn | None = None,
-        object_masks: Masks | None = None,
         kpt_shape: str | None = None,
         encoding: str = "utf-8",
+        **options: Unpack[BoxOptions],
     ) -> None:
         """
         Args:
             root: the folder of images and labels, or the description of the dataset.
-            label_map, boxes, drawn, object_masks: as in `Voc`.
             kpt_shape: the number of keypoints and of values of each, such as `17,3`: boxes are read
                 without them. `none` if rows with more than four numbers are polygons. None for
                 `kpt_shape` of `data.yaml`; without it, rows that may have keypoints are refused.
             encoding: of class names and lists of images.
+            options: `label_map`, `boxes`, `drawn` and `object_masks`, as in `Voc`.
         """
-        super().__init__(
-            root, label_map=label_map, boxes=boxes, drawn=drawn, object_masks=object_masks
-        )
+        super().__init__(root, **options)
         self._keypoints = None if kpt_shape is None else parse_kpt_shape(kpt_shape)
         self._encoding = check_encoding(encoding)
         self._file: str | None = None
@@ -235,9 +226,7 @@ class Yolo(
         if not samples.entries:
             if config is None:
                 raise no_files(index.root, self.box_format.expected, index)
-            problem = (
-                join_problems(samples.path_notices) or "its folders and lists contain no images"
-            )
+            problem = join_problems(samples.path_notices) or "its paths contain no images"
             raise SourceError(f"nothing to pack: {problem}", path=config.name)
         keypoints = self._keypoints
         if keypoints is None and config is not None:
@@ -264,8 +253,8 @@ class Yolo(
                 raise SourceError(problem, path=config.name)
             return self._read_names(index, match.path), [match.path, *described]
         paths = sorted(filter(_is_names_file, index.paths), key=_depth)
-        distinct = {tuple(self._read_names(index, path).items()) for path in paths}
-        if len(distinct) > 1:
+        listed = [self._read_names(index, path) for path in paths]
+        if any(names != listed[0] for names in listed):
             raise SourceError(
                 f"the class names differ between {join_names(paths)}",
                 path=index.root,
@@ -274,7 +263,7 @@ class Yolo(
         if config is not None and config.names:
             return config.names, described
         if paths:
-            return self._read_names(index, paths[0]), [paths[0], *described]
+            return listed[0], [paths[0], *described]
         if config is not None:  # no classes, so no objects
             return {}, described
         yaml = [path for path in index.paths if path.lower().endswith((".yaml", ".yml"))]
@@ -335,10 +324,6 @@ class _Samples:
 
     def notices(self) -> list[str]:
         """What was found otherwise than described, and what is left out."""
-        entries = self.entries.values()
-        bare = sorted(
-            entry.image for entry in entries if not entry.annotation and entry.fault is None
-        )
         used = self._used
         folders = {posixpath.dirname(path) for path in used if "labels/" in path.lower()}
         unused = [
@@ -352,15 +337,12 @@ class _Samples:
         self._leave_undescribed()
         sizes = [self._index.size_and_version(path)[0] for path in used if path]
         empty = f"all {len(sizes):,} label files are empty"
-        what = "without a label file packed without boxes"
-        of_bare, of_unused = Check.IMAGE_WITHOUT_ANNOTATION, Check.ANNOTATION_WITHOUT_IMAGE
-        what_unused = "without an image skipped"
-        self._index.account.leave(Reason.NO_IMAGE, unused, "label file", what_unused, of_unused)
+        what, check = "without an image skipped", Check.ANNOTATION_WITHOUT_IMAGE
+        self._index.account.leave(Reason.NO_IMAGE, unused, "label file", what, check)
         return [
             *self.path_notices,
             *([] if any(sizes) or not sizes else [empty]),
             *count_notice(self._twice, "repeated image", "packed once, in the first split"),
-            *count_notice(bare, "image", what, check=of_bare),
         ]
 
     def _leave_undescribed(self) -> None:
