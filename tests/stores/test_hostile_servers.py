@@ -328,3 +328,14 @@ def test_a_range_of_an_object_that_has_become_shorter(scheme: str) -> None:
         for stop in (5, 9):
             with raises(FileAccessError, errno=errno.ESTALE):
                 read(location.key, 5, stop, "old")
+
+
+def test_a_web_server_that_ignores_conditions() -> None:
+    def answer(request: Request) -> None:
+        request.answer(b"abcd", 206, Content_Range="bytes 0-3/9", ETag='"new"')
+
+    with serving(answer) as url:
+        location = rs.remote(f"{url}/data", store_options=_QUICK)
+        assert location.store.read(location.key, 0, 4, "new") == b"abcd"
+        with raises(FileAccessError, errno=errno.ESTALE):
+            location.store.read(location.key, 0, 4, "old")
