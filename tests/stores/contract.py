@@ -534,6 +534,9 @@ class StoreContract(ListingContract):
         version = store.info("x").version
         store.put("x", b"2")
         assert not store.put_if_match("x", b"3", version)
+        for start, stop in () if store.keeps_reads else ((0, 0), (0, 1), (1, 9)):
+            with raises(FileAccessError, errno=errno.ESTALE):
+                store.read("x", start, stop, version)
         assert store.put_if_match("x", b"4", store.info("x").version)
         store.delete("x")
         store.delete("x")

@@ -292,3 +292,50 @@ def test_pack_to_a_web_server_scans_no_source(tmp_path: Any) -> None:
 
     with raises(OptionError, match="read-only"):
         rs.pack(Source(), "http://127.0.0.1:1/out")
+
+
+def test_a_list_that_breaks_goes_on_behind_its_last_page() -> None:
+    keys = [f"data/{number:04}" for number in range(3000)]
+    asked: list[str] = []
+
+    def answer(request: Request) -> None:
+        at = re.search(r"continuation-token=(\d+)", request.path)
+        after = re.search(r"start-after=data(?:/|%2F)(\d+)", request.path)
+        asked.append(f"from {at[1]}" if at else f"after {after[1]}" if after else "")
+        if len(asked) == 2:
+            request.answer(b"", 503)
+            return
+        begin = int(at[1]) if at else int(after[1]) + 1 if after else 0
+        token = str(begin + 1000) if begin < 2000 else ""
+        request.answer(listing(*keys[begin : begin + 1000], token=token))
+
+    with serving(answer) as url:
+        assert [found.key for found in bucket(url).list()] == keys
+    assert asked == ["", "from 1000", "after 0999", "from 2000"]
+
+
+@pytest.mark.parametrize("scheme", ["s3", "http"])
+def test_a_range_of_an_object_that_has_become_shorter(scheme: str) -> None:
+    """None of its bytes are there, but not of the version that is read."""
+
+    def answer(request: Request) -> None:
+        request.answer(b"", 200 if request.command == "HEAD" else 416, ETag='"new"')
+
+    with serving(answer) as url:
+        location = bucket(url) if scheme == "s3" else rs.remote(f"{url}/data", store_options=_QUICK)
+        read = location.store.read
+        assert read(location.key, 5, 9) == read(location.key, 5, 9, "new") == b""
+        for stop in (5, 9):
+            with raises(FileAccessError, errno=errno.ESTALE):
+                read(location.key, 5, stop, "old")
+
+
+def test_a_web_server_that_ignores_conditions() -> None:
+    def answer(request: Request) -> None:
+        request.answer(b"abcd", 206, Content_Range="bytes 0-3/9", ETag='"new"')
+
+    with serving(answer) as url:
+        location = rs.remote(f"{url}/data", store_options=_QUICK)
+        assert location.store.read(location.key, 0, 4, "new") == b"abcd"
+        with raises(FileAccessError, errno=errno.ESTALE):
+            location.store.read(location.key, 0, 4, "old")

@@ -58,6 +58,23 @@ def test_a_failed_upload_leaves_nothing(
     assert s3.objects() == ({} if old is None else {"x": old})
 
 
+@pytest.mark.parametrize("old", [LARGE[::-1], None])
+def test_an_upload_whose_completion_fails_each_time(
+    s3: S3, store: ObjectStore, old: bytes | None
+) -> None:
+    """It is done if the object has become what was written, not if an older one is as large."""
+    if old is not None:
+        s3.put("x", old)
+    before = s3.objects()
+    s3.fail(["reset"], method="POST", path="uploadId=")
+    with pytest.raises(FileAccessError):
+        write(store, "x", LARGE)
+    assert s3.objects() == before
+    s3.fail(["lost"], method="POST", path="uploadId=")
+    write(store, "x", LARGE)
+    assert (s3.uploads(), s3.objects()) == ([], {"x": LARGE})
+
+
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, GeneratorExit])
 def test_an_abandoned_upload_leaves_nothing(
     s3: S3, store: ObjectStore, error: type[BaseException]
