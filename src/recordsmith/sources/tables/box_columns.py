@@ -32,6 +32,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
         *("classlabel", "categoryname", "classid", "categoryid", "labelid", "cls", "target"),
         *("species", "breed", "variety", "diagnosis", "disease"),
     ),
+    "split": ("split", "subset", "partition", "usage"),
     "width": ("width", "imagewidth", "imgwidth", "imagew", "imgw"),
     "height": ("height", "imageheight", "imgheight", "imageh", "imgh"),
     OBJECT_IS_CROWD: ("isgroupof",),
@@ -109,6 +110,7 @@ def find_box_columns(
     *,
     image_column: str | None = None,
     label_column: str | None = None,
+    split_column: str | None = None,
     boxes_as: Notation | None = None,
 ) -> BoxColumns | None:
     """Find the columns of boxes from the start of a file; None if it is not a CSV of boxes.
@@ -117,6 +119,7 @@ def find_box_columns(
         head: the first bytes.
         image_column: name of the column of images, if it is known.
         label_column: name of the column of classes, if it is known.
+        split_column: name of the column of splits, if it is known.
         boxes_as: the notation of the boxes, if it is known. Then the only four columns of numbers
             may have any names.
     """
@@ -126,7 +129,8 @@ def find_box_columns(
         names, *rows = _parsed(lines[first : first + _ROWS], delimiter) or [[]]
         rows = [row for row in rows if len(row) == len(names)]
         found = _named_box(names, rows)
-        roles = _find_roles(names, found, {"image": image_column, "name": label_column})
+        given = {"image": image_column, "name": label_column, "split": split_column}
+        roles = _find_roles(names, found, given)
         if found is None and boxes_as is not None:
             found = _Found(_unnamed_box(names, rows, roles.values()), NOTATIONS)
         if "image" in roles and found is not None and found.box:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
+from recordsmith.dataset import is_split_name
 from recordsmith.errors import OptionError, SourceError, accessing, check_word, option
 from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.boxes.annotation import (
@@ -53,7 +54,7 @@ _MEANINGS: Mapping[Notation, str] = {
     "cxcywh": "the center and the size",
 }
 _WITHOUT_CLASS = "object"
-_COLUMN_OPTIONS = ("image_column", "label_column", "boxes_as")
+_COLUMN_OPTIONS = ("image_column", "label_column", "split_column", "boxes_as")
 _FEWEST = 50  # a notation is ruled out by one row in so many; fewer may be invalid boxes
 
 
@@ -73,6 +74,7 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
             f"{file.name} has no column of classes: the class of all boxes is {_WITHOUT_CLASS}; "
             f"{option('label_column')} chooses a column"
         )
+    has_splits = all(is_split_name(rows.split) for rows in images.values())
     if columns.others:
         file.notices.append(f"columns that are not packed: {join_names(columns.others)}")
     for name in [*images]:
@@ -81,15 +83,17 @@ def parse(file: AnnotationFile) -> Iterator[AnnotatedImage]:
         if notation != "xyxy":
             objects = [o._replace(corners=_corners(o.corners, notation)) for o in objects]
         frame = None if is_relative else rows.size
-        yield AnnotatedImage(f"line {rows.line}", name, frame, objects)
+        split = rows.split if has_splits else ""
+        yield AnnotatedImage(f"line {rows.line}", name, frame, objects, split=split)
 
 
 @dataclass(slots=True)
 class _Rows:
-    """The first line of an image, the size in it, and its objects as JSON."""
+    """The first line of an image, the size and the split in it, and its objects as JSON."""
 
     line: int
     size: tuple[float, float]
+    split: str = ""
     objects: bytearray = field(default_factory=bytearray)
     count: int = 0
 
@@ -190,7 +194,7 @@ def _read_rows(file: AnnotationFile, columns: BoxColumns, numbers: _Numbers) -> 
             size = to_float(cells.get("width") or 0), to_float(cells.get("height") or 0)
             rows = images.get(cells["image"])
             if rows is None:
-                rows = images[cells["image"]] = _Rows(line, size)
+                rows = images[cells["image"]] = _Rows(line, size, cells.get("split", ""))
             texts = columns.numbers(row)
             if not any((*texts, cells.get("name"))):  # an image without a box
                 continue
@@ -345,6 +349,7 @@ class CsvBoxes(
         images: PlaceLike | None = None,
         image_column: str | None = None,
         label_column: str | None = None,
+        split_column: str | None = None,
         boxes_as: Notation | None = None,
         **options: Unpack[BoxOptions],
     ) -> None:
@@ -353,6 +358,7 @@ class CsvBoxes(
             root, annotations, images: as in `Coco`.
             image_column: column of the names of images; None to find it.
             label_column: column of classes; None to find it.
+            split_column: column of the split of each image; None to find it.
             boxes_as: what the four numbers of a box are: two corners (`xyxy`), a corner and the
                 size (`xywh`), or the center and the size (`cxcywh`); None to find it by the names
                 and the rows.
@@ -361,7 +367,9 @@ class CsvBoxes(
         super().__init__(root, annotations=annotations, images=images, **options)
         if boxes_as is not None:
             check_word("boxes_as", boxes_as, NOTATIONS)
-        given = zip(_COLUMN_OPTIONS, (image_column, label_column, boxes_as), strict=True)
+        given = zip(
+            _COLUMN_OPTIONS, (image_column, label_column, split_column, boxes_as), strict=True
+        )
         self._columns: Mapping[str, Any] = {name: value for name, value in given if value}
 
     def describe(self) -> Mapping[str, Any]:
