@@ -521,6 +521,15 @@ def test_label_files_that_cannot_be_told_apart(tmp_path: Path) -> None:
     assert boxes_of(read(Yolo(root), 1)[0]) == [BOX]
 
 
+def test_of_several_spellings_the_own_name_is_the_label_file(tmp_path: Path) -> None:
+    root = _plain(tmp_path, {"ok": ONE})
+    image(root / "images" / "a.jpg")
+    for name, text in (("a.TXT", ONE), ("A.TXT", "1 0.5 0.5 0.1 0.1")):
+        write(root / "labels" / name, text)
+    features, notes = read(Yolo(root), 0)
+    assert (boxes_of(features), notes) == ([BOX], [])
+
+
 def test_a_label_file_of_two_images(tmp_path: Path) -> None:
     root = _plain(tmp_path, {"a": ONE, "b": ONE})
     image(root / "images" / "a.png")
