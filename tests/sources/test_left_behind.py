@@ -147,17 +147,27 @@ C = [f"c/{number:02}.jpg" for number in range(1, 11)]
         (["01.jpg"], ["a/01.jpg", "b/01.jpg", "c/01.jpg"], 27),
         (["*/1*.jpg"], ["a/10.jpg", "b/10.jpg", "c/10.jpg"], 27),
         (["c", "c/01.jpg"], C, 20),
-        (["nothing"], [], 30),
+        (["./c"], C, 20),
+        (["{root}/c/"], C, 20),
     ],
 )
 def test_paths_are_left_out_by_name(
     tmp_path: Path, patterns: str | list[str], requested: list[str], count: int
 ) -> None:
     root = write(tmp_path / "in", {f"{name}/{{01-10}}.jpg": "photo" for name in "abc"})
+    if not isinstance(patterns, str):
+        patterns = [pattern.replace("{root}", str(root)) for pattern in patterns]
     listing = rs.detect(root, leave_out=patterns).source.list_samples()
     assert len(listing.samples) == count
-    assert left_out(listing) == ({"left out as asked": requested} if requested else {})
+    assert left_out(listing) == {"left out as asked": requested}
     assert not {sample.name for sample in listing.samples} & {*requested}
+
+
+@pytest.mark.parametrize("name", ["nothing", "C", "c/11.jpg", "/elsewhere/c", "../in/c"])
+def test_a_path_to_leave_out_that_is_not_there(tmp_path: Path, name: str) -> None:
+    root = write(tmp_path / "in", {f"{name}/{{1-3}}.jpg": "photo" for name in "abc"})
+    with raises(rs.OptionError, option="leave_out", value=name):
+        rs.detect(root, leave_out=["a", name])
 
 
 def test_what_is_left_out_is_kept_in_the_plan_and_the_manifest(tmp_path: Path) -> None:

@@ -150,12 +150,13 @@ def test_lists_are_splits(tmp_path: Path) -> None:
     assert twice.split() == ["JPEGImages/a.jpg", "in", "train", "and", "val"]
     assert bare == "JPEGImages/bare.jpg"
     assert left_out(listing) == {
-        "not in the lists of the dataset": ["JPEGImages/left.jpg", "JPEGImages/nowhere.jpg"],
+        "not in the lists of the dataset": [
+            *("Annotations/left.xml", "JPEGImages/left.jpg", "JPEGImages/nowhere.jpg"),
+        ],
         "of another task": [
             "ImageSets/Main/cat_train.txt",
             "ImageSets/Main/trainval.txt",
         ],
-        "not images": ["Annotations/left.xml"],
     }
 
 

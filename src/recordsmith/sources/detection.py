@@ -349,7 +349,8 @@ def detect(
     names = [leave_out] if isinstance(leave_out, str) else [*leave_out]
     tree = FileTree(root, leave_out=[_path_below(root, name) for name in names])
     for name, below in zip(names, tree.leave_out, strict=True):
-        if tree.folders and tree.is_complete and below not in tree.matched:
+        is_inside = any(below.startswith(f"{other}/") for other in tree.leave_out)
+        if tree.folders and tree.is_complete and below not in tree.matched and not is_inside:
             raise OptionError(
                 option="leave_out", value=name, expected=f"a file or folder in {root}, or a pattern"
             )

@@ -104,6 +104,7 @@ def _splits_in(tree: FileTree, base: str) -> dict[str, str]:
     are_apart = are_labelled and not are_others_labelled and not tree.direct_count(base)
     are_several = len({standard_name(split) for split in split_of.values()} - {None}) > 1
     are_most = 2 * inside >= total and (is_like or are_several)
+    are_most &= are_few(tree.direct_count(base), total)
     return split_of if are_few(total - inside, total) or are_apart or are_most else {}
 
 

@@ -27,7 +27,7 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate, choose_stro
 from recordsmith.sources.pairs.masks import PRESETS, parse_colour_table
 from recordsmith.sources.pairs.names import PLAIN, NamePattern, is_usual
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.splits import is_like_split
+from recordsmith.sources.splits import folder_splits, is_like_split
 from recordsmith.stores import Location
 
 _MASK_WORDS_TEXT = (
@@ -458,6 +458,9 @@ def _correlation(one: Any, other: Any) -> float:
 def _versions(pair: _Pair, looks: Mapping[str, _Look]) -> Iterator[LayoutCandidate]:
     """Yield how two folders with equal names of files can be read that are not masks."""
     folders = [side.folder for side in (pair.images, pair.masks)]
+    differing = zip(*(folder.split("/") for folder in folders), strict=False)
+    if any(len(folder_splits(names)) > 1 for names in differing):
+        return  # the same names in other splits
     is_plain = pair.images.names == pair.masks.names == PLAIN and "." not in folders
     if not is_plain:
         return
