@@ -1186,3 +1186,28 @@ def test_a_format_registers_itself(tmp_path: Path) -> None:
         del BOX_FORMATS["words"], SOURCES["words"]
     with raises(rs.OptionError, option="format"):
         rs.detect(tmp_path / "in", "words")
+
+
+def test_splits_in_a_table_of_boxes(tmp_path: Path) -> None:
+    for number in range(4):
+        image(tmp_path / "images" / f"{number}.jpg")
+    rows = [f"{number}.jpg,cat,1,1,9,9,{'train' if number < 3 else 'val'}" for number in range(4)]
+    write(tmp_path / "a.csv", "\n".join(["name,species,xmin,ymin,xmax,ymax,subset", *rows]))
+    source = rs.detect(tmp_path).source
+    listing = source.list_samples()
+    assert isinstance(source, CsvBoxes)
+    assert (listing.class_names, listing.splits) == ((None, "cat"), ("train", "val"))
+    assert [sample.split for sample in listing.samples] == ["train"] * 3 + ["val"]
+    text = (tmp_path / "a.csv").read_text().replace("val", "night")
+    write(tmp_path / "a.csv", text)
+    assert CsvBoxes(tmp_path, image_column="name").list_samples().splits == ()
+
+
+def test_images_of_a_split_that_is_annotated_in_part_stop(tmp_path: Path) -> None:
+    for name in ("a/1", "a/2", "b/3", "b/4"):
+        image(tmp_path / "train" / f"{name}.jpg")
+    rows = ["train/a/1.jpg,cat,1,1,9,9", "train/a/2.jpg,cat,1,1,9,9"]
+    write(tmp_path / "a.csv", "\n".join(["filename,class,xmin,ymin,xmax,ymax", *rows]))
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(tmp_path, tmp_path.parent / f"{tmp_path.name} out")
+    assert "train/b" in str(caught.value.remedy)

@@ -85,6 +85,70 @@ def test_several_readings_are_named_with_their_options(tmp_path: Path, layout: s
         assert (made.format, *made.options.values()) == tuple(way.values())
 
 
+# -- folders of others: files -> format, count, splits, whether `pack` stops ----------------------
+
+_CLASSES = {f"{s}/{c}/{{1-5}}.jpg": "photo" for s in ("train", "val") for c in "ab"}
+_LIST = "".join(f"{number}\t0\tpics/{number}.jpg\n" for number in range(9))
+
+FOLDERS: dict[str, tuple[dict[str, str], str, int, list[str], bool]] = {
+    "splits and more images": (
+        {"train/{1-9}.png": "photo", "test/{1-5}.png": "photo", "extra/{1-12}.png": "photo"},
+        "files", 14, ["train", "test"], True),
+    "splits with other years": (
+        {f"VOC_{s}/{{1-3}}.jpg": "photo" for s in ("train2014", "val2014", "test2015")},
+        "files", 9, ["train", "val", "test"], False),
+    "a class with an umlaut": (
+        {f"{s}/{c}/{{0-4}}.jpg": "photo" for s in ("train", "test") for c in ("Öl", "Wasser")},
+        "folder", 20, ["train", "test"], False),
+    "a split and a class in each name": (
+        {f"{s}_{c}/{{1-4}}.jpg": "photo" for s in ("train", "test") for c in ("cats", "dogs")},
+        "folder", 16, ["train", "test"], False),
+    "a list of any suffix": (
+        {"pics/{0-8}.jpg": "photo", "train.lst": _LIST}, "files", 9, [], True),
+    "a list of what folders show": (
+        {"train/{10000-10003}.jpg": "photo", "val/{20000-20003}.jpg": "photo",
+         "train.txt": "".join(f"train/{n}.jpg\n" for n in range(10000, 10004))},
+        "files", 8, ["train", "val"], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", FOLDERS)
+def test_folders_of_others(tmp_path: Path, layout: str) -> None:
+    files, kind, count, splits, stops = FOLDERS[layout]
+    document = rs.detect(write(tmp_path / "x", files)).to_json()
+    assert (document["format"], document["count"], document["splits"]) == (kind, count, splits)
+    assert bool(document["stops"]) == stops
+
+
+ASKED: dict[str, tuple[dict[str, str], list[dict[str, str]]]] = {
+    "several loose images in splits": (
+        _CLASSES | {"train/preview{1-2}.png": "photo", "val/preview{1-2}.png": "photo"},
+        [{"format": "folder"}, {"format": "files"}]),
+    "high and low resolution": (
+        {"hi/{1-5}.png": "photo", "lo/{1-5}.png": "photo"},
+        [{"format": "folder"}, {"format": "files"}]),
+    "depth below splits": (
+        {f"nyu_{s}/{f}/{{0-5}}.png": k for s in ("train", "test")
+         for f, k in (("rgb", "photo"), ("depth", "depth"))},
+        [{"format": "pairs", "images": "*/rgb", "masks": "*/depth"}, {"format": "files"},
+         {"format": "folder"}]),
+    "photos in a folder named like masks": (
+        {"bmw/{0-4}.jpg": "photo", "gt/{0-4}.jpg": "photo"},
+        [{"format": "pairs", "images": "bmw", "masks": "gt"}, {"format": "folder"}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ASKED)
+def test_folders_of_others_that_are_asked_about(tmp_path: Path, layout: str) -> None:
+    files, ways = ASKED[layout]
+    root = write(tmp_path / "x", files)
+    with raises(rs.SourceError, path=root):
+        _ = rs.detect(root).reading
+    highest = [each for each in rs.detect(root).readings if each.confidence]
+    found = [{"format": each.format, **each.options} for each in highest]
+    assert sorted(found, key=str) == sorted(ways, key=str)
+
+
 PROBLEMS: dict[str, tuple[dict[str, str], str]] = {
     "unknown colours": ({"images/{0-5}.jpg": "photo", "masks/{0-5}.png": "own"}, "colours"),
     "photos": ({"input/{0-5}.jpg": "photo", "target/{0-5}.jpg": "photo"}, "photos"),

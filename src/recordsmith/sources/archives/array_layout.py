@@ -76,13 +76,14 @@ class ArrayPart:
 
 @dataclass
 class ArrayLayout:
-    """The arrays of a source, and the files that contain them."""
+    """The arrays of a source, and the files that contain them; `others` contain none."""
 
     root: Location
     files: dict[str, ArrayFile]
     parts: list[ArrayPart]
     notices: list[str]
     only_split: str | None = None
+    others: list[str] = field(default_factory=list)
 
     def array(self, named: NamedArray) -> StoredArray:
         return self.files[named.file].array(named.member)
@@ -132,12 +133,11 @@ def find_arrays(path: Location) -> ArrayLayout:
             part.split = None
     used = [array for part in layout.parts for array in part.arrays]
     unused = [array.place for array in arrays if array not in used]
-    others = [name for name in names if name not in array_names] if is_folder else []
+    layout.others = [name for name in names if name not in known] if is_folder else []
     layout.files = {array.file: opened[array.file] for array in used}
     layout.notices += [
         *count_notice(unused, "array", "that belong to no images skipped", shown=_MAX_NAMED),
         *count_notice(sorted(copies), "compressed copy", "skipped", "compressed copies"),
-        *count_notice(others, "file", "of other types not packed"),
     ]
     return layout
 

@@ -23,6 +23,7 @@ from recordsmith.sources.files.files_reader import FilesReader, versions_of
 from recordsmith.sources.files.images import class_features, image_features
 from recordsmith.sources.files.paths import common_version, last_name
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
+from recordsmith.sources.problems import count_notice
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.encoded_rows import referenced_row
 from recordsmith.stores import Location, PlaceLike, as_place
@@ -103,12 +104,13 @@ class Arrays(TreeSource):
             references=reference,
         )
         samples.sizes = _sizes(reader, samples, counts)
-        listing = Listing(
-            samples, reader, class_names, tuple(layout.notices), tuple(splits[0]), layout.only_split
-        )
-        return listing.with_account(
-            self._files_account(Role.ARRAY, (layout.root / name for name in layout.files))
-        )
+        read = (layout.root / name for name in layout.files)
+        account = self._files_account(Role.ARRAY, read)
+        others = layout.others if account is None else []
+        notices = (*layout.notices, *count_notice(others, "file", "of other types not packed"))
+        return Listing(
+            samples, reader, class_names, notices, tuple(splits[0]), layout.only_split
+        ).with_account(account)
 
     def describe(self) -> Mapping[str, Any]:
         return {"kind": "Arrays", "file" if self.root is None else "folder": last_name(self.path)}
