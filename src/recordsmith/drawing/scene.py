@@ -263,6 +263,8 @@ def _raw_array(
     data: bytes, example: Features, *, depth: int | None = 1, dtype: str = ""
 ) -> npt.NDArray[Any]:
     """Raw pixels as (height, width, depth)."""
+    if not data:
+        raise _unreadable("the image is empty")
     height, width = _number(example, _HEIGHTS), _number(example, _WIDTHS)
     if not height or not width or height < 0 or width < 0:
         raise _unreadable("raw pixels need a valid height and width")

@@ -79,7 +79,11 @@ def make_findings(
     for key, feature in features:
         if _is_constant(key, feature):
             text = "all values are equal: a model learns nothing from this feature."
-            yield Finding("constant", key, text, "Drop it with `recordsmith edit --drop`.")
+            cure = "Drop it with `recordsmith edit --drop`."
+            if _is_empty(feature):
+                text = "all values are empty: there is nothing to read."
+                cure = "Write the records again with their content, or drop the feature."
+            yield Finding("constant", key, text, cure)
 
 
 def _label_numbers(key: str, classes: ClassStats, names: ClassNames | None) -> Iterator[Finding]:
@@ -180,6 +184,12 @@ def _is_constant(key: str, feature: FeatureStats) -> bool:
     if isinstance(values, BytesStats):  # the sample does not prove it for more values
         return values.count == values.sample.size > values.sample.distinct == 1
     return values.count > 1 and values.min == values.max and values.finite == values.count
+
+
+def _is_empty(feature: FeatureStats) -> bool:
+    """Return whether all values of a feature are empty strings."""
+    values = next(iter(feature.values.values()), None)
+    return isinstance(values, BytesStats) and values.sizes.max == 0
 
 
 def _wrong_masks(key: str, masks: MaskStats) -> Iterator[Finding]:

@@ -265,8 +265,9 @@ def _check_decodable(key: str, data: bytes) -> None:
     header = find_image_header(data)
     if header is None or header.format not in _DECODABLE:
         format_name = "unsupported" if header is None else header.format
+        why = f"its format is {format_name}" if data else "it is empty"
         raise SourceError(
-            f"TensorFlow Datasets cannot decode {key!r}: its format is {format_name}",
+            f"TensorFlow Datasets cannot decode {key!r}: {why}",
             remedy="Store the images as PNG or JPEG.",
         )
 
