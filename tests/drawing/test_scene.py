@@ -114,7 +114,7 @@ def test_no_images(features: dict[str, Any]) -> None:
         ({"image/encoded": b"\xff\x00", "image/format": "raw"}, "height and width"),
         ({"image/encoded": b"\xff\x00", "image/format": "raw", **SIZE}, "2 bytes"),
         (
-            {"image/encoded": b"", "image/height": -6, "image/width": 9, "image/format": "raw"},
+            {"image/encoded": b"\xff", "image/height": -6, "image/width": 9, "image/format": "raw"},
             "height and width",
         ),
     ],

@@ -198,8 +198,8 @@ class AnnotatedSource(TreeSource):
             if name in index and (entry.fault is None or has_image_name(name))
         }
         account.read(Role.IMAGE, images)
-        files = dict.fromkeys(entry.annotation for entry in entries.values() if entry.annotation)
-        account.read(Role.ANNOTATION, {p: 1 for p in files if p in index and p not in account})
+        files = {entry.annotation for entry in entries.values() if entry.annotation in index}
+        account.read(Role.ANNOTATION, dict.fromkeys(account.others(files)))
         if self._label_map is not None:
             label_map = self._label_map.relative_to(self.root)
             account.read(Role.CLASS_NAMES, {label_map} if label_map and label_map in index else ())

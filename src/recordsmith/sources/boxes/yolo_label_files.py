@@ -23,11 +23,13 @@ class LabelFiles:
 
     def find(self, image: str) -> Found | list[str]:
         """The label file of an image; all candidates if there is not one."""
-        folder, name = posixpath.split(posixpath.splitext(image)[0])
-        stems = [posixpath.join(labels, name) for labels in _folders_for(folder)]
-        for stem in stems:
-            if (path := f"{stem}.txt") in self._index:
+        folder, _, name = image.rpartition("/")
+        name = posixpath.splitext(name)[0]
+        starts = _folders_for(folder)
+        for start in starts:
+            if (path := f"{start}{name}.txt") in self._index:
                 return Found(path)
+        stems = (start + name for start in starts)
         paths = next(filter(None, (self._by_key.get(name_key(stem)) for stem in stems)), [])
         same = [path for path in paths if stem_of(path) == name]
         if len(same or paths) != 1:
@@ -46,11 +48,12 @@ class LabelFiles:
 
 @lru_cache
 def _folders_for(folder: str) -> list[str]:
-    """Where the labels of a folder of images may be, best first."""
+    """Where the labels of a folder of images may be, best first, with `/` at the end."""
     parts = folder.split("/")
     likely = [
         "/".join([*parts[:place], "labels", *parts[place + 1 :]])
         for place in range(len(parts) - 1, -1, -1)
         if parts[place].lower() in IMAGE_FOLDERS
     ]
-    return [*likely, folder, posixpath.join(posixpath.dirname(folder), "labels")]
+    folders = [*likely, folder, posixpath.join(posixpath.dirname(folder), "labels")]
+    return [f"{path}/" if path else "" for path in folders]

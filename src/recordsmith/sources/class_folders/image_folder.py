@@ -227,12 +227,14 @@ class ImageFolder(_ImageSource):
                 label = classes.label_of(class_of[folder]) if folder in filled else None
                 head = folder.removeprefix(above)
                 deeper = []
+                images = 0
                 for path, size, version in tree.walk_images(inner.place(folder), account):
                     if "/" in path:
                         deeper.append(_join(self._images, folder, path))
                     else:
-                        of_folder[folder] += 1
+                        images += 1
                         yield Sample(f"{head}/{path}", size, label, split, version=version)
+                of_folder[folder] = images
                 where = "in folders inside class folders skipped"
                 account.leave(Reason.OTHER_READING, deeper, "image", where)
 

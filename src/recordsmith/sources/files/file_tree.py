@@ -22,7 +22,7 @@ from recordsmith.errors import FileAccessError
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.files.account import Account, Inspector, Reason, Role
 from recordsmith.sources.files.images import is_image_file
-from recordsmith.sources.files.known_names import is_hidden
+from recordsmith.sources.files.known_names import HIDDEN_LETTERS, is_hidden
 from recordsmith.stores import FolderEntry, Location
 
 HEAD_BYTES = 1 << 16
@@ -208,9 +208,10 @@ class FileTree:
                 name = prefix + entry.name
                 if entry.name in INTERNAL_NAMES or name in excluded:
                     continue
-                if is_hidden(entry.name) or entry.kind == "special":
+                is_odd = entry.name[0] in HIDDEN_LETTERS and is_hidden(entry.name)
+                if is_odd or entry.kind == "special":
                     path = self._path(folder, name)
-                    account.leave_unreadable([path], is_hidden=is_hidden(entry.name))
+                    account.leave_unreadable([path], is_hidden=is_odd)
                 elif entry.kind != "folder":
                     yield name, here, entry
                 elif entry.is_link and not follows_links:
@@ -484,7 +485,7 @@ def _scan_entries(folder: FolderScan, entries: Iterable[FolderEntry], max_names:
     inner = []
     for entry in entries:
         name = entry.name
-        if name[0] == "." or entry.kind == "special" or is_hidden(name):
+        if (name[0] in HIDDEN_LETTERS and is_hidden(name)) or entry.kind == "special":
             if name not in INTERNAL_NAMES:
                 (folder.hidden if is_hidden(name) else folder.special).append(name)
             continue

@@ -29,15 +29,15 @@ _SYSTEM_NAMES = frozenset(
         *("$recycle.bin", "system volume information", "lost+found", "__pycache__"),
     )
 )
-_FIRST_LETTERS = frozenset(
-    letter for name in _SYSTEM_NAMES for letter in (name[0], name[0].upper())
+HIDDEN_LETTERS = frozenset(
+    (".", *(letter for name in _SYSTEM_NAMES for letter in (name[0], name[0].upper())))
 )
+"""With which hidden names begin: a check of one letter, where there are millions of names."""
 
 
 def is_hidden(name: str) -> bool:
     """Whether a file or folder is hidden, or is one that systems and not people make."""
-    first = name[0]
-    return first == "." or (first in _FIRST_LETTERS and name.lower() in _SYSTEM_NAMES)
+    return name[0] == "." or (name[0] in HIDDEN_LETTERS and name.lower() in _SYSTEM_NAMES)
 
 
 def is_table_name(path: str) -> bool:
