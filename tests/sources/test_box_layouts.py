@@ -527,6 +527,9 @@ def test_recognised_formats_are_named(name: str, path: str, text: str, tmp_path:
     assert candidate.confidence == Confidence.ANNOTATED
     assert name in candidate.problem
     assert candidate.remedy.startswith(known.advice)
+    with pytest.raises(rs.SourceError) as caught:  # in a folder, nothing else is offered
+        _ = rs.detect(tmp_path).reading
+    assert name in str(caught.value)
     if path.endswith((".json", ".xml", ".csv")):  # as the source itself
         with pytest.raises(rs.SourceError) as caught:
             _ = rs.detect(tmp_path / path).source

@@ -29,6 +29,7 @@ from recordsmith.sources.archives.shards import Shards
 from recordsmith.sources.archives.tfds import Tfds
 from recordsmith.sources.archives.webdataset import WebDataset
 from recordsmith.sources.boxes import source as boxes
+from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.class_folders import layout as class_folders
 from recordsmith.sources.class_folders.image_folder import ImageFiles, ImageFolder
 from recordsmith.sources.files.file_tree import HEAD_BYTES, FileTree, TreeSource
@@ -55,6 +56,7 @@ from recordsmith.words import count
 
 _MAX_NOTICES = 100
 _MAX_DATASETS = 20
+_MAX_TABLES = 50
 _WITHOUT_IMAGES = ("shards", "tfds", "lerobot", "webdataset", "arrays")
 _DATA_SUFFIXES = (".json", ".xml", ".yaml", ".yml", ".data", ".names", *TABLE_SUFFIXES)
 
@@ -354,6 +356,8 @@ def detect(
             raise OptionError(
                 option="leave_out", value=name, expected=f"a file or folder in {root}, or a pattern"
             )
+    tables = itertools.islice(tree.files(".csv", depth=2), _MAX_TABLES)
+    tree.foreign = frozenset(p for p in tables if recognise_annotations(p, tree.head(p)))
     if format is None:
         archives.check_all_fetched(tree, (*_DATA_SUFFIXES, ".txt"))
     return Detection(root, tuple(_find_candidates(tree)), format, given, tree)

@@ -116,6 +116,7 @@ class FileTree:
 
     explained: why the detector leaves out some files and folders; see `LayoutCandidate`.
     inspector: opens files that are left out.
+    foreign: the files that are of a format of annotations that is not read, as the detector knows.
     is_detected: whether the detector chose the source, so that an account needs all files.
     """
 
@@ -128,6 +129,7 @@ class FileTree:
         self.matched: set[str] = set()  # of these, once `folders` is known
         self.explained: Mapping[str, tuple[Reason, str]] = {}
         self.inspector: Inspector | None = None
+        self.foreign: frozenset[str] = frozenset()
         self.is_detected = False
         self._top = root  # that the names are relative to
         self._max_folders = max_folders
@@ -340,6 +342,9 @@ class FileTree:
         tree, head = FileTree(self.root / folder), f"{folder}/"
         tree.leave_out, tree._requested, tree._top = self.leave_out, self._requested, self._top
         tree.matched = self.matched
+        tree.foreign = frozenset(
+            path.removeprefix(head) for path in self.foreign if path.startswith(head)
+        )
         tree._listings, tree._heads = self._listings, self._heads
         if folder in self.folders:
             tree.is_complete = self.is_complete

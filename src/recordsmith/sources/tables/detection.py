@@ -98,7 +98,8 @@ def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
     heads = [
         head
         for path in tables
-        if not is_submission(path) and (head := read_table_head(tree, path)) is not None
+        if not (is_submission(path) or path in tree.foreign)
+        and (head := read_table_head(tree, path)) is not None
     ]
     lookup = _Lookup(tree)
     found = {head: _find_images(tree, lookup, head) for head in heads}
