@@ -24,7 +24,7 @@ from recordsmith.sources.classes import (
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.sources.files.images import class_features, read_image
-from recordsmith.sources.files.paths import check_folder, last_name, path_inside
+from recordsmith.sources.files.paths import check_folder, join_path, last_name, path_inside
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
@@ -210,7 +210,10 @@ class ImageFolder(_ImageSource):
         ]
         named = {f"{layout.base}/{name}".lstrip("/"): of for name, of in layout.named.items()}
         folders = [(named[path][0] if path in named else s, path) for s, path in folders]
-        class_of = {path: named[path][1] if path in named else _last(path) for _, path in folders}
+        class_of = {
+            path: named[path][1] if path in named else posixpath.basename(path)
+            for _, path in folders
+        }
         filled = {path for _, path in folders if tree.has_direct_image(inner.place(path))}
         names = {class_of[path] for path in filled}
         account = tree.account()
@@ -230,7 +233,7 @@ class ImageFolder(_ImageSource):
                 images = 0
                 for path, size, version in tree.walk_images(inner.place(folder), account):
                     if "/" in path:
-                        deeper.append(_join(self._images, folder, path))
+                        deeper.append(join_path(self._images, folder, path))
                     else:
                         images += 1
                         yield Sample(f"{head}/{path}", size, label, split, version=version)
@@ -247,14 +250,14 @@ class ImageFolder(_ImageSource):
                 f"{join_names(sorted(names))}. If they are splits, put the images of each into "
                 "class folders."
             )
-        empty = [_join(self._images, folder) for _, folder in folders if folder not in filled]
+        empty = [join_path(self._images, folder) for _, folder in folders if folder not in filled]
         notices += count_notice(empty, "class folder", "without images skipped")
         for path in layout.flat.values():
             what = "in a split without class folders"
-            flat = _join(self._images, path)
+            flat = join_path(self._images, path)
             account.explained.setdefault(f"{flat}/", (Reason.UNLABELLED_SPLIT, what))
         places = (inner.place(folder) for _, folder in folders)
-        splits = {_join(self._images, path) for path in layout.splits.values()}
+        splits = {join_path(self._images, path) for path in layout.splits.values()}
         tree.leave_others(places, account, "outside class folders", splits)
         tops = [self._images or "", *layout.base.split("/")]
         return Listing(
@@ -266,14 +269,6 @@ class ImageFolder(_ImageSource):
             only_split([name for path in tops[::-1] for name in path.split("/")], self.root),
             has_label_map=self._label_map is not None,
         ).with_account(tree.finish(account))
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def _join(*parts: str | None) -> str:
-    return "/".join(filter(None, parts))
 
 
 def _nothing_found(tree: FileTree, account: Account) -> SourceError:

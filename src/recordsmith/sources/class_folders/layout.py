@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from recordsmith.errors import option
 from recordsmith.sources.files.account import Reason, are_few
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import is_image_word, is_mask_word
+from recordsmith.sources.files.paths import join_path
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import (
@@ -66,12 +68,12 @@ def find_class_folders(tree: FileTree, *, descend: bool = True) -> ClassLayout:
     split_of = _splits_in(tree, base)
     if not split_of:
         filled = _filled(tree, base)
-        are_classes = all(tree.direct_count(_join(base, name)) for name in filled)
+        are_classes = all(tree.direct_count(join_path(base, name)) for name in filled)
         return ClassLayout(base, named=split_classes(filled) if are_classes else {})
     splits: dict[str, str] = {}
     flat: dict[str, str] = {}
     for name in sort_splits(split_of):
-        path = _inner_folder(tree, _join(base, name))
+        path = _inner_folder(tree, join_path(base, name))
         images = _flat_folder(tree, path)
         (flat if images else splits)[split_of[name]] = images or path
     return ClassLayout(base, splits, flat)
@@ -90,8 +92,8 @@ def _splits_in(tree: FileTree, base: str) -> dict[str, str]:
     """
     filled = _filled(tree, base)
     split_of = folder_splits(filled)
-    folders = [_join(base, name) for name in split_of]
-    others = [_join(base, name) for name in filled if name not in split_of]
+    folders = [join_path(base, name) for name in split_of]
+    others = [join_path(base, name) for name in filled if name not in split_of]
     if not folders or (not others and not tree.direct_count(base)):
         return split_of
     if not tree.is_complete or not tree.image_counts[""]:
@@ -111,7 +113,7 @@ def _splits_in(tree: FileTree, base: str) -> dict[str, str]:
 def _has_class_folders(tree: FileTree, folder: str) -> bool:
     """Whether a folder contains several folders with images."""
     inner = _inner_folder(tree, folder)
-    return sum(tree.direct_count(_join(inner, name)) > 0 for name in _filled(tree, inner)) > 1
+    return sum(tree.direct_count(join_path(inner, name)) > 0 for name in _filled(tree, inner)) > 1
 
 
 def _only_folder(tree: FileTree) -> str:
@@ -119,7 +121,7 @@ def _only_folder(tree: FileTree) -> str:
     base = ""
     for _ in range(_MAX_DEPTH):
         inner = [name for name in _filled(tree, base) if name.lower() not in _ASIDE]
-        below = _join(base, *inner[:1])
+        below = join_path(base, *inner[:1])
         is_inside = len(inner) == 1 and _are_few_beside(tree, base, [below])
         if not is_inside or _are_images_of(tree, below) or not _filled(tree, below):
             break
@@ -133,8 +135,8 @@ def _inner_folder(tree: FileTree, split: str) -> str:
         inner = _filled(tree, split)
         if len(inner) != 1 or _are_images_of(tree, split):
             break
-        below = _join(split, inner[0])
-        is_same = inner[0].lower() == _last(split).lower() or is_like_split(inner[0])
+        below = join_path(split, inner[0])
+        is_same = inner[0].lower() == posixpath.basename(split).lower() or is_like_split(inner[0])
         if not is_same and (not is_image_word(inner[0]) or _are_images_of(tree, below)):
             break
         split = below
@@ -146,7 +148,7 @@ def _flat_folder(tree: FileTree, split: str) -> str:
     inner = _filled(tree, split)
     if _are_images_of(tree, split):
         return split
-    return _join(split, inner[0]) if len(inner) == 1 and is_image_word(inner[0]) else ""
+    return join_path(split, inner[0]) if len(inner) == 1 and is_image_word(inner[0]) else ""
 
 
 def _are_images_of(tree: FileTree, folder: str) -> bool:
@@ -159,7 +161,7 @@ def _are_images_of(tree: FileTree, folder: str) -> bool:
     if not direct or not filled:
         return direct > 0
     total = tree.image_counts.get(folder, direct)
-    classes = sum(tree.direct_count(_join(folder, name)) > 0 for name in filled)
+    classes = sum(tree.direct_count(join_path(folder, name)) > 0 for name in filled)
     return 2 * direct >= total if classes > 1 else not are_few(direct, total)
 
 
@@ -175,7 +177,7 @@ def _filled(tree: FileTree, folder: str) -> list[str]:
     """The folders in a folder that contain images at any depth, or files if none has a suffix."""
     if tree.image_counts[""] or not tree.is_complete:
         return tree.filled(folder)
-    return [name for name in tree.inside(folder) if tree.file_counts[_join(folder, name)]]
+    return [name for name in tree.inside(folder) if tree.file_counts[join_path(folder, name)]]
 
 
 def find_candidates(tree: FileTree) -> Iterator[LayoutCandidate]:
@@ -202,8 +204,10 @@ class _Images:
     def splits(self) -> Iterator[LayoutCandidate]:
         """Splits, of which some or all have class folders."""
         tree, splits, flat = self._tree, self.layout.splits, self.layout.flat
-        folders = [_join(path, name) for path in splits.values() for name in _filled(tree, path)]
-        classes = sorted({_last(path) for path in folders if tree.direct_count(path)})
+        folders = [
+            join_path(path, name) for path in splits.values() for name in _filled(tree, path)
+        ]
+        classes = sorted({posixpath.basename(path) for path in folders if tree.direct_count(path)})
         if not classes:  # images are deeper: train/<class>/images/
             depth = {path.count("/") + 1 for path in splits.values()}
             base = next(iter(splits.values())) if flat or len(depth) > 1 else self._base
@@ -238,9 +242,9 @@ class _Images:
     def folders(self) -> Iterator[LayoutCandidate]:
         """Folders that are not splits: class folders, or folders around them, or of all images."""
         tree, base = self._tree, self._base
-        filled = [_join(base, name) for name in _filled(tree, base)]
+        filled = [join_path(base, name) for name in _filled(tree, base)]
         direct = tree.direct_count(base)
-        classes = [_last(path) for path in filled if tree.direct_count(path)]
+        classes = [posixpath.basename(path) for path in filled if tree.direct_count(path)]
         if not filled:
             yield from self._flat(base)
         elif len(filled) == 1 and not direct:
@@ -249,13 +253,13 @@ class _Images:
         elif named := self.layout.named:
             names = sorted({name for _, name in named.values()})
             yield self._class_folders(names, f"{self._place}, with their splits")
-            if _are_versions(names):
+            if _are_named_as_versions(names):
                 yield self._files(Confidence.STRUCTURE)
         elif len(classes) >= 2:
             skipped_count = self._count(base) - sum(map(tree.direct_count, filled))
             candidate = self._class_folders(classes, self._place)
             yield from self._or_all(candidate, classes, skipped_count)
-            if _are_samples(tree, filled) or _are_versions(classes):
+            if _are_samples(tree, filled) or _are_named_as_versions(classes):
                 yield self._files(Confidence.STRUCTURE)
         elif (classes or direct) and (inner := self._labelled(filled)):
             for path in inner:
@@ -304,7 +308,7 @@ class _Images:
         elif skipped_count:
             what = f"all {count(total, 'image')} in {self._place}"
             yield self._files(Confidence.STRUCTURE, what)
-        elif (folder := _join(self._base, doubtful[0])) in self._tree.folders:
+        elif (folder := join_path(self._base, doubtful[0])) in self._tree.folders:
             yield self._files(Confidence.STRUCTURE, f"images in {folder}/", folder)
         else:
             yield self._files(Confidence.STRUCTURE)
@@ -324,7 +328,7 @@ class _Images:
             yield self._files(confidence, what, folder, _CLASS_IN_NAME)
             confidence = Confidence.POSSIBLE
         candidate = self._files(confidence, f"images in {where}", folder)
-        if is_mask_word(_last(folder)):
+        if is_mask_word(posixpath.basename(folder)):
             candidate = replace(
                 candidate,
                 problem=f"{where} has masks, as its name says, but no images",
@@ -369,7 +373,7 @@ class _Images:
         return self._tree.image_counts.get(folder, 0)
 
 
-def _are_versions(classes: Collection[str]) -> bool:
+def _are_named_as_versions(classes: Collection[str]) -> bool:
     """Whether folders are named like versions of the same images: HR and LR, hazy and clear."""
     words = [{*re.split(r"[_ -]", name.lower())} for name in classes]
     return len(words) == 2 and not any(map(_VERSIONS.isdisjoint, words))
@@ -380,7 +384,7 @@ def _are_samples(tree: FileTree, folders: Sequence[str]) -> bool:
     endings = set()
     for folder in folders:
         names = tree.scan(folder).images
-        head = _last(folder)
+        head = posixpath.basename(folder)
         if len(names) < 2 or not all(name.startswith(head) for name in names):
             return False
         rests = [name.removeprefix(head).rpartition(".")[0] for name in names]
@@ -407,11 +411,3 @@ def _class_count(classes: Sequence[str], noun: str = " folder") -> str:
 
 def _paths(folders: Iterable[str]) -> str:
     return join_names(f"{path}/" for path in folders)
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def _join(*parts: str) -> str:
-    return "/".join(filter(None, parts))

@@ -31,6 +31,7 @@ from recordsmith.sources.files.known_names import (
     is_submission,
     is_table_name,
 )
+from recordsmith.sources.files.paths import join_path
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.words import count
 
@@ -72,7 +73,6 @@ class Reason(str, Enum):
     OTHER_TASK = "of another task"
     SUBMISSION = "a sample submission"
     RENDERED = "drawn from the masks that are read"
-    COPY = "copies of files that are read"
     OTHER_FILE = "not images"
     OTHER_READING = "outside what is read"
     NO_ANNOTATION = "without an annotation"
@@ -174,7 +174,6 @@ class LeftFor(NamedTuple):
     reason: Reason
     noun: str
     what: str
-    check: Check = Check.SKIPPED
 
 
 class Inspector(Protocol):
@@ -232,13 +231,9 @@ class Account:
         """The lines of files that are left out."""
         return [line for line in self if not line.is_read]
 
-    def counted(self, *kinds: Kind, noun: str | None = None) -> int:
-        """How many files have one of these roles or reasons."""
-        return sum(
-            line.file_count
-            for line in self._lines.values()
-            if line.kind in kinds and noun in (None, line.noun)
-        )
+    def counted(self, kind: Kind) -> int:
+        """How many files have a role or a reason."""
+        return sum(line.file_count for line in self._lines.values() if line.kind is kind)
 
     def read(self, role: Role, paths: Collection[str]) -> None:
         """Add files that are read, by their paths relative to the source."""
@@ -246,21 +241,16 @@ class Account:
             self._known.append(paths if isinstance(paths, (set, dict)) else frozenset(paths))
             self._add(self._line(role, str(role)), paths)
 
-    def read_folder(self, role: Role, folder: str, number: int, names: Iterable[str]) -> None:
-        """Add files of one folder that are read; some of their paths are known."""
-        if number:
-            self._line(role, str(role)).add(folder, number, names)
-            self._of_folder[folder] += number
-
     def read_folders(
         self, role: Role, numbers: Mapping[str, int], above: str = "", names: Sequence[str] = ()
     ) -> None:
         """Add files of folders below `above` that are read; the first of their paths are known."""
+        line = self._line(role, str(role))
         for folder, number in numbers.items():
-            path = "/".join(filter(None, (above, folder)))
-            self.read_folder(role, path, number, ())
-        if numbers:
-            self._line(role, str(role)).add("", 0, itertools.islice(names, _KEPT_NAMES))
+            path = join_path(above, folder)
+            line.add(path, number, ())
+            self._of_folder[path] += number
+        line.add("", 0, itertools.islice(names, _KEPT_NAMES))
 
     def leave(
         self,
@@ -298,7 +288,7 @@ class Account:
 
         Args:
             where: of images: where they are, such as "outside class folders".
-            splits: folders that are read as splits, so that other images in them are no split
+            splits: folders that are read as splits: other images in them are not those of a split
                 without labels.
         """
         reason, noun = reason_of_name(path)
@@ -385,7 +375,7 @@ class Account:
             }
             if len(known) == len(opened) < line.file_count and len({*known.values()}) == 1:
                 left = known.popitem()[1]  # what all of the first ones are, the others are
-                named = self._line(left.reason, left.noun, left.what, left.check)
+                named = self._line(*left)
                 named.merge(self._lines.pop(key))
                 continue
             for path, left in known.items():
@@ -396,7 +386,7 @@ class Account:
         line.names.remove(path)
         line.file_count -= 1
         line.folders[folder] -= 1
-        self._line(left.reason, left.noun, left.what, left.check).add(folder, 1, (path,))
+        self._line(*left).add(folder, 1, (path,))
         if not line.file_count:
             del self._lines[key]
 
@@ -454,7 +444,6 @@ def _first_of(names: Sequence[str], number: int) -> str:
 
 
 def _plural(noun: str) -> str:
-    """images, lists of names, links to folders, files or folders."""
-    words = {"link to a folder": "links to folders", "file or folder": "files or folders"}
+    """images, lists of names, links to folders."""
     head, joint, rest = noun.partition(" of ")
-    return words.get(noun, f"{head}s{joint}{rest}")
+    return "links to folders" if noun == "link to a folder" else f"{head}s{joint}{rest}"

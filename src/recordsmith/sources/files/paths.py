@@ -123,6 +123,11 @@ def last_part(path: str) -> str:
     return with_slashes(path).rpartition("/")[2]
 
 
+def join_path(*parts: str | None) -> str:
+    """A path with `/` of its parts, without those that are empty."""
+    return "/".join(filter(None, parts))
+
+
 def is_absolute(path: str) -> bool:
     """Whether a path with `/` is absolute on any system."""
     return path.startswith("/") or _DRIVE.match(path) is not None

@@ -22,7 +22,7 @@ from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name, without_suffix
-from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
+from recordsmith.sources.files.paths import is_absolute, join_path, leaves_folder, with_slashes
 from recordsmith.sources.flaws import Check
 from recordsmith.sources.numbered import Coding, References, RowNames
 from recordsmith.sources.problems import count_notice, join_names
@@ -195,7 +195,7 @@ class NamedImages:
     def add_to(self, account: Account, above: str) -> None:
         """Add the images to an account; `above` is their folder in that of the source."""
         for path, files in self._finder.folders.items():
-            folder = "/".join(filter(None, (above, path)))
+            folder = join_path(above, path)
             head = f"{folder}/" if folder else ""
             account.read(Role.IMAGE, {head + name for name in files.named})
             unnamed = [head + name for name in files.unnamed()] if files.named else []
