@@ -489,7 +489,8 @@ PAYLOAD_NAMES: dict[str, tuple[str, str]] = {  # singular and plural
     "mixed": ("of several types", "of several types"),
 }
 _READERS = {
-    "SequenceExample": "Read them one by one, or as a table with to_arrow().",
+    "SequenceExample": "Load windows of their steps with Episodes, or read them one by one, or as "
+    "a table with to_arrow().",
     "ELWC": "Read them as a table with to_arrow(), or as bytes with records().",
     "Event": "Read this log with TensorBoard, or its records as bytes with records().",
 }
@@ -662,17 +663,32 @@ _MAX_KINDS_COMPARED = 10_000
 _LONGEST_NAME = 80
 
 
+def similar_key(name: str, known: Iterable[str]) -> str | None:
+    """Return the key that was likely meant; None if each differs in too much.
+
+    Keys of one folder are compared by what follows it: `image/class/text` is not a misspelled
+    `image/class/label`.
+    """
+    # names come from files: they may be many and long
+    likely = [key for key in known if len(key) <= 2 * len(name) + _MAX_NAMES]
+    likely = likely[:_MAX_KINDS_COMPARED]
+    parent, slash, last = name.rpartition("/")
+    folder = parent + slash
+    inside = {key.removeprefix(folder): key for key in likely if key.startswith(folder)}
+    if folder and (similar := similar_name(last, inside)) is not None:
+        return inside[similar]
+    outside = [key for key in likely if not folder or not key.startswith(folder)]
+    if (similar := similar_name(name, outside)) is not None:
+        return similar
+    last_parts = {key.rpartition("/")[2]: key for key in reversed(likely)}
+    similar = similar_name(name, last_parts)
+    return None if similar is None else last_parts[similar]
+
+
 def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MAX_NAMES) -> str:
     """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
     known = list(known)
-    # names come from files: they may be many, long, and hold line breaks
-    likely = [one for one in known if len(one) <= 2 * len(str(name)) + _MAX_NAMES]
-    likely = likely[:_MAX_KINDS_COMPARED]
-    last_parts = {one.rpartition("/")[2]: one for one in reversed(likely)}
-    similar = similar_name(str(name), likely)
-    if similar is None and (part := similar_name(str(name), last_parts)) is not None:
-        similar = last_parts[part]
-    if similar is not None:
+    if (similar := similar_key(str(name), known)) is not None:
         return f"did you mean {similar!r}?"
     if not known:
         return none

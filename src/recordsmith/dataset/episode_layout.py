@@ -6,38 +6,38 @@ in one list, or a SequenceExample, which is read as such an Example.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.column_file import record_counts, record_steps
-from recordsmith.dataset.dataset import Dataset, records_of
-from recordsmith.dataset.shard_sequence import Faults
+from recordsmith.dataset.dataset import Dataset
+from recordsmith.dataset.measuring import measure_records
 from recordsmith.errors import CorruptDataError, DataError, OptionError, suggest_names
 from recordsmith.example import (
-    FeatureSchema,
+    BytesArray,
+    ColumnDecoder,
     FeatureSpec,
     Kind,
     RaggedArray,
-    decode_columns,
     decode_sequence_example,
     encode_columns,
+    valid_rows,
 )
 from recordsmith.example.spans import select_features
 
 _PREVIEW_COUNT = 16
-_COUNTED_AT_ONCE = 16
 _FLAT, _ROW_LENGTHS = "/ragged_flat_values", "/ragged_row_lengths_"  # of TensorFlow Datasets
 _LENGTHS = f"{_ROW_LENGTHS}0"
 _PREFIX = "steps/"
 _STEP_FIELDS = frozenset(
     ("action", "actions", "discount", "is_first", "is_last", "is_terminal", "observation", "reward")
 )  # of RLDS
-_LIST_LENGTHS = "\0lengths"  # of feature lists, which are flattened
 
 
 def step_prefix(keys: Iterable[str], *, is_sequence: bool) -> str | None:
@@ -58,6 +58,8 @@ def step_prefix(keys: Iterable[str], *, is_sequence: bool) -> str | None:
 def find_count_key(lengths: Mapping[str, int], prefix: str) -> str:
     """Return the feature with one value for each step: `is_first`, or the one with the fewest.
 
+    A feature that never has more than one value is likely not of steps, and comes last.
+
     Args:
         lengths: the number of values, or of steps, of each feature of steps.
     """
@@ -65,7 +67,7 @@ def find_count_key(lengths: Mapping[str, int], prefix: str) -> str:
     if is_first in lengths:
         return is_first
     keys = (key for key in sorted(lengths) if not (key.endswith(_FLAT) or is_inner_lengths(key)))
-    return min(keys, key=lambda key: lengths[key] or np.inf, default="")
+    return min(keys, key=lambda key: (lengths[key] < 2, lengths[key] or np.inf), default="")
 
 
 def row_lengths_key(key: str) -> str | None:
@@ -84,16 +86,20 @@ class EpisodeLayout:
 
     kinds: of all features; None if they are unknown or differ.
     step_keys: which of them have values for each step.
+    ragged_keys: which of these have various numbers of values in their steps.
     count_key: the feature with one value for each step.
     prefix: of the keys of steps.
     is_sequence: whether episodes are SequenceExamples, whose lists are the steps.
+    is_complete: whether no episode can have other features.
     """
 
     kinds: Mapping[str, Kind | None]
     step_keys: frozenset[str]
+    ragged_keys: frozenset[str]
     count_key: str
     prefix: str
     is_sequence: bool
+    is_complete: bool
 
     def is_of_steps(self, key: str) -> bool:
         """Whether a feature has values for each step."""
@@ -101,19 +107,22 @@ class EpisodeLayout:
 
     def step_counts(self, columns: Mapping[str, Any]) -> Int64Array:
         """Return the number of steps of decoded episodes; none if a column is missing."""
-        key = self.count_key + _LIST_LENGTHS if self.is_sequence else self.count_key
+        key = self.count_key + _LENGTHS if self.is_sequence else self.count_key
         lengths: Int64Array = columns[key].lengths
         return lengths
 
     def lengths_key(self, key: str) -> str | None:
         """Return the feature that has the number of values of each step; None if it is constant."""
-        if self.is_sequence:
-            return key + _LIST_LENGTHS
-        return row_lengths_key(key)
+        if not self.is_sequence:
+            return row_lengths_key(key)
+        return None if key.removesuffix(_LENGTHS) in self.ragged_keys - {key} else key + _LENGTHS
 
     def as_example(self, payload: BytesLike, keys: Collection[str]) -> bytes:
-        """Return a SequenceExample as an Example: some features, and how long their steps are."""
-        names = set(keys)
+        """Return a SequenceExample as an Example: some features, and how long their steps are.
+
+        As in TensorFlow Datasets, `KEY/ragged_row_lengths_0` has the lengths of the steps of KEY.
+        """
+        names = {*keys, *(key.removesuffix(_LENGTHS) for key in keys)}
         context, lists = decode_sequence_example(select_features(payload, names.__contains__))
         columns: dict[str, Any] = {key: [values] for key, values in context.items()}
         for key, steps in lists.items():
@@ -121,7 +130,7 @@ class EpisodeLayout:
             if values:  # no values have no kind
                 columns[key] = [values]
             lengths = np.array([len(of_step) for of_step in steps], np.int64)
-            columns[key + _LIST_LENGTHS] = RaggedArray(lengths, np.array([0, len(steps)]))
+            columns[key + _LENGTHS] = RaggedArray(lengths, np.array([0, len(steps)]))
         return encode_columns(columns)[0].tobytes()
 
 
@@ -131,17 +140,20 @@ def find_layout(dataset: Dataset, prefix: str, count_by: str | None) -> EpisodeL
     Raises:
         OptionError: the records are neither Examples nor SequenceExamples, or have no steps.
     """
-    schema, _ = dataset.view.preview_schema(_PREVIEW_COUNT)
+    schema, is_complete = dataset.view.preview_schema(_PREVIEW_COUNT)
+    outer = dataset.view.outer_schema
+    if outer is not None and outer.is_complete:
+        schema, is_complete = outer, True
     is_sequence = schema.payload == "SequenceExample"
-    steps: Mapping[str, FeatureSchema]
-    context: Mapping[str, FeatureSchema]
     if is_sequence:
-        steps = schema.sections.get("feature_lists", {})
-        context = schema.sections.get("context", {})
-        both = sorted(steps.keys() & context.keys())
+        steps = {**schema.sections.get("feature_lists", {})}
+        context = {**schema.sections.get("context", {})}
+        lengths_keys = {key + _LENGTHS for key in steps}
+        both = sorted((steps.keys() & context.keys()) | (lengths_keys & (steps | context).keys()))
         if both:
             raise OptionError(
-                f"{both[0]!r} is both in the context and a feature list of the records",
+                f"{both[0]!r} is both in the context and a feature list of the records, or the "
+                "lengths of another list",
                 option="dataset",
                 remedy="Rename one of them.",
             )
@@ -176,37 +188,55 @@ def find_layout(dataset: Dataset, prefix: str, count_by: str | None) -> EpisodeL
         key: None if known.kind == "mixed" or known.kind == "none" else known.kind  # noqa: PLR1714 - types
         for key, known in {**context, **steps}.items()
     }
-    return EpisodeLayout(kinds, frozenset(steps), count_by, prefix, is_sequence)
+    ragged = {key for key in steps if key.endswith(_FLAT)}
+    if is_sequence:
+        ragged = {key for key, known in steps.items() if known.min_length != known.max_length}
+        kinds |= {key + _LENGTHS: "int64" for key in sorted(ragged)}
+    step_keys = frozenset(steps).union(key + _LENGTHS for key in ragged if is_sequence)
+    return EpisodeLayout(
+        kinds, step_keys, frozenset(ragged), count_by, prefix, is_sequence, is_complete
+    )
 
 
 def step_counts(dataset: Dataset, layout: EpisodeLayout) -> Int64Array:
-    """Return the number of steps of each episode: int64, (len(dataset),); -1 if it is damaged."""
+    """Return the number of steps of each episode: int64, (len(dataset),); -1 if it is damaged.
+
+    So is one without the feature that counts its steps; one with an empty list has no steps.
+    """
     count = record_steps if layout.is_sequence else record_counts
-    # damaged episodes are counted one by one, so that a loader can skip them
+    uncounted = np.arange(len(dataset))
+    counts = np.full(len(dataset), -1, np.int64)
     with suppress(CorruptDataError):
-        return count(dataset, layout.count_key).astype(np.int64)
-    return np.fromiter(_counted(dataset, layout), np.int64, len(dataset))
+        counts = count(dataset, layout.count_key).astype(np.int64)
+        uncounted = np.flatnonzero(counts == 0)
+    counts[uncounted] = -1
+    rows, found, _ = measure_records(dataset, partial(_step_counts, layout), uncounted)
+    counts[rows] = found
+    return counts
 
 
-def _counted(dataset: Dataset, layout: EpisodeLayout) -> Iterator[int]:
+def _step_counts(
+    layout: EpisodeLayout, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+) -> Int64Array:
+    """Return the numbers of steps of episodes; -1 without the feature that counts them."""
     key = layout.count_key
-    for start in range(0, len(dataset), _COUNTED_AT_ONCE):
-        faults: Faults = {}
-        positions = np.arange(start, min(start + _COUNTED_AT_ONCE, len(dataset)))
-        payloads = records_of(dataset).read_records(positions, faults=faults)
-        for row, payload in enumerate(payloads.views()):
-            try:
-                yield -1 if row in faults else _step_count(payload, layout, key)
-            except DataError:
-                yield -1
-
-
-def _step_count(payload: memoryview, layout: EpisodeLayout, key: str) -> int:
     if layout.is_sequence:
-        payload = memoryview(layout.as_example(payload, [key]))
-        key += _LIST_LENGTHS
+        payloads = []
+        for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+            try:
+                payload = as_view(buffer)[start : start + length]
+                payloads.append(layout.as_example(payload, [key]))
+            except DataError as error:
+                error.record = row
+                raise
+        examples = BytesArray.from_values(payloads)
+        buffer, starts, lengths = examples.buffer, examples.offsets[:-1], examples.lengths
+        key += _LENGTHS
     spec = FeatureSpec(layout.kinds.get(key, "int64"), "ragged")
-    starts = np.zeros(1, np.int64)
-    column = decode_columns(payload, starts, starts + len(payload), {key: spec})[key]
-    assert isinstance(column, RaggedArray)
-    return len(column.values)
+    decoder = ColumnDecoder({key: spec}, presence_of=[key])
+    decoder.append(buffer, starts, lengths)
+    columns, validity = decoder.finish_with_validity(is_strict=False)
+    if key not in columns:  # without a kind, as all lists are empty
+        return np.where(valid_rows(validity, key, len(starts)), 0, -1)
+    column: Any = columns[key]
+    return np.where(valid_rows(validity, key, len(starts)), column.lengths, -1)

@@ -13,12 +13,13 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, records_of
 from recordsmith.errors import DataError, OptionError, option
 from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import make_batch_maker
 from recordsmith.loading.batches.job_runner import JobRunner
+from recordsmith.loading.batches.key_watch import KeyWatch
 from recordsmith.loading.batches.user_functions import Filter, Maps, UserFunctions, is_calling
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
@@ -111,7 +112,8 @@ class Loader:
                 A record counts once, in however many epochs it is read.
 
         Raises:
-            OptionError: options conflict with each other or with the dataset.
+            OptionError: options conflict with each other or with the dataset, such as a key that no
+                record has.
         """
         self._seed = seed_number(seed)
         self._prefetch = whole_number("prefetch", prefetch, 0)
@@ -142,6 +144,12 @@ class Loader:
             worker=worker,
             worker_count=worker_count,
         )
+        has_all = all(records_of(one).has_all for one in source.datasets)
+        share = self._schedule.share
+        is_sure = (
+            source.has_each_once and has_all and (share.world_size, share.worker_count) == (1, 1)
+        )
+        self._all_count = source.record_count if is_sure else None  # that an epoch reads
         self._skipped: dict[object, DataError] = {}  # by position, or file and number
         self._origin = EpochProgress()
         self._place = LoaderPlace()
@@ -337,6 +345,7 @@ class Loader:
         begin = self._schedule.later(self._place.next_progress, iteration)
         return self._copy(
             _schedule=self._schedule.for_worker(worker, worker_count),
+            _all_count=self._all_count if worker_count == 1 else None,
             _thread_count=thread_count,
             _origin=begin,
             _place=LoaderPlace(begin, is_resumed=True, skipped_count=skipped_count),
@@ -390,6 +399,7 @@ class Loader:
         steps = self._schedule.steps(progress, iteration.before.skipped_count)
         ahead = None if self._begin_reading_ahead is None else self._begin_reading_ahead(steps)
         iteration.tally = self._tally = Tally()
+        iteration.watch = KeyWatch(self._maker.watched, self._all_count)
         return JobRunner(
             self._jobs(((step, None) for step in steps) if ahead is None else ahead),
             threads=self._thread_count,
@@ -417,6 +427,7 @@ class Loader:
             if len(self._skipped) == self._skip_errors and key not in self._skipped:
                 raise fault
             self._skipped.setdefault(key, fault)
+        iteration.watch.add(result)
         if iteration.number == self._begun_count:
             self._place = LoaderPlace(result.after)
         return result.batch
@@ -445,12 +456,14 @@ class Iteration:
     number: among the iterations of the loader.
     before, after: the place of the loader before it, and its progress at the end.
     tally: counts and times.
+    watch: looks for keys that no record has.
     """
 
     number: int
     before: LoaderPlace
     after: EpochProgress | None
     tally: Tally
+    watch: KeyWatch
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader

@@ -11,6 +11,7 @@ from recordsmith.example import SchemaSurvey, decode_columns, encode_columns
 from recordsmith.loading.features import BatchRows, ValueFeature
 from recordsmith.loading.features.feature import ColumnRequest, RandomNumbers
 from recordsmith.loading.features.requests import resolve_requests
+from recordsmith.loading.preview import Preview
 
 
 def _read(feature: Any, columns: dict[str, Any]) -> dict[str, Any]:
@@ -19,7 +20,9 @@ def _read(feature: Any, columns: dict[str, Any]) -> dict[str, Any]:
     starts, lengths = offsets[:-1], np.diff(offsets)
     survey = SchemaSurvey()
     survey.update(data, starts, lengths)
-    specs = resolve_requests({"x": feature}, survey.finish(), is_complete=True, may_skip=False)
+    schema = survey.finish()
+    preview = Preview(schema, is_complete=True, listed=schema.features)
+    specs = resolve_requests({"x": feature}, preview, may_skip=False)
     return decode_columns(data, starts, lengths, specs)
 
 

@@ -16,6 +16,7 @@ from recordsmith.errors import Defect, OptionError
 from recordsmith.example import FeatureSpec, Schema, SchemaSurvey
 from recordsmith.loading.features.declaration import declare_features
 from recordsmith.loading.features.requests import resolve_requests
+from recordsmith.loading.preview import Preview
 
 SEQUENCE = rs.encode_sequence_example({"id": 1}, {"tokens": [[1], [2, 3]]})
 
@@ -43,7 +44,8 @@ def resolve(
     feature: Any, schema: Schema, *, is_complete: bool = True, may_skip: bool = False
 ) -> dict[str, FeatureSpec]:
     features = feature if isinstance(feature, dict) else {"x": feature}
-    return resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
+    preview = Preview(schema, is_complete, schema.features if is_complete else None)
+    return resolve_requests(features, preview, may_skip=may_skip)
 
 
 # -- what there is ---------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ def test_features_that_want_different_things_of_a_key(one: Any, other: Any, word
 
 
 def declare(features: Any, schema: Schema = ALIKE) -> dict[str, Any]:
-    return declare_features(features, schema, is_complete=True)
+    return declare_features(features, Preview(schema, is_complete=True, listed=schema.features))
 
 
 def test_a_key_means_what_the_schema_says() -> None:

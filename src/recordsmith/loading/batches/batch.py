@@ -42,6 +42,7 @@ from recordsmith.loading.features import (
     ValueFeature,
 )
 from recordsmith.loading.features.feature import RandomNumbers
+from recordsmith.loading.features.requests import AbsentKey
 from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.inputs import RecordSource
@@ -54,12 +55,17 @@ class BatchResult(msgspec.Struct, frozen=True):
     """A batch that is ready.
 
     after: the progress of the loader after it.
+    epoch, record_count: the epoch of its records, and how many it was made of.
+    keys: which of the keys that are watched its records have.
     faults: the positions of records that were skipped, and their errors; the file and number of
         those that could not be read, so that a record counts once of which others are made.
     """
 
     batch: dict[str, Any]
     after: EpochProgress
+    epoch: int
+    record_count: int
+    keys: frozenset[str]
     faults: tuple[tuple[object, DataError], ...]
     cost: BatchCost
 
@@ -76,9 +82,14 @@ class BatchMaker:
         seed: int = 0,
         functions: UserFunctions | None = None,
         may_skip: bool = False,
+        watched: dict[str, AbsentKey] | None = None,
     ) -> None:
-        """`specs`: the columns to read, as `resolve_requests` returns them."""
+        """`specs`: the columns to read, as `resolve_requests` returns them.
+
+        watched: keys that records may not have; a `KeyWatch` removes those that it finds.
+        """
         self.records = records
+        self.watched = watched or {}
         self.value_features = {
             name: feature for name, feature in features.items() if isinstance(feature, ValueFeature)
         }
@@ -106,7 +117,7 @@ class BatchMaker:
             for feature in features.values()
             for key, request in feature.requests().items()
             if request is None
-        }
+        }.union(self.watched)
         self._decoders: deque[ColumnDecoder] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -163,6 +174,7 @@ class BatchJob:
         random_numbers = RandomNumbers(maker.seed, step.epoch, step.places)
         self._rows = BatchRows(step.positions, random_numbers, allocate)
         self._faults: list[tuple[object, DataError]] = []
+        self._keys: frozenset[str] = frozenset()
         self._values: dict[str, Column] = {}  # of the batch, without pixels
         self._mapped: MappedRows | None = None
         waited = 0.0 if fetched is None else fetched.seconds
@@ -246,7 +258,11 @@ class BatchJob:
             if maker.functions.map_batches is not None:
                 batch = self._map_batch(batch)
         self._spend(finished - begun, perf_counter() - finished)
-        return BatchResult(batch, self._step.after, tuple(self._faults), self._cost)
+        step, faults = self._step, tuple(self._faults)
+        record_count = len(step.positions)
+        return BatchResult(
+            batch, step.after, step.epoch, record_count, self._keys, faults, self._cost
+        )
 
     def _spend(self, decoding_seconds: float, function_seconds: float) -> None:
         for decoding, functions in self._filled:
@@ -279,7 +295,7 @@ class BatchJob:
         if not maker.may_skip:
             fault = faults[min(faults)]
             raise _with_skip_remedy(copy(fault)) from fault.__cause__
-        self._faults += [(self._record_of(row), faults[row]) for row in sorted(faults)]
+        self._faults += [(self._record_of(row, faults[row]), faults[row]) for row in sorted(faults)]
         kept = np.delete(np.arange(rows.count), list(faults))
         self._select(kept)
         return payloads, kept
@@ -290,6 +306,8 @@ class BatchJob:
         while True:
             try:
                 rows.columns, rows.presence = maker.decode(payloads, kept)
+                presence: Any = rows.presence
+                self._keys = frozenset(key for key in tuple(maker.watched) if presence[key].any())
                 for name, feature in maker.value_features.items():
                     columns = feature.values(rows)
                     self._values |= zip(feature.outputs(name), columns, strict=True)
@@ -331,12 +349,13 @@ class BatchJob:
         assert isinstance(error, DataError)
         return self._locate(row).located(error)
 
-    def _record_of(self, row: int) -> object:
-        """Return which record a row is made of: its file and number, or else its position."""
+    def _record_of(self, row: int, error: DataError) -> object:
+        """Return which record of a row is damaged: its file and number, or else its position."""
         try:
-            return self._locate(row)[:2]
+            first = self._locate(row)  # of which it is made, perhaps with others
         except DataError:  # the index of its shard cannot be built
             return int(self._rows.positions[row])
+        return first[:2] if error.record is None else (error.path, error.record)
 
     def _locate(self, row: int) -> RecordLocation:
         return self._maker.records.locate_record(int(self._rows.positions[row]))

@@ -14,8 +14,9 @@ from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
 from recordsmith.loading.features import Scalar, Tensor, images_in
 from recordsmith.loading.features.declaration import Features, declare_features
-from recordsmith.loading.features.requests import merged_schema, resolve_for_all
+from recordsmith.loading.features.requests import absent_keys, resolve_for_all, warn_of_absent
 from recordsmith.loading.order.inputs import LoaderInput
+from recordsmith.loading.preview import Preview
 
 if TYPE_CHECKING:
     from recordsmith.loading.features.images.image import Image
@@ -31,9 +32,10 @@ def make_batch_maker(
 ) -> BatchMaker:
     """Return a BatchMaker for these features. Reads only the schema, or the first records."""
     previews = source.previews()
-    schema, is_complete = merged_schema(previews)
-    declared = declare_features(features, schema, is_complete=is_complete)
+    preview = Preview.merged(previews)
+    declared = declare_features(features, preview)
     specs = resolve_for_all(declared, previews, may_skip=may_skip)
+    watched = warn_of_absent(absent_keys(declared, preview), preview)
     for name, feature in declared.items():
         if isinstance(feature, (Scalar, Tensor)):
             declared[name] = feature.of_datasets(source.datasets)
@@ -54,6 +56,7 @@ def make_batch_maker(
         seed=seed,
         functions=functions,
         may_skip=may_skip,
+        watched=watched,
     )
 
 

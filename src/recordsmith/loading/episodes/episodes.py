@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from functools import cached_property
 from typing import Any, get_args
 
@@ -12,12 +12,13 @@ import numpy as np
 from recordsmith.dataset import Dataset, records_of
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout, step_counts
 from recordsmith.errors import DataError, OptionError, check_word, option, suggest_names
-from recordsmith.example import BytesArray, Schema, SchemaSurvey
+from recordsmith.example import BytesArray, FeatureSchema, SchemaSurvey
 from recordsmith.loading.episodes.window_reader import WindowReader, WindowTable
 from recordsmith.loading.episodes.window_shape import Pad, WindowShape
 from recordsmith.loading.number_options import count_number, whole_number
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, check_random_access
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
+from recordsmith.loading.preview import Preview
 from recordsmith.words import count as counted
 from recordsmith.words import parse_size
 
@@ -118,11 +119,12 @@ class Episodes(LoaderInput):
         if len(steps) and not ends[-1]:
             begin, end = shape.reach
             raise OptionError(
-                f"no episode has {counted(end - begin, 'step')}",
+                f"no episode has {counted(end - begin, 'step')}, which {layout.count_key!r} counts",
                 option="window",
                 value=window,
-                expected=f"at most {steps.max()} steps, as the longest episode has",
-                remedy=f"Use a smaller {option('window')}, or {option('pad', 'repeat')}.",
+                expected=f"at most {steps.max()}, as the longest episode has",
+                remedy=f"Use a smaller {option('window')} or {option('pad', 'repeat')}, or pass "
+                f"{option('count_by')} if another feature has one value for each step.",
             )
         self._table = WindowTable(dataset, shape, layout, ends)
         self.datasets = (dataset,)
@@ -150,13 +152,30 @@ class Episodes(LoaderInput):
         """Return a JSON-able description of the episodes and their windows."""
         return {"episodes": records_of(self.dataset).describe(), **self._table.shape.describe()}
 
-    def previews(self) -> list[tuple[Schema, bool]]:
-        """Return the schema of the first windows."""
+    def previews(self) -> list[Preview]:
+        """Return the schema of the first windows, in which each feature of steps has an axis."""
         survey = SchemaSurvey()
         for _, payload in self._first_windows:
             survey.update(payload, np.zeros(1, np.int64), np.array([len(payload)]))
+        layout = self._table.layout
+        kinds = layout.kinds
+        listed = {key: FeatureSchema(kinds.get(key) or "none", 0, 0, 0) for key in self._table.keys}
         schema = survey.finish()
-        return [(schema, schema.record_count == len(self))]
+        features = {
+            key: dataclasses.replace(known, shape=(1,))
+            if known.shape == () and self._table.is_of_steps(key)
+            else known
+            for key, known in schema.features.items()
+        }
+        return [
+            Preview(
+                dataclasses.replace(schema, sections={"features": features}),
+                schema.record_count == len(self),
+                listed,
+                layout.is_complete,
+                lambda: iter(self._first_windows),
+            )
+        ]
 
     def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield 0, position and payload of the first window of the first episodes."""
@@ -174,12 +193,21 @@ class Episodes(LoaderInput):
         before = -(-max(0, -self._table.shape.reach[0]) // self.stride) if self.pad != "drop" else 0
         used = np.flatnonzero(counts)[:_PREVIEWED_EPISODES]
         positions = (ends - counts)[used] + np.minimum(before, counts[used] - 1)
-        windows = []
-        for position in positions.tolist():
-            with suppress(DataError):
-                payloads: BytesArray = self.records.read_records(np.array([position]))
-                windows.append((position, payloads[0]))
-        return windows
+        keys, records = self._table.keys, self.records
+        while True:
+            windows, faults = [], {}
+            for position in positions.tolist():
+                try:
+                    payloads: BytesArray = records.read_records(np.array([position]))
+                except DataError as error:
+                    faults[error.feature] = error
+                else:
+                    windows.append((position, payloads[0]))
+            others = [key for key in keys if key not in faults]
+            if windows or len(others) == len(keys):
+                return windows
+            # features that are not of steps in any of them are left out
+            keys, records = others, self.reading(others)
 
 
 def _checked_ranges(ranges: object, layout: EpisodeLayout) -> dict[str, range]:

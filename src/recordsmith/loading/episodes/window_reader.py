@@ -18,7 +18,7 @@ import numpy.typing as npt
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
 from recordsmith.dataset.episode_layout import EpisodeLayout
-from recordsmith.errors import CorruptDataError, DataError, Defect
+from recordsmith.errors import CorruptDataError, DataError, Defect, option
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -62,6 +62,12 @@ class WindowTable:
     def first(self, episodes: Int64Array) -> Int64Array:
         """Return the positions of the first windows of episodes."""
         return np.where(episodes > 0, self.ends[episodes - 1], 0)
+
+    def is_of_steps(self, key: str) -> bool:
+        """Whether a feature of a window has values for each step."""
+        if key in (EPISODE, START):
+            return False
+        return key.startswith(IS_STEP) or self.layout.is_of_steps(key)
 
     @property
     def keys(self) -> list[str]:
@@ -299,9 +305,11 @@ class WindowReader:
                 steps, are_inside = steps_of(key)
                 lengths_key = layout.lengths_key(key)
                 lengths = None if lengths_key is None else columns[lengths_key]
-                spans = _spans(column, lengths, step_counts, of_row, steps)
+                starts, counts = _spans(column, lengths, step_counts, of_row, steps)
                 outside = ~are_inside if shape.pad == "zero" else None
-                windows[key] = _take(column, *spans, outside)
+                if outside is not None and key in layout.ragged_keys:
+                    counts = np.where(outside, 0, counts)  # no values, as their lengths are 0
+                windows[key] = _take(column, starts, counts, outside)
             else:
                 windows[key] = column[of_row]
             if key in validity:
@@ -343,10 +351,23 @@ class WindowReader:
             )
             self._fail(error, int(rows[row]), episodes, faults)
 
-        for row in np.flatnonzero(bad).tolist():
+        count_key = table.layout.count_key
+        is_counted = valid_rows(
+            validity, table.layout.lengths_key(count_key) or count_key, len(rows)
+        )
+        for row in np.flatnonzero(~is_counted).tolist():
+            bad[row] = True
+            error = CorruptDataError(
+                Defect.MISSING_FEATURE,
+                f"feature {count_key!r}, which counts the steps, is missing",
+                remedy=f"Pass {option('count_by')} to count the values of another feature.",
+                feature=count_key,
+            )
+            self._fail(error, int(rows[row]), episodes, faults)
+        for row in np.flatnonzero(bad & is_counted).tolist():
             found = counted(int(step_counts[row]), "step")
             windows = counted(int(window_counts[row]), "window")
-            fail(row, table.layout.count_key, found, f"steps for {windows}, as in the index")
+            fail(row, count_key, found, f"steps for {windows}, as in the index")
         for key in self._keys:
             if key not in columns or not table.layout.is_of_steps(key):
                 continue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import math
-from dataclasses import KW_ONLY, dataclass
+from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -12,8 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
-from recordsmith.example import BytesArray, Column, RaggedArray
-from recordsmith.loading.features.feature import BatchRows, ColumnRequest, ValueFeature
+from recordsmith.example import BytesArray, Column, RaggedArray, Schema
+from recordsmith.loading.features.feature import (
+    BatchRows,
+    ColumnRequest,
+    ValueFeature,
+    number_of_images,
+)
 from recordsmith.loading.features.numbers import row_of
 from recordsmith.words import count as counted
 
@@ -48,8 +54,11 @@ class Bytes(ValueFeature):
 class Raw(ValueFeature):
     """Arrays stored as bytes, as `ndarray.tobytes` returns them: (batch, *shape).
 
+    If each record has several byte strings, such as the steps of a window of `Episodes`, the first
+    axis counts them. One without bytes, as `Episodes` pads with, is 0.
+
     Attributes:
-        key: the key of the feature in the records; its value is one byte string.
+        key: the key of the feature in the records; its value is one byte string, or `shape[0]`.
         shape: of the array of a record, in C order.
         dtype: of its numbers, such as "uint8" or "float32"; little-endian unless it is explicitly
             big-endian, such as ">f4".
@@ -61,6 +70,7 @@ class Raw(ValueFeature):
     key: str
     shape: tuple[int, ...]
     dtype: str
+    count: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:
@@ -79,7 +89,14 @@ class Raw(ValueFeature):
             )
 
     def requests(self) -> dict[str, ColumnRequest]:
-        return {self.key: ColumnRequest(("bytes",), ())}
+        return {self.key: ColumnRequest(("bytes",), () if self.count is None else (self.count,))}
+
+    def for_schema(self, schema: Schema) -> Raw:
+        if number_of_images(None, self.key, schema) is None or not self.shape:
+            return self
+        feature = copy(self)
+        object.__setattr__(feature, "count", self.shape[0])
+        return feature
 
     def values(self, rows: BatchRows) -> tuple[Column, ...]:
         column = rows.columns[self.key]
@@ -87,21 +104,30 @@ class Raw(ValueFeature):
         stored = np.dtype(self.dtype)
         if stored.byteorder != ">":
             stored = stored.newbyteorder("<")
-        size = math.prod(self.shape) * stored.itemsize
+        shape = self.shape if self.count is None else self.shape[1:]
+        size = math.prod(shape) * stored.itemsize
+        column = column.reshape(-1)
         lengths = column.lengths
-        if (lengths != size).any():
-            row = int(np.argmax(lengths != size))
+        is_whole = lengths == size
+        is_good = is_whole if self.count is None else is_whole | (lengths == 0)
+        if not is_good.all():
+            number = int(np.argmin(is_good))
+            row = number // (self.count or 1)
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"feature {self.key!r} has the wrong size",
-                found=counted(int(lengths[row]), "byte"),
-                expected=f"{counted(size, 'byte')} for shape {self.shape} of "
+                found=counted(int(lengths[number]), "byte"),
+                expected=f"{counted(size, 'byte')} for shape {shape} of "
                 f"{np.dtype(self.dtype).name}",
                 feature=self.key,
                 record=row,
             )
         numbers = _in_place(column.packed().buffer, stored)
-        return (numbers.reshape(len(column), *self.shape),)
+        if not is_whole.all():
+            stored_numbers = numbers.reshape(np.count_nonzero(is_whole), *shape)
+            numbers = np.zeros((len(column), *shape), numbers.dtype)
+            numbers[is_whole] = stored_numbers
+        return (numbers.reshape(rows.count, *self.shape),)
 
 
 def _in_place(memory: npt.NDArray[np.uint8], stored: np.dtype[Any]) -> npt.NDArray[Any]:

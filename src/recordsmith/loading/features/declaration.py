@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from recordsmith.errors import OptionError, option
-from recordsmith.example import FeatureSchema, Schema
+from recordsmith.example import FeatureSchema
 from recordsmith.example.keys import is_mask_key
 from recordsmith.loading.features import (
     Bytes,
@@ -21,16 +21,16 @@ from recordsmith.loading.features import (
     Tensor,
     images_in,
 )
-from recordsmith.loading.features.requests import no_such_key
+from recordsmith.loading.features.requests import mixed_kinds, no_such_key
+from recordsmith.loading.preview import Preview
 
 Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
 """Keys, or features and keys by name."""
 
 
-def declare_features(
-    features: Features | None, schema: Schema, *, is_complete: bool
-) -> dict[str, Feature]:
+def declare_features(features: Features | None, preview: Preview) -> dict[str, Feature]:
     """Return a Feature for each name."""
+    schema = preview.schema
     decodes_images = features is not None
     if features is None:
         schema.check_complete("name the features that you want")
@@ -50,19 +50,14 @@ def declare_features(
             value=features,
             remedy="Name at least one feature, or pass None for all.",
         )
-    declared = {
-        name: _declared(name, feature, schema, is_complete=is_complete)
-        for name, feature in features.items()
-    }
+    declared = {name: _declared(name, feature, preview) for name, feature in features.items()}
     has_image = bool(images_in(declared))
     for name, feature in declared.items():
         key = features[name]
         if isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
             is_usable = decodes_images and (has_image or isinstance(feature, ImageFeature))
-            declared[name] = feature if is_usable else Bytes(key, schema.features[key].shape or ())
-    for name, feature in declared.items():
-        if isinstance(feature, RowFeature):
-            declared[name] = feature.for_schema(schema)
+            declared[name] = feature if is_usable else Bytes(key, preview.features[key].shape or ())
+    declared = {name: feature.for_schema(schema) for name, feature in declared.items()}
     made_by: dict[str, str] = {}
     for name, feature in declared.items():
         feature.check(name, declared)
@@ -94,7 +89,7 @@ def _by_key(features: Sequence[object]) -> dict[str, Feature | str]:
     return {str(key): str(key) for key in features}
 
 
-def _declared(name: object, feature: object, schema: Schema, *, is_complete: bool) -> Feature:
+def _declared(name: object, feature: object, preview: Preview) -> Feature:
     if not isinstance(name, str):
         raise OptionError(
             f"{option('features')} has the name {name!r:.60}",
@@ -119,22 +114,20 @@ def _declared(name: object, feature: object, schema: Schema, *, is_complete: boo
             value=feature,
             expected="a feature such as Scalar(key), or a key",
         )
-    known = schema.features.get(feature)
+    schema = preview.schema
+    known = preview.features.get(feature)
     if known is not None and known.kind != "none":
-        return _of_schema(name, feature, known)
+        return _of_schema(name, feature, known, preview)
     if schema.record_count == 0 or schema.payload not in ("Example", "mixed"):
         return Ragged(feature)  # no records, or `resolve_requests` reports why they are unreadable
-    raise no_such_key(name, feature, schema, is_complete=is_complete)
+    raise no_such_key(name, feature, preview)
 
 
-def _of_schema(name: str, key: str, known: FeatureSchema) -> Feature:
+def _of_schema(name: str, key: str, known: FeatureSchema, preview: Preview) -> Feature:
     if known.kind == "mixed":
-        raise OptionError(
-            f"feature {name!r}: {key!r} has different kinds in different records",
-            option="features",
-            remedy=f"Declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip the records "
-            f"that do not match with {option('skip_errors')}; or leave it out.",
-        )
+        remedy = f"declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip those that do "
+        remedy += f"not match with {option('skip_errors')}; or leave it out."
+        raise mixed_kinds(name, key, preview, remedy)
     if known.content == "image" and known.shape is not None:
         if is_mask_key(key):
             from recordsmith.loading.features.images.mask import Mask

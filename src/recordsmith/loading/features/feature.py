@@ -56,6 +56,10 @@ class Feature(ABC):
         """Return the names of the entries that it makes when declared as `name`."""
         return (name,)
 
+    def for_schema(self, schema: Schema) -> Feature:
+        """Return this feature with the defaults that the schema of the records has."""
+        return self
+
     def check(self, name: str, features: Mapping[str, Feature]) -> None:  # noqa: B027 - most need none
         """Raise OptionError if it conflicts with the other features."""
 
@@ -75,10 +79,6 @@ class RowFeature(Feature):
     """
 
     has_pixels: ClassVar[bool] = True
-
-    def for_schema(self, schema: Schema) -> RowFeature:
-        """Return this feature with the defaults that the schema of the records has."""
-        return self
 
     @abstractmethod
     def begin(self, name: str, rows: BatchRows) -> BatchBuffer:
@@ -204,7 +204,7 @@ class ImageBuffer(BatchBuffer):
 def number_of_images(count: int | None, key: str, schema: Schema) -> int | None:
     """Return the declared number of images of a row; by default, that of all records if not 1."""
     known = schema.features.get(key)
-    shape = None if known is None else known.shape_if_present
+    shape = None if known is None else known.shape or known.shape_if_present
     return shape[0] if count is None and shape else count
 
 

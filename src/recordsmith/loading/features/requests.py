@@ -6,21 +6,41 @@ Uses the schema where it is known, else the first records.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
-from typing import Any
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import NotAnExampleError, OptionError, option, suggest_names
-from recordsmith.example import ColumnDecoder, FeatureSchema, FeatureSpec, Kind, Schema
+from recordsmith.errors import (
+    DataError,
+    NotAnExampleError,
+    OptionError,
+    option,
+    similar_key,
+    suggest_names,
+)
+from recordsmith.example import (
+    ColumnDecoder,
+    FeatureSchema,
+    FeatureSpec,
+    Kind,
+    Schema,
+    SchemaSurvey,
+)
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.features import ColumnRequest, Feature
+from recordsmith.loading.preview import Preview
 from recordsmith.words import count as counted
+
+_SEARCHED = 100_000  # records, for one of each kind
 
 
 def resolve_requests(
-    features: Mapping[str, Feature], schema: Schema, *, is_complete: bool, may_skip: bool
+    features: Mapping[str, Feature], preview: Preview, *, may_skip: bool
 ) -> dict[str, FeatureSpec]:
     """Return a FeatureSpec with its kind for each key that a feature reads.
 
@@ -28,10 +48,10 @@ def resolve_requests(
 
     Args:
         features: by the names of their entries in a batch.
-        schema: of all records, or of the first ones.
-        is_complete: whether the schema covers all records.
+        preview: of the records.
         may_skip: whether records without a feature may be skipped.
     """
+    schema, known_features = preview.schema, preview.features
     _check_payload(schema, may_skip=may_skip)
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
@@ -58,22 +78,126 @@ def resolve_requests(
             requests[key] = other_name, both
     specs = {}
     for key, (name, request) in requests.items():
-        known = schema.features.get(key)
         try:
             encode_key(key)
-            specs[key] = FeatureSpec(_kind(request, known), request.shape, request.default)
+            kind = _kind(request, known_features.get(key))
+            specs[key] = FeatureSpec(kind, request.shape, request.default)
             ColumnDecoder({key: specs[key]})  # checks the default
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
-        if schema.record_count:
-            _check(name, key, request, schema, is_complete=is_complete, may_skip=may_skip)
-    for name, feature in features.items():
-        for key in feature.requests().keys() - specs.keys():
-            encode_key(key)
-            is_unknown = is_complete and schema.is_complete and key not in schema.features
-            if is_unknown and schema.record_count:
-                raise no_such_key(name, key, schema, is_complete=is_complete)
+    for absent in absent_keys(features, preview):
+        if absent.action == "raise":
+            raise absent.error(_which(preview))
+    for key, (name, request) in requests.items() if schema.record_count else ():
+        _check(name, key, request, preview, may_skip=may_skip)
     return specs
+
+
+class AbsentKey(NamedTuple):
+    """A key that a feature reads, and that the preview does not show.
+
+    name, key: of the feature.
+    action: what to do at once; with `watch`, after the first epoch in which no record had it.
+    hint: a similar key, or those that there are.
+    has_default: whether the feature has a default, so that a warning is enough.
+    remedy: what to do if other records have it.
+    """
+
+    name: str
+    key: str
+    action: Literal["raise", "warn", "watch"]
+    hint: str
+    has_default: bool = False
+    remedy: str = ""
+
+    def error(self, which: str) -> OptionError:
+        """Return the error; `which` are the records that do not have the key."""
+        return OptionError(
+            f"feature {self.name!r}: {which} has {self.key!r}; {self.hint}",
+            option="features",
+            value=self.key,
+            remedy=self.remedy,
+        )
+
+
+def absent_keys(features: Mapping[str, Feature], preview: Preview) -> list[AbsentKey]:
+    """Return the keys that features read and that the preview does not show.
+
+    It is an error if no record of the files has such a key, or if the first records do not have it
+    but a similar one, none of several keys of a feature, or one that the feature requires.
+    """
+    schema = preview.schema
+    names = preview.features
+    with_default = {
+        key
+        for feature in features.values()
+        for key, request in feature.requests().items()
+        if request is not None and request.default is not None
+    }
+    absent: list[AbsentKey] = []
+    for name, feature in features.items():
+        requests = feature.requests()
+        missing = [
+            key
+            for key, request in requests.items()
+            if key not in names or (key not in schema.features and _is_required(request))
+        ]
+        for key in missing if schema.record_count else ():
+            has_default = key in with_default  # also next to `Present`, which shows where it is
+            action: Literal["raise", "warn", "watch"] = "watch"
+            if not schema.is_complete:
+                pass
+            elif (
+                preview.listed is not None
+                or _is_required(requests[key])
+                or len(missing) == len(requests) > 1
+                or similar_key(key, names) is not None
+            ):
+                action = "warn" if has_default else "raise"
+            elif preview.is_complete:
+                action = "warn"
+            absent.append(_absent_key(name, key, action, preview, has_default=has_default))
+    return absent
+
+
+def _absent_key(
+    name: str,
+    key: str,
+    action: Literal["raise", "warn", "watch"],
+    preview: Preview,
+    *,
+    has_default: bool = False,
+) -> AbsentKey:
+    schema = preview.schema
+    hint = suggest_names(key, preview.features, "the records have no features")
+    if key in schema.features:
+        hint = "it is there, but without values"
+    elif key in preview.features:
+        hint = "other records of the dataset have it"
+    remedy = ""
+    if action == "raise" and not (preview.is_sure or preview.is_complete):
+        remedy = "If others have it, read dataset.schema before, which reads all records."
+    return AbsentKey(name, key, action, hint, has_default, remedy)
+
+
+def _is_required(request: ColumnRequest | None) -> bool:
+    return request is not None and request.shape != "ragged" and request.default is None
+
+
+def _which(preview: Preview) -> str:
+    is_sure = preview.is_complete or preview.is_sure
+    return "no record" if is_sure else f"none of the first {preview.schema.record_count} records"
+
+
+def warn_of_absent(absent: Sequence[AbsentKey], preview: Preview) -> dict[str, AbsentKey]:
+    """Warn once of each key that no record has; return those to watch while records are read."""
+    watched: dict[str, AbsentKey] = {}
+    for key, one in {one.key: one for one in absent}.items():
+        if one.action == "warn":
+            warnings.warn(str(one.error(_which(preview))), stacklevel=4)  # the caller of the loader
+        else:
+            watched[key] = one
+    return watched
 
 
 def _with_prefix(error: OptionError, prefix: str) -> OptionError:
@@ -86,8 +210,9 @@ def _with_prefix(error: OptionError, prefix: str) -> OptionError:
     return prefixed
 
 
-def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> OptionError:
+def no_such_key(name: str, key: str, preview: Preview) -> OptionError:
     """Return the error for a feature whose key is in no record."""
+    schema = preview.schema
     if not schema.is_complete:
         return OptionError(
             f"feature {name!r}: the schema does not list {key!r}: {schema.omission}",
@@ -95,12 +220,29 @@ def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> Op
             value=key,
             remedy=f"Declare its type, such as Scalar({key!r}).",
         )
-    hint = suggest_names(key, schema.features, "the records have no features")
-    if key in schema.features:
-        hint = "it is there, but without values"
-    which = "no record" if is_complete else f"none of the first {schema.record_count} records"
+    return _absent_key(name, key, "raise", preview).error(_which(preview))
+
+
+def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionError:
+    """Return the error for a feature of several kinds, with a record of each."""
+    records: dict[str, int] = {}
+    with suppress(DataError):
+        for position, payload in islice(preview.records(), _SEARCHED):
+            survey = SchemaSurvey()
+            survey.update(payload, np.zeros(1, np.int64), np.array([len(payload)]))
+            known = survey.finish().features.get(key)
+            if known is not None and known.kind != "none":
+                records.setdefault(known.kind, position)
+                if len(records) == 2:
+                    break
+    where = ", ".join(f"{kind} in record {position}" for kind, position in records.items())
     return OptionError(
-        f"feature {name!r}: {which} has {key!r}; {hint}", option="features", value=key
+        f"feature {name!r}: {key!r} has different kinds in different records"
+        + (f": {where}" if len(records) == 2 else ""),
+        option="features",
+        value=key,
+        remedy=f"Write the records again with one kind, such as np.float32(value) for all; "
+        f"{remedy}",
     )
 
 
@@ -117,17 +259,18 @@ def _check_payload(schema: Schema, *, may_skip: bool) -> None:
 
 
 def resolve_for_all(
-    features: Mapping[str, Feature], schemas: Sequence[tuple[Schema, bool]], *, may_skip: bool
+    features: Mapping[str, Feature], previews: Sequence[Preview], *, may_skip: bool
 ) -> dict[str, FeatureSpec]:
     """Resolve the requests for several datasets, each of which must have the features.
 
     Args:
-        schemas: (schema, is_complete) of each dataset.
+        previews: of each dataset.
     """
     kinds: dict[str, tuple[int, Kind]] = {}
-    for number, (schema, is_complete) in enumerate(schemas if len(schemas) > 1 else ()):
+    for number, preview in enumerate(previews if len(previews) > 1 else ()):
+        schema = preview.schema
         try:
-            specs = resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
+            specs = resolve_requests(features, preview, may_skip=may_skip)
         except OptionError as error:
             raise _with_prefix(error, f"dataset {number} of the mix") from None
         for key in specs.keys() & schema.features.keys():
@@ -143,43 +286,26 @@ def resolve_for_all(
                     value=key,
                     expected="one kind in all datasets",
                 )
-    schema, is_complete = merged_schema(schemas)
-    return resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
-
-
-def merged_schema(schemas: Sequence[tuple[Schema, bool]]) -> tuple[Schema, bool]:
-    """Return (schema, is_complete) of several datasets together."""
-    if len(schemas) == 1:
-        return schemas[0]
-    return Schema.merged([schema for schema, _ in schemas]), all(known for _, known in schemas)
+    return resolve_requests(features, Preview.merged(previews), may_skip=may_skip)
 
 
 def _check(
-    name: str,
-    key: str,
-    request: ColumnRequest,
-    schema: Schema,
-    *,
-    is_complete: bool,
-    may_skip: bool,
+    name: str, key: str, request: ColumnRequest, preview: Preview, *, may_skip: bool
 ) -> None:
-    """Check that the records match a request."""
+    """Check that the records match a request, as far as they have the key."""
+    schema, is_complete = preview.schema, preview.is_complete
     known = schema.features.get(key)
-    if known is None and not schema.is_complete:
+    if known is None:
         return
-    if known is None or known.kind == "none":
-        # if it is optional, records beyond the schema may have it
-        is_nowhere = is_complete and known is None
-        if request.default is None and (request.shape != "ragged" or is_nowhere):
-            raise no_such_key(name, key, schema, is_complete=is_complete)
+    if known.kind == "none":
+        # if it is optional, other records may have it
+        if _is_required(request):
+            raise no_such_key(name, key, preview)
         return
     if known.kind == "mixed":
         if not may_skip:
-            raise OptionError(
-                f"feature {name!r}: {key!r} has different kinds in different records",
-                option="features",
-                remedy=f"Skip the records that do not match with {option('skip_errors')}.",
-            )
+            skip = f"or skip those that do not match with {option('skip_errors')}."
+            raise mixed_kinds(name, key, preview, skip)
         return
     if known.kind not in request.kinds:
         raise OptionError(

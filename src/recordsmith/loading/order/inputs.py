@@ -18,8 +18,9 @@ import numpy as np
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import PREVIEW_COUNT, Dataset, Faults, RecordLocation, records_of
 from recordsmith.errors import DataError, OptionError
-from recordsmith.example import BytesArray, Schema
+from recordsmith.example import BytesArray
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
+from recordsmith.loading.preview import Preview
 
 
 class RecordSource(Protocol):
@@ -72,9 +73,9 @@ class LoaderInput(ABC):
         described = [records_of(dataset).describe() for dataset in self.datasets]
         return None if all(one is None for one in described) else described
 
-    def previews(self) -> list[tuple[Schema, bool]]:
-        """Return the schema of each kind of record, and whether it covers all of them."""
-        return [dataset.view.preview_schema(PREVIEW_COUNT) for dataset in self.datasets]
+    def previews(self) -> list[Preview]:
+        """Return what is known of each kind of record."""
+        return [_preview(dataset) for dataset in self.datasets]
 
     def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield number of dataset, position in it and payload of the first records of each.
@@ -85,6 +86,16 @@ class LoaderInput(ABC):
             with suppress(DataError):
                 for position, payload in enumerate(islice(dataset.records(), PREVIEW_COUNT)):
                     yield number, position, payload
+
+
+def _preview(dataset: Dataset) -> Preview:
+    view = dataset.view
+    schema, is_complete = view.preview_schema(PREVIEW_COUNT)
+    of_files = schema if is_complete and view.records.has_all else view.outer_schema
+    listed = None if of_files is None or not of_files.is_complete else of_files.features
+    return Preview(
+        schema, is_complete, listed, listed is not None, lambda: enumerate(dataset.records())
+    )
 
 
 class DatasetInput(LoaderInput):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,12 @@ from recordsmith.dataset import (
     payload_sizes,
 )
 from recordsmith.errors import DataError, OptionError, option, shown_value, suggest_names
-from recordsmith.example import BytesArray, KeyAction, Rewriter, Schema
+from recordsmith.example import BytesArray, FeatureSchema, KeyAction, Rewriter, Schema
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input, in_order
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
+from recordsmith.loading.preview import Preview
 from recordsmith.permutation import Permutations
 
 if TYPE_CHECKING:
@@ -144,8 +146,8 @@ class Mix(LoaderInput):
         described = [part.describe() for part in self._inputs]
         return None if all(one is None for one in described) else described
 
-    def previews(self) -> list[tuple[Schema, bool]]:
-        """Return the schema of each part, and whether it covers all of its records."""
+    def previews(self) -> list[Preview]:
+        """Return what is known of the records of each part."""
         return [preview for part in self._inputs for preview in part.previews()]
 
     def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
@@ -164,10 +166,12 @@ class _Renamed(LoaderInput):
         self._names = names
         self.datasets = part.datasets
         self.record_count = part.record_count
-        for schema, is_complete in part.previews():
-            unknown = next((key for key in names if key not in schema.features), None)
-            if unknown is not None and schema.record_count and is_complete:
-                hint = suggest_names(str(unknown), schema.features, "they have no features")
+        for preview in part.previews():
+            known = preview.features
+            unknown = next((key for key in names if key not in known), None)
+            is_sure = preview.is_complete or preview.is_sure
+            if unknown is not None and preview.schema.record_count and is_sure:
+                hint = suggest_names(str(unknown), known, "they have no features")
                 raise OptionError(
                     f"the records of dataset {number} of the mix have no feature {unknown!r}; "
                     f"{hint}",
@@ -190,21 +194,35 @@ class _Renamed(LoaderInput):
     def describe(self) -> Any:
         return self._part.describe()
 
-    def previews(self) -> list[tuple[Schema, bool]]:
-        return [(self._renamed(schema), known) for schema, known in self._part.previews()]
+    def previews(self) -> list[Preview]:
+        return [
+            preview._replace(
+                schema=self._renamed(preview.schema),
+                listed=None if preview.listed is None else self._renamed_keys(preview.listed),
+                records=partial(self._renamed_records, preview),
+            )
+            for preview in self._part.previews()
+        ]
+
+    def _renamed_records(self, preview: Preview) -> Iterator[tuple[int, bytes]]:
+        for position, payload in preview.records():
+            yield position, _renamed(BytesArray.from_values([payload]), self._names)[0]
 
     def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
         for number, position, payload in self._part.first_payloads():
             yield number, position, _renamed(BytesArray.from_values([payload]), self._names)[0]
 
     def _renamed(self, schema: Schema) -> Schema:
+        features = self._renamed_keys(schema.features)
+        return replace(schema, sections={**schema.sections, "features": features})
+
+    def _renamed_keys(self, features: Mapping[str, FeatureSchema]) -> dict[str, FeatureSchema]:
         names, replaced = self._names, {*self._names.values()}
-        features = {
+        return {
             names.get(key, key): feature
-            for key, feature in schema.features.items()
+            for key, feature in features.items()
             if key in names or key not in replaced
         }
-        return replace(schema, sections={**schema.sections, "features": features})
 
 
 class _RenamedRecords:

@@ -14,7 +14,7 @@ import numpy as np
 
 from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
-from recordsmith.dataset.column_file import record_counts
+from recordsmith.dataset.measuring import readable_counts
 from recordsmith.errors import (
     CorruptDataError,
     DataError,
@@ -35,6 +35,7 @@ from recordsmith.loading.number_options import record_count_number, seed_number,
 from recordsmith.loading.order.inputs import LoaderInput, check_random_access
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents, RowLayout, StreamLayout
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
+from recordsmith.loading.preview import Preview
 from recordsmith.loading.record_cache import RecordCache
 from recordsmith.permutation import Permutations
 
@@ -58,7 +59,8 @@ class Packed(LoaderInput):
       can be predicted; 0 for the first token of each part of a document, and for padding.
 
     The lengths of the documents are read once, which takes a pass over the records, and kept next
-    to the indexes. Each document's tokens are in the rows exactly once.
+    to the indexes. Each document's tokens are in the rows exactly once. A damaged document counts
+    as one token, and the row that has it is an error, which `skip_errors` of a loader skips.
 
     Attributes:
         length: tokens in a row.
@@ -104,7 +106,7 @@ class Packed(LoaderInput):
 
         Raises:
             OptionError: the tokens are not int64, or no record has any; a document is too long.
-            CorruptDataError: a record is damaged.
+            CorruptDataError: all records are damaged.
         """
         check_random_access(dataset)
         self.datasets = (dataset,)
@@ -121,7 +123,7 @@ class Packed(LoaderInput):
         _check_tokens(dataset, tokens)
         order = None if seed is None else Permutations(len(dataset), seed, "packed")
         self._documents = documents = Documents(
-            record_counts(dataset, tokens), eos is not None, order
+            readable_counts(dataset, tokens), eos is not None, order
         )
         if not split_documents and long_documents == "error":
             self._check_lengths()
@@ -158,11 +160,11 @@ class Packed(LoaderInput):
         """Return the order of an epoch."""
         return _PackedOrder(len(self), self._described, shuffle=shuffle, seed=seed)
 
-    def previews(self) -> list[tuple[Schema, bool]]:
+    def previews(self) -> list[Preview]:
         """Return the schema of the rows."""
         size, count = self.length, len(self)
-        feature = FeatureSchema("int64", size, size, count, shape=(size,))
-        return [(Schema("Example", count, {"features": dict.fromkeys(_FEATURES, feature)}), True)]
+        features = dict.fromkeys(_FEATURES, FeatureSchema("int64", size, size, count, (size,)))
+        return [Preview(Schema("Example", count, {"features": features}), True, features, True)]
 
     def first_payloads(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield nothing: rows have no images."""

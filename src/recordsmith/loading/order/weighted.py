@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.dataset import Dataset
-from recordsmith.dataset.column_file import record_values
+from recordsmith.dataset.measuring import readable_values
 from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.inputs import DatasetInput
@@ -52,6 +52,8 @@ class Weighted(DatasetInput):
         loader = rs.Loader(balanced, ["image/class/label"], batch_size=8, shuffle=True)
     """
 
+    has_each_once = False
+
     def __init__(
         self,
         dataset: Dataset,
@@ -77,7 +79,8 @@ class Weighted(DatasetInput):
         Raises:
             OptionError: no record has the feature; a weight is negative or not finite, all are 0,
                 or one is so small that an epoch draws nothing; a class has no weight or no record.
-            CorruptDataError: a record is damaged or does not have exactly one class.
+            CorruptDataError: an intact record does not have exactly one class or weight. One that
+                cannot be read has those of most others; it is an error where it is drawn.
         """
         super().__init__(dataset)
         if not len(dataset):
@@ -85,7 +88,7 @@ class Weighted(DatasetInput):
         draw_count = self.record_count if length is None else length
         draw_count = whole_number("length", draw_count, 1)
         if by is not None:
-            numbers, texts = record_values(dataset, by)
+            numbers, texts = readable_values(dataset, by)
             if numbers.dtype.kind == "f":
                 raise OptionError(
                     f"{by!r} has floats, which are no classes",
@@ -233,7 +236,7 @@ def _record_weights(dataset: Dataset, weights: Any) -> npt.NDArray[np.float64]:
         )
     values = weights
     if isinstance(weights, str):
-        values, texts = record_values(dataset, weights)
+        values, texts = readable_values(dataset, weights)
         if texts:
             raise OptionError(
                 f"{weights!r} has texts, which are no weights",

@@ -180,9 +180,10 @@ def test_a_mask_that_would_not_follow_its_image_is_refused(
     """It has a size of its own, but the only image there is lies elsewhere each time."""
     from recordsmith.example import Schema
     from recordsmith.loading.features.declaration import declare_features
+    from recordsmith.loading.preview import Preview
 
     features = {"image": image, "mask": rs.Mask(**own)}
     with raises(OptionError, option=option):
-        declare_features(features, Schema.merged([]), is_complete=True)
+        declare_features(features, Preview(Schema.merged([]), is_complete=True))
     still = {**features, "still": rs.Image(size=8)}
-    assert declare_features(still, Schema.merged([]), is_complete=True) == still
+    assert declare_features(still, Preview(Schema.merged([]), is_complete=True)) == still

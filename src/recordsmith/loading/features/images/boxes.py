@@ -118,7 +118,7 @@ class Boxes(RowFeature):
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         check_leader(name, self.of, features)
-        if any(image.image_count is not None for image in images_in(features).values()):
+        if any((image.image_count or 1) > 1 for image in images_in(features).values()):
             raise OptionError(
                 f"feature {name!r}: Boxes cannot follow several images of a record", option="of"
             )

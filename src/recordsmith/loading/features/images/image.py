@@ -57,8 +57,8 @@ class Image(ImageFeature):
     """Images of one size: (batch, height, width, channels), by default uint8 and RGB.
 
     If each record has several images, such as the frames of a window of `Episodes`, they are
-    (batch, count, height, width, channels), and cropped and flipped alike. One without bytes, as
-    `Episodes` pads with, is black.
+    (batch, count, height, width, channels), and cropped and flipped alike; a window of one step has
+    this axis, too. One without bytes, as `Episodes` pads with, is black.
 
     A loader with images sets OpenCV to one thread for the whole process (`cv2.setNumThreads(1)`),
     because OpenCV's threads would compete with the loader's, and hang in forked processes.
@@ -386,7 +386,8 @@ class DecodedImageBuffer(ImageBuffer):
     def _fill_image(self, number: int, out: npt.NDArray[Any]) -> None:
         feature, placement = self._feature, self.placements[number]
         if placement is None:  # without bytes
-            self._normaliser.write(np.zeros(self._frame_shape, np.uint8), out, 255)
+            black = np.zeros(self._frame_shape, np.uint16 if self._bits == 16 else np.uint8)
+            self._normaliser.write(black, out, np.iinfo(black.dtype).max)
             return
         raw = self._stored.numbers(number)
         if raw is not None:

@@ -172,7 +172,7 @@ class Mask(RowFeature):
             )
         images = images_in(features)
         image = next(iter(images.values())) if self.of is None else images[self.of]
-        if image.image_count != self.count:
+        if (image.image_count or 1) != (self.count or 1):
             raise OptionError(
                 f"feature {name!r}: a record has {self.count or 1} of these masks, but "
                 f"{image.image_count or 1} of the images that they follow",

@@ -170,8 +170,8 @@ def check_image_count(count: object, raw: RawShape | None) -> None:
     """Check how many images a feature has in each record."""
     if count is None:
         return
-    count_number("count", count, _LARGEST_IMAGE_COUNT)
-    if raw is not None and raw.requests():
+    number = count_number("count", count, _LARGEST_IMAGE_COUNT)
+    if number > 1 and raw is not None and raw.requests():
         raise OptionError(
             f"{option('raw_shape')} has the keys of features, so a record has one image",
             option="count",
