@@ -114,6 +114,8 @@ class EpisodeLayout:
     def lengths_key(self, key: str) -> str | None:
         """Return the feature that has the number of values of each step; None if it is constant."""
         if not self.is_sequence:
+            if is_inner_lengths(key):
+                return key.rpartition(_ROW_LENGTHS)[0] + _LENGTHS
             return row_lengths_key(key)
         return None if key.removesuffix(_LENGTHS) in self.ragged_keys - {key} else key + _LENGTHS
 
@@ -188,7 +190,7 @@ def find_layout(dataset: Dataset, prefix: str, count_by: str | None) -> EpisodeL
         key: None if known.kind == "mixed" or known.kind == "none" else known.kind  # noqa: PLR1714 - types
         for key, known in {**context, **steps}.items()
     }
-    ragged = {key for key in steps if key.endswith(_FLAT)}
+    ragged = {key for key in steps if key.endswith(_FLAT) or is_inner_lengths(key)}
     if is_sequence:
         ragged = {key for key, known in steps.items() if known.min_length != known.max_length}
         kinds |= {key + _LENGTHS: "int64" for key in sorted(ragged)}

@@ -107,7 +107,8 @@ class Loader:
             map_examples: called after decoding; returns an example. An entry must have the same
                 shape and dtype in all examples, except that ragged entries stay ragged. Entries
                 returned unchanged are not copied.
-            map_batches: returns a batch. Neither map is called for a batch without rows.
+            map_batches: returns a batch. For a batch without rows, only `Mixup` and other
+                augmentations are called, up to the first other function.
             skip_errors: how many damaged records to skip before the next one stops the iteration.
                 A record counts once, in however many epochs it is read.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from recordsmith.errors import DataError
 from recordsmith.example import FeatureSchema, Schema
 
 
@@ -17,6 +18,7 @@ class Preview(NamedTuple):
         unknown.
     is_sure: whether no record has others.
     records: yields positions and payloads, of which an error can name some.
+    faults: the errors of features that cannot be read from any of the first records, by key.
     """
 
     schema: Schema
@@ -24,6 +26,7 @@ class Preview(NamedTuple):
     listed: Mapping[str, FeatureSchema] | None = None
     is_sure: bool = False
     records: Callable[[], Iterable[tuple[int, bytes]]] = tuple
+    faults: Mapping[str, DataError] = {}
 
     @property
     def features(self) -> Mapping[str, FeatureSchema]:

@@ -1,8 +1,9 @@
-"""Checks the options of augmentations, and the images that they receive."""
+"""What augmentations share: how they are called, and the checks of their options and images."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import OptionError
+
+
+class Augmentation(ABC):
+    """A map of batches, also of those without rows, which keep the shapes and dtypes of others."""
+
+    @abstractmethod
+    def __call__(self, batch: Mapping[str, Any], generator: np.random.Generator) -> dict[str, Any]:
+        """Return a batch, whose first axis counts the rows, with other images."""
+
+    def map_example(
+        self, example: Mapping[str, Any], generator: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return an example with other images, as `map_examples` of a loader does."""
+        return self(example, generator)
 
 
 def number(name: str, value: object, lowest: float, highest: float = math.inf) -> float:
@@ -51,31 +66,60 @@ def images_of(
     dtypes: tuple[str, ...],
     *,
     channels: tuple[int, ...] = (1, 3, 4),
-    example: bool = False,
 ) -> npt.NDArray[Any]:
     """Return the images of a batch as a contiguous array: (batch, height, width, channels).
 
-    Args:
-        dtypes, channels: what is supported.
-        example: whether `batch` may be an example, whose image is a batch of one.
+    `dtypes`, `channels`: what is supported.
     """
+    return _checked(batch, name, dtypes, channels, (4,))
+
+
+def windows_of(
+    batch: Mapping[str, Any],
+    name: str,
+    dtypes: tuple[str, ...],
+    *,
+    channels: tuple[int, ...] = (1, 3, 4),
+    is_example: bool,
+) -> npt.NDArray[Any]:
+    """Return the images of rows as a contiguous array: (rows, steps, height, width, channels).
+
+    An image without an axis of steps is one step, and an example is one row. So is an image without
+    an axis of rows in a batch.
+    """
+    images = _checked(batch, name, dtypes, channels, (3, 4) if is_example else (3, 4, 5))
+    leading = images.shape[:-3]
+    rows = 1 if is_example or not leading else leading[0]
+    steps = math.prod(leading if is_example else leading[1:])
+    return images.reshape(rows, steps, *images.shape[-3:])
+
+
+_AXES = {3: "", 4: "batch, ", 5: "batch, steps, "}
+
+
+def _checked(
+    batch: Mapping[str, Any],
+    name: str,
+    dtypes: tuple[str, ...],
+    channels: tuple[int, ...],
+    axes: tuple[int, ...],
+) -> npt.NDArray[Any]:
     images = entry_of(batch, "image", name)
     is_array = isinstance(images, np.ndarray)
     shape: tuple[int, ...] = images.shape if is_array else ()
-    fits = len(shape) == 4 or (example and len(shape) == 3)
     if (
-        not fits
+        len(shape) not in axes
         or shape[-1] not in channels
-        or 0 in shape[-3:-1]
+        or (0 in shape[-3:-1] and shape[0])
         or images.dtype.name not in dtypes
     ):
         described = f"{images.dtype} of shape {shape}" if is_array else f"a {type(images).__name__}"
-        alone = " or (height, width, channels)" if example else ""
+        shapes = " or ".join(f"({_AXES[count]}height, width, channels)" for count in reversed(axes))
         raise OptionError(
             f"{name!r} is {described}",
             option="image",
-            expected=f"{' or '.join(dtypes)} of shape (batch, height, width, channels){alone} "
+            expected=f"{' or '.join(dtypes)} of shape {shapes} "
             f"with {', '.join(map(str, channels))} channels",
             remedy="Load images of one size with layout='HWC'.",
         )
-    return np.ascontiguousarray(images if len(shape) == 4 else images[np.newaxis])
+    return np.ascontiguousarray(images)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.image.kernel.augmenting import jitter
-from recordsmith.loading.augment.checks import images_of, number, number_range
+from recordsmith.loading.augment.checks import Augmentation, number, number_range, windows_of
 
 _STEPS = ("brightness", "contrast", "saturation", "hue")  # as the kernel numbers them
 
@@ -19,11 +19,12 @@ FactorRange = float | tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColorJitter:
+class ColorJitter(Augmentation):
     """Change brightness, contrast, saturation and hue of each image, in random order.
 
     The meaning of the options, and the result for given factors, are those of torchvision's
-    ColorJitter for uint8, to one level for each change. Each image has its own factors and order.
+    ColorJitter for uint8, to one level for each change. Each image has its own factors and order,
+    and all steps of a window of `Episodes` have the same.
 
     Attributes:
         brightness, contrast, saturation: a number x for factors from max(0, 1 - x) to 1 + x, or
@@ -31,8 +32,8 @@ class ColorJitter:
             an image black, one grey, or shades of grey.
         hue: a number x up to 0.5 for turns from -x to x, or the smallest and the largest turn. 0.5
             is half of the colour circle.
-        image: the name of the images: uint8, (batch, height, width, 3); in `map_examples`,
-            (height, width, 3).
+        image: the name of the images: uint8, (batch, height, width, 3), or of windows (batch,
+            steps, height, width, 3); in `map_examples`, without the axis of the batch.
 
     Raises:
         OptionError: an option is invalid, or, when called, images do not match.
@@ -69,18 +70,26 @@ class ColorJitter:
         return ranges
 
     def __call__(self, batch: Mapping[str, Any], generator: np.random.Generator) -> dict[str, Any]:
-        """Return the batch, or the example, with other colours."""
-        images = images_of(batch, self.image, ("uint8",), channels=(3,), example=True)
-        ranges, count = self._ranges(), len(images)
+        """Return the batch with other colours."""
+        return self._changed(batch, generator, is_example=False)
+
+    def map_example(
+        self, example: Mapping[str, Any], generator: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return the example with other colours."""
+        return self._changed(example, generator, is_example=True)
+
+    def _changed(
+        self, batch: Mapping[str, Any], generator: np.random.Generator, *, is_example: bool
+    ) -> dict[str, Any]:
+        images = windows_of(batch, self.image, ("uint8",), channels=(3,), is_example=is_example)
+        ranges, (count, step_count) = self._ranges(), images.shape[:2]
         steps = np.tile(np.fromiter(ranges, np.int8), (count, 1))
         factors = np.zeros((count, len(_STEPS)))
         for step, (begin, end) in ranges.items():
             factors[:, step] = generator.uniform(begin, end, count)
-        changed, shape = np.empty_like(images), (count, -1, 3) if count else (0, 0, 3)
-        jitter(
-            images.reshape(shape),
-            generator.permuted(steps, axis=1),
-            factors,
-            changed.reshape(shape),
-        )
+        steps = generator.permuted(steps, axis=1).repeat(step_count, axis=0)
+        factors = factors.repeat(step_count, axis=0)
+        changed, shape = np.empty_like(images), (len(steps), -1, 3) if len(steps) else (0, 0, 3)
+        jitter(images.reshape(shape), steps, factors, changed.reshape(shape))
         return {**batch, self.image: changed.reshape(batch[self.image].shape)}

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from recordsmith.errors import OptionError, check_word
 from recordsmith.image.kernel.augmenting import mix
-from recordsmith.loading.augment.checks import entry_of, images_of, is_number, number
+from recordsmith.loading.augment.checks import Augmentation, entry_of, images_of, is_number, number
 from recordsmith.loading.number_options import whole_number
 
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Mixing:
+class _Mixing(Augmentation):
     """What Mixup and Cutmix have in common. One share is drawn for a batch, as in torchvision."""
 
     classes: int
@@ -117,7 +117,7 @@ class Mixup(_Mixing):
         if self.dtype == "uint8" and images.dtype != np.uint8:
             raise OptionError(option="dtype", value="uint8", expected="float32 for float images")
         mixed = np.empty(images.shape, self.dtype or images.dtype)
-        values = images[0].size if len(images) else 0
+        values = images[0].size if images.size else 0
         mix(images.reshape(len(images), values), share, mixed.reshape(len(images), values))
         return mixed, share
 
@@ -149,6 +149,8 @@ class Cutmix(_Mixing):
     def _mix(
         self, images: npt.NDArray[Any], share: float, generator: np.random.Generator
     ) -> tuple[npt.NDArray[Any], float]:
+        if not images.size:
+            return images.copy(), share
         height, width = images.shape[1:3]
         half = 0.5 * math.sqrt(1 - share)
         rows, columns = _side(generator, height, half), _side(generator, width, half)

@@ -11,16 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import OptionError
-from recordsmith.loading.augment.checks import images_of, is_number, number, number_range
+from recordsmith.loading.augment.checks import (
+    Augmentation,
+    is_number,
+    number,
+    number_range,
+    windows_of,
+)
 
 _TRIES = 10  # to find a box that fits, as in torchvision
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomErasing:
+class RandomErasing(Augmentation):
     """Erase a random box of some images, as torchvision's RandomErasing.
 
-    Each image has its own box. An image in which no box fits, after ten tries, stays as it is.
+    Each image has its own box, and all steps of a window of `Episodes` have the same. An image in
+    which no box fits, after ten tries, stays as it is.
 
     Attributes:
         probability: of erasing a box of an image.
@@ -28,8 +35,9 @@ class RandomErasing:
         ratio: the smallest and the largest aspect ratio (height / width).
         value: what erased pixels become: one number, one for each channel, or `random` for noise:
             even from 0 to 255 in uint8, standard normal in float32.
-        image: the name of the images: uint8 or float32, (batch, height, width, channels); in
-            `map_examples`, (height, width, channels).
+        image: the name of the images: uint8 or float32, (batch, height, width, channels), or of
+            windows (batch, steps, height, width, channels); in `map_examples`, without the axis of
+            the batch.
 
     Raises:
         OptionError: an option is invalid, or, when called, images do not match.
@@ -57,17 +65,28 @@ class RandomErasing:
             raise OptionError(option="value", value=self.value, expected=expected)
 
     def __call__(self, batch: Mapping[str, Any], generator: np.random.Generator) -> dict[str, Any]:
-        """Return the batch, or the example, with boxes erased."""
-        images = images_of(batch, self.image, ("uint8", "float32"), example=True)
+        """Return the batch with boxes erased."""
+        return self._erased(batch, generator, is_example=False)
+
+    def map_example(
+        self, example: Mapping[str, Any], generator: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return the example with a box erased."""
+        return self._erased(example, generator, is_example=True)
+
+    def _erased(
+        self, batch: Mapping[str, Any], generator: np.random.Generator, *, is_example: bool
+    ) -> dict[str, Any]:
+        images = windows_of(batch, self.image, ("uint8", "float32"), is_example=is_example)
         erased, fill = images.copy(), self._fill(images)
         for row in np.flatnonzero(generator.random(len(images)) < self.probability):
             box = self._box(erased[row], generator)
             if fill is not None:
                 box[:] = fill
             elif images.dtype == np.uint8:
-                box[:] = generator.integers(0, 256, box.shape, np.uint8)
+                box[:] = generator.integers(0, 256, box.shape[1:], np.uint8)
             else:
-                box[:] = generator.standard_normal(box.shape, np.float32)
+                box[:] = generator.standard_normal(box.shape[1:], np.float32)
         return {**batch, self.image: erased.reshape(batch[self.image].shape)}
 
     def _fill(self, images: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
@@ -82,9 +101,9 @@ class RandomErasing:
             raise OptionError(option="value", value=self.value, expected="from 0 to 255 for uint8")
         return values
 
-    def _box(self, image: npt.NDArray[Any], generator: np.random.Generator) -> npt.NDArray[Any]:
-        """Return a random part of an image, without pixels if none fits."""
-        height, width = image.shape[:2]
+    def _box(self, steps: npt.NDArray[Any], generator: np.random.Generator) -> npt.NDArray[Any]:
+        """Return a random part of the images of some steps, without pixels if none fits."""
+        height, width = steps.shape[1:3]
         for _ in range(_TRIES):
             area = height * width * generator.uniform(*self.scale)
             ratio = math.exp(generator.uniform(math.log(self.ratio[0]), math.log(self.ratio[1])))
@@ -92,5 +111,5 @@ class RandomErasing:
             if rows < height and columns < width:
                 top = generator.integers(height - rows + 1)
                 left = generator.integers(width - columns + 1)
-                return image[top : top + rows, left : left + columns]
-        return image[:0]
+                return steps[:, top : top + rows, left : left + columns]
+        return steps[:, :0]

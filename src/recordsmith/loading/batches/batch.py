@@ -25,6 +25,7 @@ from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, 
 from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
+    UserFunction,
     UserFunctions,
     accepts,
     calling,
@@ -252,11 +253,13 @@ class BatchJob:
             batch = _rows_of(batch, np.array(kept, np.int64))
         batch = {name: batch[name] for name in maker.names}
         finished = perf_counter()
-        if row_count:  # maps need not support empty batches
-            if self._mapped is not None:
-                batch = self._mapped.columns(batch)
-            if maker.functions.map_batches is not None:
-                batch = self._map_batch(batch)
+        map_batches = maker.functions.map_batches
+        if row_count and self._mapped is not None:
+            batch = self._mapped.columns(batch)
+        if map_batches is not None and not row_count:
+            map_batches = map_batches.without_rows()
+        if map_batches is not None:
+            batch = self._map_batch(map_batches, batch)
         self._spend(finished - begun, perf_counter() - finished)
         step, faults = self._step, tuple(self._faults)
         record_count = len(step.positions)
@@ -386,10 +389,9 @@ class BatchJob:
     def _generator(self, purpose: str, row: int | None = None) -> Callable[[], np.random.Generator]:
         return partial(self._rows.random_numbers.generator, purpose, row)
 
-    def _map_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
-        function, step = self._maker.functions.map_batches, self._step
-        assert function is not None
-        places = f"places {step.places[0]} to {step.places[-1]}"
+    def _map_batch(self, function: UserFunction, batch: dict[str, Any]) -> dict[str, Any]:
+        step = self._step
+        places = f"places {step.places[0]} to {step.places[-1]}" if len(step.places) else "no rows"
         with calling(self._maker):
             generator = self._generator("map_batches")
             return mapped_batch(function, batch, generator, f"epoch {step.epoch}, {places}")

@@ -11,6 +11,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 import msgspec
@@ -21,6 +22,7 @@ from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset import RecordLocation
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.loading.augment.checks import Augmentation
 
 Example: TypeAlias = dict[str, Any]
 Filter: TypeAlias = "Callable[[Example], Any] | Callable[[Example, np.random.Generator], Any]"
@@ -67,6 +69,16 @@ class UserFunction(msgspec.Struct, frozen=True):
         """Call it with an example or a batch; `generator` creates the generator if needed."""
         return self.function(given, generator()) if self.takes_generator else self.function(given)
 
+    def without_rows(self) -> UserFunction | None:
+        """Return the part of it that may be called for a batch without rows.
+
+        That is all up to a user's function, as this need not support such batches.
+        """
+        if not isinstance(self.function, _Chain):
+            return self if isinstance(self.function, Augmentation) else None
+        first = takewhile(lambda one: one.without_rows() is not None, self.function.functions)
+        return msgspec.structs.replace(self, function=_Chain(tuple(first)))
+
 
 class _Chain(msgspec.Struct, frozen=True):
     """Calls functions one after the other, with one generator that all of them draw from."""
@@ -97,6 +109,8 @@ def _user_function(what: str, function: Any, argument: str) -> UserFunction | No
     """
     if function is None:
         return None
+    if what == "map_examples" and isinstance(function, Augmentation):
+        function = function.map_example
     expected = f"a function of ({argument}) or ({argument}, generator)"
     if not callable(function):
         raise OptionError(option=what, value=function, expected=expected)

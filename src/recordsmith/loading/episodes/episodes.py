@@ -174,6 +174,7 @@ class Episodes(LoaderInput):
                 listed,
                 layout.is_complete,
                 lambda: iter(self._first_windows),
+                self._not_of_steps,
             )
         ]
 
@@ -182,11 +183,21 @@ class Episodes(LoaderInput):
         for position, payload in self._first_windows:
             yield 0, position, payload
 
-    @cached_property
+    @property
     def _first_windows(self) -> list[tuple[int, bytes]]:
-        """The position and payload of a window of each of the first episodes.
+        """The position and payload of a window of each of the first episodes."""
+        return self._first[0]
 
-        It is the first window without padding before it, where the episode is as long.
+    @property
+    def _not_of_steps(self) -> dict[str, DataError]:
+        """The errors of features without values for each step in any of the first episodes."""
+        return self._first[1]
+
+    @cached_property
+    def _first(self) -> tuple[list[tuple[int, bytes]], dict[str, DataError]]:
+        """The first window of each of the first episodes, and the errors of features.
+
+        It is the first one without padding before it, where the episode is as long.
         """
         ends = self._table.ends
         counts = np.diff(ends, prepend=0)
@@ -194,19 +205,21 @@ class Episodes(LoaderInput):
         used = np.flatnonzero(counts)[:_PREVIEWED_EPISODES]
         positions = (ends - counts)[used] + np.minimum(before, counts[used] - 1)
         keys, records = self._table.keys, self.records
+        left_out: dict[str, DataError] = {}
         while True:
-            windows, faults = [], {}
+            windows: list[tuple[int, bytes]] = []
+            faults: dict[str | None, DataError] = {}
             for position in positions.tolist():
                 try:
                     payloads: BytesArray = records.read_records(np.array([position]))
                 except DataError as error:
-                    faults[error.feature] = error
+                    faults.setdefault(error.feature, error)
                 else:
                     windows.append((position, payloads[0]))
             others = [key for key in keys if key not in faults]
             if windows or len(others) == len(keys):
-                return windows
-            # features that are not of steps in any of them are left out
+                return windows, left_out
+            left_out |= {key: faults[key] for key in keys if key in faults}
             keys, records = others, self.reading(others)
 
 

@@ -341,17 +341,21 @@ class WindowReader:
         window_counts = table.ends[episodes[rows]] - table.first(episodes[rows])
         bad: npt.NDArray[np.bool_] = table.shape.counts(step_counts) != window_counts
 
+        count_key = table.layout.count_key
+
         def fail(row: int, key: str, found: str, expected: str) -> None:
             error = CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"feature {key!r} does not have values for each step",
                 found=found,
                 expected=expected,
+                remedy=f"If it is not of steps, rename it or pass another {option('prefix')}."
+                if not table.layout.is_sequence and key != count_key
+                else "",
                 feature=key,
             )
             self._fail(error, int(rows[row]), episodes, faults)
 
-        count_key = table.layout.count_key
         is_counted = valid_rows(
             validity, table.layout.lengths_key(count_key) or count_key, len(rows)
         )

@@ -35,6 +35,7 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
     if features is None:
         schema.check_complete("name the features that you want")
         features = {key: key for key, known in schema.features.items() if known.kind != "none"}
+        features |= {key: key for key in preview.faults}  # `resolve_requests` raises them
     elif isinstance(features, (list, tuple)):
         features = _by_key(features)
     elif not isinstance(features, Mapping):

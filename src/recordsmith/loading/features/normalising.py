@@ -24,7 +24,8 @@ _EPSILON = 1e-8
 class Normalise:
     """How to normalise a feature: the method, its statistics, and which dimensions.
 
-    Constant dimensions, whose minimum is their maximum, become 0.
+    Constant dimensions, whose minimum is their maximum, become 0. Without minimum and maximum, a
+    standard deviation of 0 is an error, unless `mask` leaves its dimension as it is.
 
     Attributes:
         method: `q99` maps the 1st percentile to -1 and the 99th to 1, and clips the rest; `mean`
@@ -67,6 +68,15 @@ class Normalise:
                     option="mask", value=self.mask, expected=f"{width} values of True or False"
                 )
             mask = values.astype(np.bool_)
+        is_flat = (high == 0) & ~is_constant & mask
+        if self.method == "mean" and is_flat.any():
+            raise OptionError(
+                f"the statistics of {key!r} have std 0 for dimension {int(np.argmax(is_flat))}",
+                option="statistics",
+                value=high.tolist(),
+                expected="a positive std, or a min that equals its max for a constant dimension",
+                remedy=f"Leave the dimension as it is with {option('mask')}.",
+            )
         if width not in (1, *shape[-1:]):
             raise OptionError(
                 f"the statistics of {key!r} have {width} dimensions, but the feature has shape "
@@ -119,7 +129,11 @@ class Normalise:
                 value=high.tolist(),
                 expected="at least q01" if self.method == "q99" else "0 or more",
             )
-        is_constant = figures[2] == figures[3] if len(figures) == 4 else high == lowest
+        is_constant = np.zeros(len(low), np.bool_)
+        if len(figures) == 4:
+            is_constant = figures[2] == figures[3]
+        elif self.method == "q99":
+            is_constant = high == low
         return low, high, is_constant
 
 

@@ -41,6 +41,15 @@ class _Numbers(ValueFeature):
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
+        is_whole_type = self.dtype is not None and number_type(self.dtype).kind in "biu"
+        if self.normalise is not None and is_whole_type:
+            raise OptionError(
+                f"{option('normalise')} makes fractions, which {self.dtype} cannot hold",
+                option="dtype",
+                value=self.dtype,
+                expected="a float type such as 'float32'",
+                remedy=f"Leave {option('dtype')} out.",
+            )
         if self.dtype is not None and self.default is not None:
             is_number = np.asarray(self.default).dtype.kind in "biuf"  # others are rejected later
             if is_number and not can_hold(number_type(self.dtype), self.default):

@@ -56,6 +56,10 @@ def resolve_requests(
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
+            if key in preview.faults:
+                raise OptionError(
+                    f"feature {name!r}: {preview.faults[key]}", option="features", value=key
+                )
             if request is None:
                 continue
             if request.shape is None:
