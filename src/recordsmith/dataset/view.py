@@ -24,7 +24,15 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.example import FeatureRequest, FeatureSchema, FeatureSpec, Schema, SchemaSurvey
+from recordsmith.example import (
+    ColumnDecoder,
+    FeatureRequest,
+    FeatureSchema,
+    FeatureSpec,
+    Schema,
+    SchemaSurvey,
+    valid_rows,
+)
 from recordsmith.stores import Location
 from recordsmith.words import first_of
 
@@ -181,6 +189,26 @@ class View(msgspec.Struct):
                 survey.update(record, start, length)
         schema = survey.finish()
         return schema, schema.is_complete and schema.record_count == len(self.records)
+
+    def has_key(self, key: str, max_bytes: int) -> bool | None:
+        """Whether a record of the files has a feature, also one that is not selected.
+
+        None if about the first `max_bytes` do not have it and there are more, or one is damaged.
+        """
+        decoder = ColumnDecoder({}, presence_of=[key])
+        read = 0
+        with suppress(DataError):
+            for located in joined_shards(self.records.all_shards).blocks():
+                if read > max_bytes:
+                    return None
+                block = located.block
+                decoder.append(block.buffer, block.starts, block.lengths)
+                _, validity = decoder.finish_with_validity()
+                if valid_rows(validity, key, len(block)).any():
+                    return True
+                read += int(block.lengths.sum())
+            return False
+        return None
 
     def _readable(self, record_count: int) -> Iterator[bytes]:
         """Yield the first records, without damaged ones."""

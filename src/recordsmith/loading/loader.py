@@ -145,12 +145,10 @@ class Loader:
             worker=worker,
             worker_count=worker_count,
         )
-        has_all = all(records_of(one).has_all for one in source.datasets)
         share = self._schedule.share
-        is_sure = (
-            source.has_each_once and has_all and (share.world_size, share.worker_count) == (1, 1)
-        )
-        self._all_count = source.record_count if is_sure else None  # that an epoch reads
+        reads_all = source.has_each_once and (share.world_size, share.worker_count) == (1, 1)
+        reads_all &= all(records_of(one).has_all for one in source.datasets)
+        self._whole_count = source.record_count if reads_all else None
         self._skipped: dict[object, DataError] = {}  # by position, or file and number
         self._origin = EpochProgress()
         self._place = LoaderPlace()
@@ -346,7 +344,7 @@ class Loader:
         begin = self._schedule.later(self._place.next_progress, iteration)
         return self._copy(
             _schedule=self._schedule.for_worker(worker, worker_count),
-            _all_count=self._all_count if worker_count == 1 else None,
+            _whole_count=self._whole_count if worker_count == 1 else None,
             _thread_count=thread_count,
             _origin=begin,
             _place=LoaderPlace(begin, is_resumed=True, skipped_count=skipped_count),
@@ -400,7 +398,7 @@ class Loader:
         steps = self._schedule.steps(progress, iteration.before.skipped_count)
         ahead = None if self._begin_reading_ahead is None else self._begin_reading_ahead(steps)
         iteration.tally = self._tally = Tally()
-        iteration.watch = KeyWatch(self._maker.watched, self._all_count)
+        iteration.watch = KeyWatch(self._maker.watched, self._whole_count)
         return JobRunner(
             self._jobs(((step, None) for step in steps) if ahead is None else ahead),
             threads=self._thread_count,

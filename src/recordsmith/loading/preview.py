@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from recordsmith.errors import DataError
 from recordsmith.example import FeatureSchema, Schema
+
+HasKey: TypeAlias = Callable[[str, int], "bool | None"]
+
+
+def _unknown(_key: str, _max_bytes: int) -> None:
+    return None
+
+
+def _any_has(previews: Sequence[Preview], key: str, max_bytes: int) -> bool | None:
+    found: bool | None = False
+    for preview in previews:
+        has_key = preview.has_key(key, max_bytes)
+        if has_key:
+            return True
+        found = None if has_key is None else found
+    return found
 
 
 class Preview(NamedTuple):
@@ -18,6 +35,8 @@ class Preview(NamedTuple):
         unknown.
     is_sure: whether no record has others.
     records: yields positions and payloads, of which an error can name some.
+    has_key: called as `has_key(key, max_bytes)`; returns whether a record of the files has a key,
+        None if that takes reading more bytes.
     faults: the errors of features that cannot be read from any of the first records, by key.
     """
 
@@ -26,6 +45,7 @@ class Preview(NamedTuple):
     listed: Mapping[str, FeatureSchema] | None = None
     is_sure: bool = False
     records: Callable[[], Iterable[tuple[int, bytes]]] = tuple
+    has_key: HasKey = _unknown
     faults: Mapping[str, DataError] = {}
 
     @property
@@ -52,4 +72,5 @@ class Preview(NamedTuple):
             all(preview.is_complete for preview in previews),
             listed,
             all(preview.is_sure for preview in previews),
+            has_key=partial(_any_has, previews),
         )

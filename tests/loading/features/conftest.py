@@ -22,7 +22,7 @@ def _read(feature: Any, columns: dict[str, Any]) -> dict[str, Any]:
     survey.update(data, starts, lengths)
     schema = survey.finish()
     preview = Preview(schema, is_complete=True, listed=schema.features)
-    specs = resolve_requests({"x": feature}, preview, may_skip=False)
+    specs = resolve_requests({"x": feature}, preview, may_skip=False).specs
     return decode_columns(data, starts, lengths, specs)
 
 

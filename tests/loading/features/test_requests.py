@@ -45,7 +45,7 @@ def resolve(
 ) -> dict[str, FeatureSpec]:
     features = feature if isinstance(feature, dict) else {"x": feature}
     preview = Preview(schema, is_complete, schema.features if is_complete else None)
-    return resolve_requests(features, preview, may_skip=may_skip)
+    return resolve_requests(features, preview, may_skip=may_skip).specs
 
 
 # -- what there is ---------------------------------------------------------------------------------

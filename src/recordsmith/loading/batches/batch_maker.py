@@ -14,7 +14,7 @@ from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
 from recordsmith.loading.features import Scalar, Tensor, images_in
 from recordsmith.loading.features.declaration import Features, declare_features
-from recordsmith.loading.features.requests import absent_keys, resolve_for_all, warn_of_absent
+from recordsmith.loading.features.requests import resolve_for_all, warn_of_absent
 from recordsmith.loading.order.inputs import LoaderInput
 from recordsmith.loading.preview import Preview
 
@@ -34,8 +34,8 @@ def make_batch_maker(
     previews = source.previews()
     preview = Preview.merged(previews)
     declared = declare_features(features, preview)
-    specs = resolve_for_all(declared, previews, may_skip=may_skip)
-    watched = warn_of_absent(absent_keys(declared, preview), preview)
+    specs, absent = resolve_for_all(declared, previews, may_skip=may_skip)
+    watched = warn_of_absent(absent)
     for name, feature in declared.items():
         if isinstance(feature, (Scalar, Tensor)):
             declared[name] = feature.of_datasets(source.datasets)

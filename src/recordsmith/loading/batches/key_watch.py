@@ -7,18 +7,21 @@ import warnings
 from recordsmith.loading.batches.batch import BatchResult
 from recordsmith.loading.features.requests import AbsentKey
 
+_SEARCHED_BYTES = 1 << 30  # of the files, for a key that the records of an epoch do not have
+
 
 class KeyWatch:
     """Watches the batches of an iteration for keys that none of their records has.
 
-    Only a loader that reads all records of an epoch, and skips none, can be sure that no record has
-    a key. Others, such as one rank of several, or a loader of selected records, warn.
+    A loader that reads all records of the files in an epoch, and skips none, has then seen that no
+    record has a key. Others, such as one rank of several or a loader of selected records, search
+    the files for it.
     """
 
     def __init__(self, watched: dict[str, AbsentKey], record_count: int | None) -> None:
         """`watched`: by key; keys that are found are removed.
 
-        record_count: of an epoch of which all records are sure to be all of the files; else None.
+        record_count: of the files if an epoch can read all of their records; else None.
         """
         self._watched = watched
         self._record_count = record_count
@@ -27,10 +30,11 @@ class KeyWatch:
         self._has_skipped = False
 
     def add(self, result: BatchResult) -> None:
-        """Add a batch.
+        """Add a batch; warn at the end of an epoch in which no record has a key.
 
         Raises:
-            OptionError: it ends an epoch in which no record had a key.
+            OptionError: it is the end of such an epoch, the key has no default, and no other record
+                has it.
         """
         for key in result.keys:
             self._watched.pop(key, None)
@@ -42,10 +46,13 @@ class KeyWatch:
         self._has_skipped |= bool(result.faults)
         if result.after.epoch == result.epoch or not self._read_count:
             return
-        which = f"none of the {self._read_count:,} records read in epoch {self._epoch}"
-        is_sure = self._read_count == self._record_count and not self._has_skipped
+        has_all = self._read_count == self._record_count and not self._has_skipped
+        read = f"none of the {self._read_count:,} records read in epoch {self._epoch}"
         for key, absent in tuple(self._watched.items()):
-            if is_sure and not absent.has_default:
-                raise absent.error(which)
+            is_there = False if has_all else absent.has_key(key, _SEARCHED_BYTES)
+            error = absent._replace(which="no record" if is_there is False else read).error()
+            if is_there is False and not absent.has_default:
+                raise error
             del self._watched[key]
-            warnings.warn(str(absent.error(which)), stacklevel=4)  # the caller of the loader
+            if not is_there:
+                warnings.warn(str(error), stacklevel=4)  # the caller of the loader

@@ -174,7 +174,7 @@ class Episodes(LoaderInput):
                 listed,
                 layout.is_complete,
                 lambda: iter(self._first_windows),
-                self._not_of_steps,
+                faults=self._not_of_steps,
             )
         ]
 

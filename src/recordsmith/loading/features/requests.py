@@ -33,15 +33,23 @@ from recordsmith.example import (
 )
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.features import ColumnRequest, Feature
-from recordsmith.loading.preview import Preview
+from recordsmith.loading.preview import HasKey, Preview
 from recordsmith.words import count as counted
 
 _SEARCHED = 100_000  # records, for one of each kind
+_SEARCHED_BYTES = 16 << 20  # of records, for a key
+
+
+class ResolvedRequests(NamedTuple):
+    """How to read the keys of features, and which keys no record is known to have."""
+
+    specs: dict[str, FeatureSpec]
+    absent: list[AbsentKey]
 
 
 def resolve_requests(
     features: Mapping[str, Feature], preview: Preview, *, may_skip: bool
-) -> dict[str, FeatureSpec]:
+) -> ResolvedRequests:
     """Return a FeatureSpec with its kind for each key that a feature reads.
 
     A schema without records accepts everything.
@@ -89,49 +97,50 @@ def resolve_requests(
             ColumnDecoder({key: specs[key]})  # checks the default
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
-    for absent in absent_keys(features, preview):
-        if absent.action == "raise":
-            raise absent.error(_which(preview))
+    absent = _absent_keys(features, preview)
+    for one in absent:
+        if one.action == "raise":
+            raise one.error()
     for key, (name, request) in requests.items() if schema.record_count else ():
         _check(name, key, request, preview, may_skip=may_skip)
-    return specs
+    return ResolvedRequests(specs, absent)
 
 
 class AbsentKey(NamedTuple):
     """A key that a feature reads, and that the preview does not show.
 
     name, key: of the feature.
-    action: what to do at once; with `watch`, after the first epoch in which no record had it.
+    action: what to do at once; with `watch`, nothing before an epoch in which no record has it.
+    which: the records that do not have it.
     hint: a similar key, or those that there are.
     has_default: whether the feature has a default, so that a warning is enough.
-    remedy: what to do if other records have it.
+    has_key: as in `Preview`.
     """
 
     name: str
     key: str
     action: Literal["raise", "warn", "watch"]
+    which: str
     hint: str
-    has_default: bool = False
-    remedy: str = ""
+    has_default: bool
+    has_key: HasKey
 
-    def error(self, which: str) -> OptionError:
-        """Return the error; `which` are the records that do not have the key."""
+    def error(self) -> OptionError:
+        """Return the error, whose text is also that of a warning."""
         return OptionError(
-            f"feature {self.name!r}: {which} has {self.key!r}; {self.hint}",
+            f"feature {self.name!r}: {self.which} has {self.key!r}; {self.hint}",
             option="features",
             value=self.key,
-            remedy=self.remedy,
         )
 
 
-def absent_keys(features: Mapping[str, Feature], preview: Preview) -> list[AbsentKey]:
-    """Return the keys that features read and that the preview does not show.
+def _absent_keys(features: Mapping[str, Feature], preview: Preview) -> list[AbsentKey]:
+    """Return the keys that features read and that no record is known to have.
 
-    It is an error if no record of the files has such a key, or if the first records do not have it
-    but a similar one, none of several keys of a feature, or one that the feature requires.
+    One is an error if no record of the files has it, as far as a short search shows, or if the
+    first records do not have it, but a similar one, or none of several keys of a feature.
     """
-    schema = preview.schema
-    names = preview.features
+    schema, names = preview.schema, preview.features
     with_default = {
         key
         for feature in features.values()
@@ -139,49 +148,37 @@ def absent_keys(features: Mapping[str, Feature], preview: Preview) -> list[Absen
         if request is not None and request.default is not None
     }
     absent: list[AbsentKey] = []
-    for name, feature in features.items():
+    for name, feature in features.items() if schema.record_count else ():
         requests = feature.requests()
         missing = [
             key
             for key, request in requests.items()
             if key not in names or (key not in schema.features and _is_required(request))
         ]
-        for key in missing if schema.record_count else ():
+        for key in missing:
             has_default = key in with_default  # also next to `Present`, which shows where it is
+            is_error = preview.listed is not None or _is_required(requests[key])
+            has_key = None if is_error else preview.has_key(key, _SEARCHED_BYTES)
+            if has_key:
+                continue
+            are_all = len(missing) == len(requests) > 1
+            is_error = is_error or are_all or similar_key(key, names) is not None
             action: Literal["raise", "warn", "watch"] = "watch"
-            if not schema.is_complete:
-                pass
-            elif (
-                preview.listed is not None
-                or _is_required(requests[key])
-                or len(missing) == len(requests) > 1
-                or similar_key(key, names) is not None
-            ):
+            if has_key is False or (is_error and schema.is_complete):
                 action = "warn" if has_default else "raise"
-            elif preview.is_complete:
-                action = "warn"
-            absent.append(_absent_key(name, key, action, preview, has_default=has_default))
+            which = "no record" if has_key is False else _which(preview)
+            hint = _hint(key, preview)
+            absent.append(AbsentKey(name, key, action, which, hint, has_default, preview.has_key))
     return absent
 
 
-def _absent_key(
-    name: str,
-    key: str,
-    action: Literal["raise", "warn", "watch"],
-    preview: Preview,
-    *,
-    has_default: bool = False,
-) -> AbsentKey:
-    schema = preview.schema
-    hint = suggest_names(key, preview.features, "the records have no features")
-    if key in schema.features:
-        hint = "it is there, but without values"
-    elif key in preview.features:
-        hint = "other records of the dataset have it"
-    remedy = ""
-    if action == "raise" and not (preview.is_sure or preview.is_complete):
-        remedy = "If others have it, read dataset.schema before, which reads all records."
-    return AbsentKey(name, key, action, hint, has_default, remedy)
+def _hint(key: str, preview: Preview) -> str:
+    """Return what is known of a key that the first records do not have, or its values."""
+    if key in preview.schema.features:
+        return "it is there, but without values"
+    if key in preview.features:
+        return "other records of the dataset have it"
+    return suggest_names(key, preview.features, "the records have no features")
 
 
 def _is_required(request: ColumnRequest | None) -> bool:
@@ -193,15 +190,13 @@ def _which(preview: Preview) -> str:
     return "no record" if is_sure else f"none of the first {preview.schema.record_count} records"
 
 
-def warn_of_absent(absent: Sequence[AbsentKey], preview: Preview) -> dict[str, AbsentKey]:
+def warn_of_absent(absent: Sequence[AbsentKey]) -> dict[str, AbsentKey]:
     """Warn once of each key that no record has; return those to watch while records are read."""
-    watched: dict[str, AbsentKey] = {}
-    for key, one in {one.key: one for one in absent}.items():
+    keys = {one.key: one for one in absent}
+    for one in keys.values():
         if one.action == "warn":
-            warnings.warn(str(one.error(_which(preview))), stacklevel=4)  # the caller of the loader
-        else:
-            watched[key] = one
-    return watched
+            warnings.warn(str(one.error()), stacklevel=4)  # the caller of the loader
+    return {key: one for key, one in keys.items() if one.action == "watch"}
 
 
 def _with_prefix(error: OptionError, prefix: str) -> OptionError:
@@ -224,7 +219,8 @@ def no_such_key(name: str, key: str, preview: Preview) -> OptionError:
             value=key,
             remedy=f"Declare its type, such as Scalar({key!r}).",
         )
-    return _absent_key(name, key, "raise", preview).error(_which(preview))
+    which, hint = _which(preview), _hint(key, preview)
+    return AbsentKey(name, key, "raise", which, hint, False, preview.has_key).error()
 
 
 def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionError:
@@ -264,7 +260,7 @@ def _check_payload(schema: Schema, *, may_skip: bool) -> None:
 
 def resolve_for_all(
     features: Mapping[str, Feature], previews: Sequence[Preview], *, may_skip: bool
-) -> dict[str, FeatureSpec]:
+) -> ResolvedRequests:
     """Resolve the requests for several datasets, each of which must have the features.
 
     Args:
@@ -274,7 +270,7 @@ def resolve_for_all(
     for number, preview in enumerate(previews if len(previews) > 1 else ()):
         schema = preview.schema
         try:
-            specs = resolve_requests(features, preview, may_skip=may_skip)
+            specs, _ = resolve_requests(features, preview, may_skip=may_skip)
         except OptionError as error:
             raise _with_prefix(error, f"dataset {number} of the mix") from None
         for key in specs.keys() & schema.features.keys():

@@ -93,8 +93,9 @@ def _preview(dataset: Dataset) -> Preview:
     schema, is_complete = view.preview_schema(PREVIEW_COUNT)
     of_files = schema if is_complete and view.records.has_all else view.outer_schema
     listed = None if of_files is None or not of_files.is_complete else of_files.features
+    is_sure = listed is not None
     return Preview(
-        schema, is_complete, listed, listed is not None, lambda: enumerate(dataset.records())
+        schema, is_complete, listed, is_sure, lambda: enumerate(dataset.records()), view.has_key
     )
 
 

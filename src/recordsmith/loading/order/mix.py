@@ -164,6 +164,7 @@ class _Renamed(LoaderInput):
         """`names`: new ones by old ones."""
         self._part = part
         self._names = names
+        self._old_names = {new: old for old, new in names.items()}
         self.datasets = part.datasets
         self.record_count = part.record_count
         for preview in part.previews():
@@ -187,8 +188,9 @@ class _Renamed(LoaderInput):
         return self._part.order(shuffle=shuffle, seed=seed)
 
     def reading(self, keys: Collection[str], images: Collection[str] = ()) -> RecordSource:
-        old_names = {new: old for old, new in self._names.items()}
-        own, of_images = ({old_names.get(key, key) for key in some} for some in (keys, images))
+        own, of_images = (
+            {self._old_names.get(key, key) for key in some} for some in (keys, images)
+        )
         return _RenamedRecords(self._part.reading(own, of_images), self._names)
 
     def describe(self) -> Any:
@@ -200,9 +202,13 @@ class _Renamed(LoaderInput):
                 schema=self._renamed(preview.schema),
                 listed=None if preview.listed is None else self._renamed_keys(preview.listed),
                 records=partial(self._renamed_records, preview),
+                has_key=partial(self._has_key, preview),
             )
             for preview in self._part.previews()
         ]
+
+    def _has_key(self, preview: Preview, key: str, max_bytes: int) -> bool | None:
+        return preview.has_key(self._old_names.get(key, key), max_bytes)
 
     def _renamed_records(self, preview: Preview) -> Iterator[tuple[int, bytes]]:
         for position, payload in preview.records():
