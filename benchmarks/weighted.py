@@ -79,7 +79,7 @@ def order(record_count: int, class_count: int) -> tuple[float, float, float]:
     """Return seconds to make an order, nanoseconds a place, and growth of memory in MB."""
     from recordsmith.buffers import offsets_from_lengths
     from recordsmith.loading.order import weighted
-    from recordsmith.loading.order.mix import shared_out
+    from recordsmith.loading.order.exact_draws import exact_shares
     from recordsmith.stores.local.scratch import scratch_array
 
     rng = np.random.default_rng(0)
@@ -92,14 +92,8 @@ def order(record_count: int, class_count: int) -> tuple[float, float, float]:
     _, strata, counts = weighted._classes_of(numbers)  # noqa: SLF001 - without a dataset
     positions = weighted._sorted_positions(strata, counts)  # noqa: SLF001
     seconds = time.process_time() - begun
-    made = weighted._WeightedOrder(  # noqa: SLF001
-        positions,
-        counts.tolist(),
-        shared_out(record_count, [1.0] * len(counts)),
-        seed=0,
-        with_replacement=False,
-        digest="",
-    )
+    shares = exact_shares(np.ones(len(counts)), record_count)
+    made = weighted._ExactOrder(positions, counts, shares, record_count, 0, "")  # noqa: SLF001
     assert len(offsets_from_lengths(counts)) == len(counts) + 1
     begun = time.process_time()
     for start in range(0, 100 << 14, 1 << 14):

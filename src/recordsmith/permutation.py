@@ -41,7 +41,7 @@ class Permutations:
         self.count = count
         self._low_base = math.isqrt(max(0, count - 1)) + 1
         self._high_base = -(-count // self._low_base)
-        self._keys = _round_keys(_FEW_ROUNDS if count >= _NOT_MANY else _ROUNDS, key)
+        self._keys = random_keys(_FEW_ROUNDS if count >= _NOT_MANY else _ROUNDS, *key)
 
     def numbers(self, lap: int | Int64Array, places: Int64Array) -> Int64Array:
         """Return the numbers at some places.
@@ -81,7 +81,7 @@ class GroupPermutations:
 
     def __init__(self, *key: int | str) -> None:
         """`key`: as in `Permutations`."""
-        self._keys = _round_keys(_ROUNDS, key)
+        self._keys = random_keys(_ROUNDS, *key)
 
     def numbers(
         self, groups: Int64Array, counts: Int64Array, laps: Int64Array, places: Int64Array
@@ -125,8 +125,8 @@ def _ranks(own_keys: _Numbers, counts: Int64Array, places: Int64Array, most: int
     return order[np.arange(len(places)), places].astype(np.int64)
 
 
-def _round_keys(count: int, key: tuple[int | str, ...]) -> _Numbers:
-    """Return the keys of up to 8 rounds: (count, 1)."""
+def random_keys(count: int, *key: int | str) -> _Numbers:
+    """Return up to 8 keys for `mix_bits`, the same for the same seed and names: (count, 1)."""
     text = "/".join(map(str, key)).encode("utf-8", "surrogatepass")
     import hashlib
 

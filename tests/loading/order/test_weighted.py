@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.raising import raises
 import recordsmith as rs
 from recordsmith.dataset import column_file
 from recordsmith.loading.order import weighted
+from recordsmith.loading.order.exact_draws import ExactDraws, exact_shares
 from recordsmith.permutation import GroupPermutations
 from recordsmith.stores.local import scratch
 
@@ -83,18 +85,17 @@ def test_classes_are_drawn_equally_often(
     present = [label * scale for label, count in enumerate(counts) if count]
     assert balanced.classes == present
     assert balanced.record_counts == [count for count in counts if count]
-    assert max(balanced.draw_counts) - min(balanced.draw_counts) <= 1
+    assert balanced.draw_counts == pytest.approx([61 / len(present)] * len(present))
     drawn: Counter[int] = Counter()
     by_class: dict[int, Counter[int]] = {label: Counter() for label in present}
-    for epoch in _epochs(balanced, 5):
-        own = Counter(label for _, label in epoch)
-        assert [own[label] for label in present] == balanced.draw_counts
+    for count, epoch in enumerate(_epochs(balanced, 5), 1):
         for number, label in epoch:
             by_class[label][number] += 1
         drawn.update(number for number, _ in epoch)
         for label in present:  # lap by lap
             times = [drawn[number] for number in by_class[label]]
             assert max(times) - min(times) <= 1
+            assert abs(sum(times) - 61 * count / len(present)) < 1
             if sum(times) >= counts[label // scale]:
                 assert len(times) == counts[label // scale]
 
@@ -122,20 +123,122 @@ def test_weights(dataset_of: Callable[..., rs.Dataset], by: Any, weights: Any, s
     assert all(abs(own[label] - share) < 1 for label, share in enumerate(shares))
 
 
-def test_many_different_weights_are_grouped(dataset_of: Callable[..., rs.Dataset]) -> None:
-    dataset = dataset_of([2000])
-    weights = np.random.default_rng(1).lognormal(0, 2, 2000)
-    weights[::7] = 0
-    source = rs.Weighted(dataset, weights=weights, length=400_000)
-    assert len(source.classes) <= 256
-    times = np.bincount([number for number, _ in _epochs(source, batch_size=5000)[0]])
-    expected = 400_000 * weights / weights.sum()
-    assert not times[::7].any()
-    common = expected > 100
-    assert (times > 0).sum() > 1600  # also of those with little weight
-    ratio = times[common] / expected[common]
-    most_apart = (weights.max() / weights[weights > 0].min()) ** (1 / 254)
-    assert 0.98 / most_apart < ratio.min() <= ratio.max() < 1.02 * most_apart
+WEIGHTS: dict[str, Callable[[Any, int], Any]] = {
+    "similar": lambda rng, count: rng.uniform(0.1, 1, count),
+    "of any size": lambda rng, count: 10.0 ** rng.uniform(-300, 308, count),
+    "an outlier": lambda rng, count: np.r_[1e308, rng.uniform(0, 1e300, count - 1)],
+    "the smallest": lambda _, count: 5e-324 * np.arange(1, count + 1),
+    "the largest": lambda _, count: np.full(count, 1.7e308),
+    "long tail": lambda rng, count: rng.pareto(0.5, count),
+    "few": lambda rng, count: rng.integers(0, 3, count) + (np.arange(count) == 0),
+    "two groups": lambda _, count: np.where(np.arange(count) % 2, 1e-4, 1),
+}
+
+
+def _shares(weights: Any, length: int) -> list[Fraction]:
+    """The exact draws of an epoch."""
+    exact = [Fraction(float(weight)) for weight in weights]
+    return [length * weight / sum(exact) for weight in exact]
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize("length", [1, 13, 60, 400])
+def test_each_record_is_drawn_within_one_of_its_share(
+    dataset_of: Callable[..., rs.Dataset], name: str, length: int
+) -> None:
+    rng = np.random.default_rng(length)
+    weights = WEIGHTS[name](rng, 40)
+    order = rs.Weighted(dataset_of([40]), weights=weights, length=length).order(
+        shuffle=True, seed=length
+    )
+    shares = _shares(weights, length)
+    drawn = np.zeros(40, np.int64)
+    for epoch in range(50):
+        drawn += np.bincount(order.positions(epoch, np.arange(length)), minlength=40)
+        pairs = zip(drawn.tolist(), shares, strict=True)
+        assert max(abs(count - (epoch + 1) * share) for count, share in pairs) <= 1 + 1e-9
+    assert not drawn[[not share for share in shares]].any()
+    again = rs.Weighted(dataset_of([40]), weights=weights, length=length).order(
+        shuffle=True, seed=length
+    )
+    for epoch in (49, 3, 20):  # any epoch at once
+        places = rng.integers(0, length, 9)
+        assert again.positions(epoch, places).tolist() == order.positions(epoch, places).tolist()
+
+
+def test_light_classes_come_in_some_epochs(dataset_of: Callable[..., rs.Dataset]) -> None:
+    weights = {0: 1, 1: 0.02, 2: 0.0}
+    source = rs.Weighted(dataset_of([3, 4, 5]), by="label", weights=weights, length=10)
+    counts = [Counter(label for _, label in epoch) for epoch in _epochs(source, 51)]
+    assert {own[1] for own in counts} == {0, 1}
+    assert sum(counts, Counter())[1] == 10
+    assert not any(own[2] for own in counts)
+
+
+def test_epochs_have_records_of_all_weights() -> None:
+    """Not first the heavy ones: those of any group come in about its share of each epoch."""
+    rng = np.random.default_rng(3)
+    weights = np.sort(rng.uniform(0.1, 1, 4000))
+    draws = ExactDraws(exact_shares(weights, 1000), 1000, seed=5)
+    light = exact_shares(weights, 1000)[:2000].sum()
+    for epoch in range(20):
+        counts = np.diff(draws.epoch(epoch).first_draws)
+        assert abs(counts[:2000].sum() - light) < 5 * np.sqrt(light)
+
+
+@pytest.mark.parametrize("name", ["similar", "long tail", "few", "an outlier"])
+def test_with_replacement_each_draw_is_independent(
+    dataset_of: Callable[..., rs.Dataset], name: str
+) -> None:
+    weights = np.asarray(WEIGHTS[name](np.random.default_rng(8), 30), np.float64)
+    source = rs.Weighted(dataset_of([30]), weights=weights, length=600, with_replacement=True)
+    order = source.order(shuffle=True, seed=4)
+    drawn = np.array([order.positions(epoch, np.arange(600)) for epoch in range(200)])
+    shares = weights / weights.max()
+    shares /= shares.sum()
+    common = shares * 200 * 600 > 5
+    counts = np.bincount(drawn.ravel(), minlength=30)
+    expected = shares * 200 * 600
+    assert not counts[shares == 0].any()
+    if common.sum() == 1:
+        assert counts[common] == 200 * 600
+        return
+    chi_square = ((counts - expected)[common] ** 2 / expected[common]).sum()
+    freedom = common.sum() - 1
+    assert abs(chi_square - freedom) < 5 * np.sqrt(2 * freedom)
+    # the counts of an epoch vary as those of independent draws, and so do neighbours
+    heavy = int(shares.argmax())
+    p = shares[heavy]
+    variance = (drawn == heavy).sum(axis=1).var() / (600 * p * (1 - p))
+    assert abs(variance - 1) < 5 * np.sqrt(2 / 200)
+    again = ((drawn[:, 1:] == heavy) & (drawn[:, :-1] == heavy)).mean()
+    assert abs(again - p**2) < 5 * np.sqrt(p**2 / drawn.size) + 5 * p**1.5 / np.sqrt(drawn.size)
+
+
+def test_with_replacement_the_records_of_a_class_are_alike(
+    dataset_of: Callable[..., rs.Dataset],
+) -> None:
+    labels = _labels([40, 4])
+    source = rs.Weighted(dataset_of([40, 4]), by="label", length=4000, with_replacement=True)
+    drawn = np.bincount(source.order(shuffle=True, seed=1).positions(7, np.arange(4000)))
+    for label, count in enumerate([40, 4]):
+        own = drawn[labels == label]
+        assert abs(own.sum() - 2000) < 5 * np.sqrt(1000)
+        chi_square = ((own - own.mean()) ** 2 / own.mean()).sum()
+        assert abs(chi_square - (count - 1)) < 5 * np.sqrt(2 * count)
+
+
+def test_different_weights_take_no_objects(dataset_of: Callable[..., rs.Dataset]) -> None:
+    source = rs.Weighted(dataset_of([40]), weights=np.arange(40))
+    for values in (source.classes, source.record_counts, source.draw_counts):
+        assert isinstance(values, np.ndarray)
+        assert values.shape == (40,)
+
+
+def test_mixing_a_weighted_is_refused(dataset_of: Callable[..., rs.Dataset]) -> None:
+    source = rs.Weighted(dataset_of([5, 5]), by="label")
+    with raises(rs.OptionError, option="parts", value=(source, 0.5)):
+        rs.Mix([(source, 0.5), (dataset_of([5, 5]), 0.5)])
 
 
 def test_a_state_fits_only_the_same_classes_and_draws(
@@ -182,9 +285,12 @@ def test_large_arrays_are_in_files(
         ({"by": "label", "weights": {0: 0, 1: 0, 2: 0}}, "all weights are 0"),
         ({"by": "label", "weights": {0: 1, 1: 1, 2: "x"}}, "weight"),
         ({"by": "label", "weights": 3}, "weights"),
-        ({"by": "label", "weights": {0: 1e-9, 1: 1, 2: 1}}, "too small"),
-        ({"by": "label", "length": 2}, "too small"),
         ({"by": "label", "length": 0}, "length"),
+        ({"by": "label", "length": 1 << 60}, "length"),
+        ({"weights": [float("inf")] * 12}, "weight 0 is inf"),
+        ({"weights": [1] * 11 + [float("nan")]}, "weight 11 is nan"),
+        ({"weights": [0.0] * 12}, "all weights are 0"),
+        ({"weights": [10**400] * 12}, "weight"),
         ({"weights": [1, 2]}, "shape"),
         ({"weights": "name"}, "texts"),
     ],

@@ -1,9 +1,9 @@
 """Draws records by class or by weight: each class as often as its weight says.
 
-Records are sorted into strata: the classes, or records of about the same weight. An epoch has a
-fixed number of draws from each stratum, and the draws of a stratum continue from epoch to epoch,
-lap after lap through its records, as in a `Mix`. So all records of a stratum are drawn equally
-often, and the epoch is all that a state needs.
+Records are sorted into strata: the classes, or records of equal weight. `exact_draws` computes how
+often an epoch draws from each stratum. The draws of a stratum continue from epoch to epoch, lap
+after lap through its records, as in a `Mix`. So all records of a stratum are drawn equally often,
+and the epoch is all that a state needs.
 
 The positions of the records, sorted by stratum, are computed once: an array of 4 bytes a record, in
 a temporary file where it is large.
@@ -11,6 +11,7 @@ a temporary file where it is large.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,12 +23,12 @@ from recordsmith.dataset import Dataset
 from recordsmith.dataset.measuring import readable_values
 from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.loading.number_options import whole_number
+from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares
 from recordsmith.loading.order.inputs import DatasetInput
-from recordsmith.loading.order.mix import shared_out
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
-from recordsmith.permutation import GroupPermutations, mix_bits
+from recordsmith.permutation import GroupPermutations, mix_bits, random_keys
 
-_STRATA = 256  # of records with many different weights
+_MAX_DRAWS = 1 << 52  # float64 holds them exactly
 _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted
 _AT_ONCE = 1 << 20
 
@@ -37,15 +38,22 @@ class Weighted(DatasetInput):
 
     Without `weights`, each class is drawn equally often, however many records it has: an epoch
     repeats the records of rare classes and leaves out some of common ones, which later epochs draw.
-    It needs `shuffle=True`. The numbers of draws are exact in each epoch, over all ranks.
+    It needs `shuffle=True`.
+
+    The draws are exact over all ranks together: after any number of epochs, each class has its
+    share of all draws, rounded down or up, and so has each of its records. So an epoch of 100 draws
+    of three classes has 33 or 34 of each, and a class with a share of 0.1 draws comes in one epoch
+    of ten. Within an epoch, draws come in random order: a record that the epoch draws several times
+    may come twice in a row.
 
     The classes or weights of a dataset are read once, which takes a pass over its records, and kept
     next to its indexes.
 
     Attributes:
-        classes: the values of `by`, ascending; of weights, the mean weight of each stratum.
-        record_counts: how many records each class has.
-        draw_counts: how many examples of each class an epoch draws.
+        classes: a list of the values of `by`, ascending; without it, an array of the different
+            weights.
+        record_counts: how many records each of them has: a list or an array, as `classes`.
+        draw_counts: how many examples of an epoch are of each, on average: as `record_counts`.
 
     Example:
         balanced = rs.Weighted(dataset, by="image/class/label")
@@ -70,15 +78,15 @@ class Weighted(DatasetInput):
             by: the key of a feature with the class of each record: an integer or a short text.
             weights: with `by`, how often each class is drawn, relative to the others, by class;
                 None for equally often, 0 for never. Without `by`, how often each record is drawn:
-                the key of a feature, or an array (len(dataset),). Records of more than 256
-                different weights are drawn by the mean weight of 256 groups of similar weight.
+                the key of a feature, or an array (len(dataset),).
             length: how many examples an epoch has; by default, as many as the dataset.
-            with_replacement: draw each example independently of the others, so that a record may
-                come again at once; by default, after all others of its class.
+            with_replacement: draw each example independently of all others, as
+                `WeightedRandomSampler` of torch does: how often a class or a record comes in an
+                epoch varies at random around its share, and a record may come again at once.
 
         Raises:
-            OptionError: no record has the feature; a weight is negative or not finite, all are 0,
-                or one is so small that an epoch draws nothing; a class has no weight or no record.
+            OptionError: no record has the feature; a weight is negative or not finite, or all are
+                0; a class has no weight or no record.
             CorruptDataError: an intact record does not have exactly one class or weight. One that
                 cannot be read has those of most others; it is an error where it is drawn.
         """
@@ -86,7 +94,8 @@ class Weighted(DatasetInput):
         if not len(dataset):
             raise OptionError("the dataset is empty", option="dataset")
         draw_count = self.record_count if length is None else length
-        draw_count = whole_number("length", draw_count, 1)
+        self._draw_count = whole_number("length", draw_count, 1, _MAX_DRAWS)
+        self.classes: Any
         if by is not None:
             numbers, texts = readable_values(dataset, by)
             if numbers.dtype.kind == "f":
@@ -97,35 +106,31 @@ class Weighted(DatasetInput):
                     remedy=f"For the weight of each record, pass {option('weights', by)}.",
                 )
             values, strata, counts = _classes_of(numbers)
-            self.classes: list[Any] = [texts[n] for n in values] if texts else values.tolist()
-            shares = _class_weights(by, self.classes, weights)
+            self.classes = [texts[n] for n in values] if texts else values.tolist()
+            of_classes = _class_weights(by, self.classes, weights)
+            self._shares = exact_shares(of_classes, self._draw_count)
+            self.record_counts: Any = counts.tolist()
+            self.draw_counts: Any = self._shares.tolist()
+            self._sorted = _sorted_positions(strata, counts)
+            self._digest = _digest(strata)
         else:
-            strata, counts, shares = _strata_of(_record_weights(dataset, weights), draw_count)
-            self.classes = [
-                share / count for share, count in zip(shares, counts.tolist(), strict=True)
-            ]
-        self.record_counts: list[int] = counts.tolist()
-        self.draw_counts = shared_out(draw_count, shares)
-        for value, share, count in zip(self.classes, shares, self.draw_counts, strict=True):
-            if share and not count:
-                raise OptionError(
-                    f"{shown_value(value)} has the share {share / sum(shares):.3g} of the weights, "
-                    f"too small for one of the {draw_count:,} examples of an epoch",
-                    option="length",
-                    value=length,
-                    remedy=f"Pass a larger {option('length')}, or the weight 0.",
-                )
+            of_records = _record_weights(dataset, weights)
+            self._sorted, self.classes, self.record_counts = _by_weight(of_records)
+            self._shares = exact_shares(self.classes, self._draw_count, self.record_counts)
+            self.draw_counts = self._shares
+            self._digest = _digest(of_records)
         self._with_replacement = bool(with_replacement)
-        self._sorted = _sorted_positions(strata, counts)
-        self._digest = _digest(strata)
 
     def __len__(self) -> int:
         """Return how many examples an epoch has."""
-        return sum(self.draw_counts)
+        return self._draw_count
 
     def __repr__(self) -> str:
-        classes = f"{self.record_count} records in {len(self.classes)} classes"
-        return f"Weighted({len(self)} draws of {classes})"
+        strata = "classes" if isinstance(self.classes, list) else "different weights"
+        return (
+            f"Weighted({len(self)} draws of {self.record_count} records with "
+            f"{len(self.classes)} {strata})"
+        )
 
     def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> PositionOrder:
         """Return the order of an epoch."""
@@ -136,39 +141,32 @@ class Weighted(DatasetInput):
                 value=shuffle,
                 expected="True",
             )
-        return _WeightedOrder(
-            self._sorted,
-            self.record_counts,
-            self.draw_counts,
-            seed=seed,
-            with_replacement=self._with_replacement,
-            digest=self._digest,
-        )
+        order = _IndependentOrder if self._with_replacement else _ExactOrder
+        counts = np.asarray(self.record_counts, np.int64)
+        return order(self._sorted, counts, self._shares, len(self), seed, self._digest)
 
 
 class _WeightedOrder(PositionOrder):
-    """Draw j of a stratum in epoch e is number e * draws + j of its own endless sequence."""
+    """The order of positions that are sorted by stratum."""
+
+    with_replacement: bool
 
     def __init__(
         self,
         positions: npt.NDArray[Any],
-        record_counts: list[int],
-        draw_counts: list[int],
-        *,
+        record_counts: Int64Array,
+        shares: Shares,
+        count: int,
         seed: int,
-        with_replacement: bool,
         digest: str,
     ) -> None:
-        """`positions`: of all records, sorted by stratum."""
-        self.count = sum(draw_counts)
+        """`positions`: of all records, sorted by stratum; `shares`: the draws of each stratum."""
+        self.count = count
         self._sorted = positions
-        self._record_counts = np.array(record_counts, np.int64)
-        self._draw_counts = np.array(draw_counts, np.int64)
-        self._first_draws = offsets_from_lengths(self._draw_counts)
-        self._first_records = offsets_from_lengths(self._record_counts)
-        self._draw_order = DatasetOrder(self.count, shuffle=True, seed=seed)
-        self._with_replacement = with_replacement
-        self._laps = GroupPermutations(seed, "weighted")
+        self._record_counts = record_counts
+        self._first_records = offsets_from_lengths(record_counts)
+        self._shares = shares
+        self._draw_order = DatasetOrder(count, shuffle=True, seed=seed)
         self._seed = seed
         self._digest = digest
 
@@ -179,31 +177,62 @@ class _WeightedOrder(PositionOrder):
     def describe(self) -> dict[str, Any]:
         weighted = {
             "records": self._digest,
-            "draws": _digest(self._draw_counts),
-            "with_replacement": self._with_replacement,
+            "draws": _digest(self._shares),
+            "with_replacement": self.with_replacement,
         }
         return {**self._draw_order.describe(), "weighted": weighted}
 
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
-        draws = self._draw_order.positions(epoch, places)
-        strata = np.searchsorted(self._first_draws, draws, side="right") - 1
-        counts = self._record_counts[strata]
-        numbers = draws - self._first_draws[strata] + epoch * self._draw_counts[strata]
-        if self._with_replacement:
-            key = mix_bits(strata.astype(np.uint64), np.uint64(self._seed & (2**64 - 1)))
-            bits = mix_bits(numbers.astype(np.uint64), key) >> np.uint64(11)
-            own = (bits.astype(np.float64) * 2.0**-53 * counts).astype(np.int64)
-        else:
-            laps, own = np.divmod(numbers, counts)
-            own = self._laps.numbers(strata, counts, laps, own)
-        chosen: Int64Array = self._sorted[self._first_records[strata] + own].astype(np.int64)
+        strata, numbers = self._records(epoch, places)
+        chosen: Int64Array = self._sorted[self._first_records[strata] + numbers].astype(np.int64)
         return chosen
 
+    @abstractmethod
+    def _records(self, epoch: int, places: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the stratum at each place, and which of its records."""
 
-def _class_weights(by: str, classes: list[Any], weights: object) -> list[float]:
+
+class _ExactOrder(_WeightedOrder):
+    """The draws of a stratum, epoch after epoch, are numbers of its own endless sequence."""
+
+    with_replacement = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._draws = ExactDraws(self._shares, self.count, self._seed)
+        self._laps = GroupPermutations(self._seed, "weighted")
+
+    def _records(self, epoch: int, places: Int64Array) -> tuple[Int64Array, Int64Array]:
+        draws = self._draws.epoch(epoch)
+        numbers = self._draw_order.positions(epoch, places)
+        strata = np.searchsorted(draws.first_draws, numbers, side="right") - 1
+        numbers += self._draws.earlier(draws, strata) - draws.first_draws[strata]
+        counts = self._record_counts[strata]
+        laps, own = np.divmod(numbers, counts)
+        return strata, self._laps.numbers(strata, counts, laps, own)
+
+
+class _IndependentOrder(_WeightedOrder):
+    """Each draw chooses a stratum by its share, and any of its records."""
+
+    with_replacement = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._ends = self._shares.cumsum()
+
+    def _records(self, epoch: int, places: Int64Array) -> tuple[Int64Array, Int64Array]:
+        keys = random_keys(2, self._seed, "independent", epoch)
+        bits = mix_bits(places.astype(np.uint64), keys) >> np.uint64(11)
+        of_strata, of_records = bits * 2.0**-53  # from 0 to less than 1
+        strata = np.searchsorted(self._ends, of_strata * self._ends[-1], side="right")
+        return strata, (of_records * self._record_counts[strata]).astype(np.int64)
+
+
+def _class_weights(by: str, classes: list[Any], weights: object) -> Shares:
     """Return the weight of each class."""
     if weights is None:
-        return [1.0] * len(classes)
+        return np.ones(len(classes))
     if not isinstance(weights, Mapping):
         raise OptionError(
             option="weights",
@@ -222,10 +251,10 @@ def _class_weights(by: str, classes: list[Any], weights: object) -> list[float]:
                 value=weights,
                 remedy="Give a weight to each class that records have; 0 leaves one out.",
             )
-    return _checked([weights[value] for value in classes]).tolist()  # type: ignore[no-any-return]
+    return _checked([weights[value] for value in classes])
 
 
-def _record_weights(dataset: Dataset, weights: Any) -> npt.NDArray[np.float64]:
+def _record_weights(dataset: Dataset, weights: Any) -> Shares:
     """Return the weight of each record."""
     if weights is None:
         raise OptionError(
@@ -254,11 +283,11 @@ def _record_weights(dataset: Dataset, weights: Any) -> npt.NDArray[np.float64]:
     return checked
 
 
-def _checked(weights: Any) -> npt.NDArray[np.float64]:
+def _checked(weights: Any) -> Shares:
     """Return weights as float64; OptionError if some are no weights, or all are 0."""
     try:
         numbers = np.asarray(weights, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.full(1, np.nan)
     bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
     if bad.size or not numbers.any():
@@ -273,34 +302,16 @@ def _checked(weights: Any) -> npt.NDArray[np.float64]:
     return numbers
 
 
-def _strata_of(
-    weights: npt.NDArray[np.float64], draw_count: int
-) -> tuple[Int64Array, Int64Array, list[float]]:
-    """Return the stratum of each record, and the number of records and the weight of each.
-
-    Records of similar weight are together: up to 255 groups, each with a draw in every epoch, and
-    one of those that are never drawn.
-    """
-    values, strata = np.unique(weights, return_inverse=True)
-    if len(values) > _STRATA:
-        logs = np.log2(values[values > 0])
-        groups = (logs - logs[0]) * ((_STRATA - 2) / (logs[-1] - logs[0]))
-        group_of = np.zeros(len(values), np.int64)
-        group_of[values > 0] = groups.astype(np.int64) + 1
-        strata = group_of[strata]
-    shares = np.bincount(strata, weights)
-    # those too light for a draw join the next heavier ones
-    draws = np.cumsum(shares) * (draw_count / shares.sum())
-    ends, last = [], 0.0
-    for number in np.flatnonzero(shares).tolist():
-        if draws[number] - last >= 1:
-            ends.append(number)
-            last = draws[number]
-    ends[-1:] = [len(shares) - 1]
-    is_drawn = shares > 0
-    joined = np.where(is_drawn, np.searchsorted(ends, np.arange(len(shares))) + 1, 0)
-    _, strata, counts = np.unique(joined[strata], return_inverse=True, return_counts=True)
-    return strata, counts, np.bincount(strata, weights).tolist()
+def _by_weight(weights: Shares) -> tuple[npt.NDArray[Any], Shares, Int64Array]:
+    """Return the positions sorted by weight, the different weights, and the records of each."""
+    positions = weights.argsort(kind="stable")
+    in_order = weights[positions]
+    is_first = np.ones(len(weights), np.bool_)
+    is_first[1:] = in_order[1:] != in_order[:-1]
+    firsts = np.flatnonzero(is_first)
+    result = _positions_array(len(weights))
+    result[:] = positions
+    return result, in_order[firsts], np.diff(firsts, append=len(weights))
 
 
 def _classes_of(numbers: npt.NDArray[Any]) -> tuple[Int64Array, npt.NDArray[Any], Int64Array]:
@@ -327,10 +338,8 @@ def _parts(numbers: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
 
 def _sorted_positions(strata: npt.NDArray[Any], counts: Int64Array) -> npt.NDArray[Any]:
     """Return the positions sorted by stratum: a counting sort, some millions at a time."""
-    from recordsmith.stores.local.scratch import scratch_array
-
     nexts = offsets_from_lengths(counts)[:-1].copy()
-    result = scratch_array(len(strata), np.uint32 if len(strata) < 2**32 else np.int64)
+    result = _positions_array(len(strata))
     start = 0
     for some in _parts(strata):
         order = some.argsort(kind="stable")
@@ -344,6 +353,12 @@ def _sorted_positions(strata: npt.NDArray[Any], counts: Int64Array) -> npt.NDArr
         nexts[in_order[firsts]] += lengths
         start += len(some)
     return result
+
+
+def _positions_array(count: int) -> npt.NDArray[Any]:
+    from recordsmith.stores.local.scratch import scratch_array
+
+    return scratch_array(count, np.uint32 if count < 2**32 else np.int64)
 
 
 def _digest(numbers: npt.NDArray[Any]) -> str:
