@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
 from recordsmith.dataset.locate import locate
-from recordsmith.errors import MissingFileError
+from recordsmith.errors import CorruptDataError, Defect, MissingFileError
 from recordsmith.stores import Location
 
 from .. import numbered_examples as numbered
@@ -44,11 +46,70 @@ def test_files_of_any_name(tmp_path: Path, name: str) -> None:
 def test_compressed_shards_are_known_by_name_and_bytes(tmp_path: Path) -> None:
     numbered.write_shard(tmp_path / "a.tfrecord.gz", [1], "gzip")
     numbered.write_shard(tmp_path / "b.tfrecord", [2], "zlib")
-    numbered.write_shard(
-        tmp_path / "notes.gz", [3], "gzip"
-    )  # any gzip file: not detected as records
+    (tmp_path / "notes.gz").write_bytes(gzip.compress(b"words about the data"))
     assert [name for name, _ in _found(tmp_path)] == ["a.tfrecord.gz", "b.tfrecord"]
     assert numbered.ids_of(rs.open(tmp_path)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"a.tfr": None, "b.tfr": None},
+        {"a.tfr": "zlib", "b.tfr": "zlib"},
+        {"a.tfr.gz": "gzip", "b.tfr.gz": "gzip"},
+        {"part": "zlib", "part2": "gzip"},
+        {"part.1": None, "part.22": None, "part.333": "gzip"},
+        {"a": None, "b.tfr": "zlib", "c.gz": "gzip", "d.TFR": None},
+    ],
+    ids=" ".join,
+)
+def test_a_folder_opens_as_a_glob_of_its_files(place: Location, names: dict[str, Any]) -> None:
+    """The first bytes decide, once they are decompressed, whatever the names are."""
+    for number, (name, compression) in enumerate(names.items()):
+        numbered.write_shard(place / name, [number], compression)
+    other = {"notes.txt": b"words", "x.json.bz": gzip.compress(b"{}"), "image.jpg": b"\xff\xd8"}
+    for name, data in other.items():
+        (place / name).put(data)
+    assert numbered.ids_of(rs.open(place)) == list(range(len(names)))
+
+
+@pytest.mark.parametrize(("count", "most"), [(10, 10), (3000, 64)])
+def test_few_files_of_a_large_folder_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, most: int
+) -> None:
+    numbered.write_shard(tmp_path / "a.tfr", [1], "zlib")
+    for number in range(count):
+        (tmp_path / f"{number}.jpg").touch()
+    read: list[str] = []
+    read_range = Location.read
+
+    def watched(location: Location, *args: Any) -> bytes:
+        read.append(location.name)
+        return read_range(location, *args)
+
+    monkeypatch.setattr(Location, "read", watched)
+    assert [name for name, _ in _found(tmp_path)] == ["a.tfr"]
+    assert 0 < sum(name.endswith(".jpg") for name in read) <= most
+
+
+def test_names_that_differ_from_the_manifest(tmp_path: Path) -> None:
+    """They are reported with both; `salvage` recovers all records and names what is left."""
+    folder = numbered.packed(tmp_path / "in", {"train": [20, 10], "validation": [5]})
+    for number, name in enumerate(["train-00001-of-00002", "validation-00000-of-00001"]):
+        (folder / f"{name}.tfrecord").rename(folder / f"renamed {number}")
+    (folder / "damaged.tfr").write_bytes(b"no header")
+    with raises(CorruptDataError, defect=Defect.MISSING_SHARD) as refused:
+        rs.open(folder)
+    assert refused.value.found == "renamed 0, renamed 1"
+    assert refused.value.expected.startswith("train-00001-of-00002.tfrecord, as in dataset.json")
+    assert {error.found for error in rs.verify(folder).defects} == {"renamed 0, renamed 1"}
+    report = rs.salvage(folder, tmp_path / "rescued")
+    assert numbered.ids_of(rs.open(tmp_path / "rescued")) == numbered.ids_of(
+        rs.open([*sorted(folder.glob("train-*")), *sorted(folder.glob("renamed *"))])
+    )
+    assert report.record_count == 35
+    assert len(report.missing) == 2
+    assert any("damaged.tfr" in notice for notice in report.notices)
 
 
 def test_other_files_in_a_folder_are_ignored(tmp_path: Path) -> None:

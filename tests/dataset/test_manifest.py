@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,31 @@ FILES = st.text(min_size=1, max_size=60).filter(  # of at most 255 bytes
     lambda name: name not in (".", "..", ".recordsmith") and not set(name) & set("/\\\0:")
 )
 NAMES = st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=("Cs",)))
+
+
+def _possible(schema: Schema, most: int) -> Schema:
+    """A schema without contradictions, of at most so many records."""
+    record_count = min(schema.record_count, most)
+
+    def change(feature: FeatureSchema) -> FeatureSchema:
+        low, high = sorted((feature.min_length, feature.max_length))
+        is_fixed = feature.shape is not None
+        return replace(
+            feature,
+            min_length=high if is_fixed else low,
+            max_length=high,
+            present=min(feature.present, record_count),
+            shape=None if not is_fixed else () if high == 1 else (high,),
+            content=feature.content if feature.kind == "bytes" else None,
+        )
+
+    sections = {
+        name: {key: change(feature) for key, feature in section.items()}
+        for name, section in schema.sections.items()
+    }
+    return replace(schema, record_count=record_count, sections=sections)
+
+
 SCHEMAS = st.builds(
     Schema,
     st.just("Example"),
@@ -50,7 +76,7 @@ SCHEMAS = st.builds(
             ),
         ),
     ),
-)
+).map(lambda schema: _possible(schema, schema.record_count))
 MANIFESTS = st.builds(
     Manifest,
     st.dictionaries(
@@ -65,6 +91,9 @@ MANIFESTS = st.builds(
     st.none() | st.lists(NAMES).map(tuple),
     st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans())),
 ).filter(lambda numbered: len(set(_files(numbered))) == len(_files(numbered)))
+MANIFESTS = MANIFESTS.map(
+    lambda manifest: replace(manifest, schema=_possible(manifest.schema, manifest.record_count))
+)
 
 
 def _files(manifest: Manifest) -> list[str]:
@@ -155,11 +184,35 @@ OUTSIDE = ("../out.tfrecord", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x"
         *(_change((*SHARD, "file"), name) for name in OUTSIDE),
         lambda document: document["splits"].update(again=document["splits"]["train"]),
         _change((*SHARD, "size_bytes"), "12"),
-        *(_change((*SHARD, "crc32c"), checksum) for checksum in (12, "hello")),
+        *(
+            _change((*SHARD, "crc32c"), checksum)
+            for checksum in (12, "hello", "-0000001", "123456789")
+        ),
         _change(("compression",), "lz4"),
         _change(("class_names",), 5),
         _change(("schema",), None),
         _change(("schema", "features", "id"), "int64"),
+        _change(("schema", "records"), 2),
+        _change(("schemas", "train", "features", "id", "min_length"), 2),
+        *(
+            _change(("schema", "features", "id", key), value)
+            for key, value in (
+                ("kind", "uint8"),
+                ("min_length", 2),
+                ("min_length", -1),
+                ("max_length", 0),
+                ("max_length", 2),
+                ("present", 2),
+                ("present", -1),
+                ("shape", [3]),
+                ("shape", [-1]),
+                ("content", "image"),
+                ("content", "video"),
+                ("value_bytes", -1),
+                ("min_steps", 1),
+            )
+        ),
+        lambda document: document["schema"]["features"]["id"].update(min_steps=2, max_steps=1),
         _change(("provenance",), 5),
         *(
             lambda document, key=key: document.pop(key)  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,7 @@ import recordsmith as rs
 from recordsmith import libraries
 from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, OptionError, SourceError
 from recordsmith.sources import Source, archives
+from recordsmith.sources.archives import memory_limit
 
 from ..raising import raises
 from . import lerobot_folder as drawn
@@ -190,6 +192,7 @@ def _split_types(root: Path) -> None:
     at = table.column_names.index("length")
     other = table.set_column(at, "length", table["length"].cast("int32"))
     drawn.parquet(path.with_name("file-001.parquet"), other)
+    drawn.change_info(root, total_episodes=8)
 
 
 FROM = "videos__observation.images.front__from_timestamp"
@@ -415,19 +418,214 @@ def test_frames_with_too_many_pixels_are_refused(
         listing.reader.read(listing.samples[0])
 
 
-def test_row_groups_that_do_not_fit_in_memory_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def _repeated(name: str, value: Any) -> Callable[[Path], None]:
+    """One value in all rows, which Parquet stores once."""
+
+    def change(root: Path) -> None:
+        table = pq.read_table(root / DATA)
+        at = table.column_names.index(name)
+        kept = table.remove_column(at).append_column(name, [pa.array([value] * len(table))])
+        pq.write_table(kept, root / DATA)
+
+    return change
+
+
+def _long_task(root: Path) -> None:
+    tasks = pa.table({"task_index": [0, 1], "task": ["x" * 40_000, "y"]})
+    pq.write_table(tasks, root / "meta/tasks.parquet")
+
+
+def _long_lists(root: Path) -> None:
+    _features(action=drawn.feature("float32", 10_000))(root)
+    _repeated("action", [0.0] * 10_000)(root)
+
+
+EXPANDING: dict[str, tuple[str, Callable[[Path], None], str]] = {
+    "text": ("image", _repeated("note", "x" * 40_000), DATA),
+    "image": (
+        "image",
+        _repeated("observation.images.front", {"bytes": b"x" * 40_000, "path": ""}),
+        DATA,
+    ),
+    "task": ("image", _long_task, DATA),
+    "lists": ("image", _long_lists, DATA),
+    "frames": ("video", lambda _: None, VIDEO),
+}
+
+
+@pytest.mark.parametrize("name", EXPANDING)
+def test_content_that_takes_much_more_memory_than_its_files_is_refused(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each episode of 5 to 7 steps takes more than 150 kB; `skip_errors` packs the others."""
+    kind, change, where = EXPANDING[name]
+    root = drawn.write(tmp_path / "robot", kind, files=((0, 1, 2, 3),))
+    change(root)
+    monkeypatch.setattr(memory_limit, "BYTES_PER_BYTE", 0)
+    listing = rs.LeRobot(root).list_samples()
+    assert listing.reader.read(listing.samples[0])
+    limit = 13_000 if name == "frames" else 150_000
+    monkeypatch.setattr(memory_limit, "MIN_LIMIT_BYTES", limit)
+    listing = rs.LeRobot(root).list_samples()
+    with raises(CorruptDataError, defect=Defect.DECOMPRESSION_LIMIT, path=root / where):
+        listing.reader.read(listing.samples[0])
+    monkeypatch.setattr(memory_limit, "BYTES_PER_BYTE", 1 << 20)
+    assert listing.reader.read(listing.samples[0])  # large files have a higher limit
+
+
+def _many_rows(path: str, table: pa.Table) -> Callable[[Path], None]:
+    def write(root: Path) -> None:
+        drawn.parquet(root / path, table, row_group=1 << 20)
+
+    return write
+
+
+def _many_episodes(root: Path) -> None:
+    path = root / EPISODES / "chunk-000/file-000.parquet"
+    table = pq.read_table(path).drop_columns(["tasks"])
+    columns = {name: np.full(50_000, 1, np.int64) for name in table.column_names}
+    drawn.parquet(path, pa.table(columns), row_group=1 << 20)
+
+
+TASKS = "meta/tasks.parquet"
+EQUAL_TASKS = pa.table({"task_index": np.zeros(50_000, np.int64), "task": ["x"] * 50_000})
+
+
+@pytest.mark.parametrize(
+    ("change", "totals", "where", "fields"),
+    [
+        (_many_rows(TASKS, EQUAL_TASKS), {"total_tasks": 2}, TASKS, ("50,000", "at most 2, as")),
+        (_many_rows(TASKS, EQUAL_TASKS), {"total_tasks": 1 << 40}, TASKS, ("at least", "at most")),
+        (_many_episodes, {}, EPISODES, ("50,000", "at most 4, as")),
+        (_many_episodes, {"total_episodes": 50_000}, EPISODES, ("at least", "at most")),
+        (lambda _: None, {"total_frames": 10**12}, EPISODES, ("22", "1,000,000,000,000, as in")),
+        (lambda _: None, {"total_frames": 14}, EPISODES, ("22", "14, as in")),
+    ],
+)
+def test_tables_with_more_rows_than_declared_are_not_read(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    totals: dict[str, int],
+    where: str,
+    fields: tuple[str, str],
 ) -> None:
     root = drawn.write(tmp_path / "robot", "image")
-    size = 12 * (5 + 3 + 2 + 3) * 8  # rows, numbers in each
-    for limit in (size, size - 1):
-        monkeypatch.setattr(archives.lerobot, "MAX_GROUP_BYTES", limit)
-        listing = rs.LeRobot(root).list_samples()
-        if limit == size:
-            assert listing.reader.read(listing.samples[0])
+    change(root)
+    drawn.change_info(root, **totals)
+    monkeypatch.setattr(memory_limit, "MIN_LIMIT_BYTES", 500_000)
+    monkeypatch.setattr(memory_limit, "BYTES_PER_BYTE", 8)
+    with raises(CorruptDataError) as caught:
+        rs.LeRobot(root).list_samples()
+    assert str(caught.value.path).startswith(str(root / where))
+    assert caught.value.found.startswith(fields[0])
+    assert caught.value.expected.startswith(fields[1])
+
+
+@pytest.mark.parametrize(
+    "totals",
+    [{"total_episodes": -4}, {"total_frames": -1}, {"total_tasks": -1}, {"total_tasks": "many"}],
+)
+def test_impossible_totals_are_refused(tmp_path: Path, totals: dict[str, Any]) -> None:
+    root = drawn.write(tmp_path / "robot", "image")
+    drawn.change_info(root, **totals)
+    with raises(CorruptDataError, path=root / INFO, defect=Defect.BROKEN_MANIFEST):
+        rs.LeRobot(root).list_samples()
+
+
+def test_a_folder_with_very_many_splits_is_refused(tmp_path: Path) -> None:
+    root = drawn.write(tmp_path / "robot", "image")
+    for count in (archives.lerobot.MAX_SPLITS, archives.lerobot.MAX_SPLITS + 1):
+        drawn.change_info(root, splits={f"s{n}": "0:4" for n in range(count)})
+        if count == archives.lerobot.MAX_SPLITS:
+            assert rs.LeRobot(root).list_samples()
             continue
-        with raises(SourceError, path=root / DATA, match="row group 0 has 12 rows, too many"):
-            listing.reader.read(listing.samples[0])
+        with raises(CorruptDataError, path=root / INFO):
+            rs.LeRobot(root).list_samples()
+
+
+def _box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I4s", 8 + len(content), kind) + content
+
+
+def _overwrite(name: bytes, skip: int, *numbers: int) -> Callable[[Path], None]:
+    """Replace numbers of an MP4 that come so many bytes after the name of a box."""
+
+    def change(root: Path) -> None:
+        data = bytearray((root / VIDEO).read_bytes())
+        struct.pack_into(f">{len(numbers)}I", data, data.index(name) + 4 + skip, *numbers)
+        (root / VIDEO).write_bytes(data)
+
+    return change
+
+
+def _append(data: bytes) -> Callable[[Path], None]:
+    return lambda root: (root / VIDEO).write_bytes((root / VIDEO).read_bytes() + data)
+
+
+def _zero_size(root: Path) -> None:
+    """Two numbers of 16 bits in the description of the codec."""
+    _overwrite(b"avc1", 24, 0)(root)
+
+
+def _sound_only(root: Path) -> None:
+    import av
+
+    with av.open(str(root / VIDEO), "w", format="mp4") as container:
+        stream: Any = container.add_stream("aac", rate=8000)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+        frame.sample_rate = 8000
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+
+
+VIDEOS: dict[str, tuple[Callable[[Path], Any], str, str]] = {
+    "frames of one size": (_overwrite(b"stsz", 4, 9, 60_000_000), "lists too many", "60,000,0"),
+    "sizes of frames": (_overwrite(b"stsz", 8, 60_000_000), "lists too many", "60,000,0"),
+    "edits": (_overwrite(b"elst", 4, 60_000_000), "lists too many", ""),
+    "fragments": (
+        _append(_box(b"moof", _box(b"traf", _box(b"trun", struct.pack(">II", 0, 60_000_000))))),
+        "lists too many",
+        "60,000,0",
+    ),
+    "hidden in other boxes": (
+        _append(_box(b"free", _box(b"moov", b"....stsz" + struct.pack(">III", 0, 1, 60_000_000)))),
+        "lists too many",
+        "60,000,0",
+    ),
+    "compressed headers": (_append(_box(b"moov", _box(b"cmov", b"x" * 20))), "compressed", ""),
+    "codec": (
+        lambda root: (root / VIDEO).write_bytes(
+            (root / VIDEO).read_bytes().replace(b"avc1\0\0", b"zzzz\0\0")
+        ),
+        "no decoder",
+        "codec 'zzzz'",
+    ),
+    "sound only": (_sound_only, "has no video", ""),
+    "empty": (lambda root: (root / VIDEO).write_bytes(b""), "cannot be decoded", ""),
+}
+
+
+@pytest.mark.parametrize("name", VIDEOS)
+def test_videos_that_cannot_be_decoded(tmp_path: Path, name: str) -> None:
+    """The reason is known before FFmpeg reads the frames."""
+    change, problem, found = VIDEOS[name]
+    root = drawn.write(tmp_path / "robot")
+    change(root)
+    listing = rs.LeRobot(root).list_samples()
+    with raises(CorruptDataError, path=root / VIDEO, defect=Defect.UNREADABLE_IMAGE) as caught:
+        listing.reader.read(listing.samples[0])
+    assert problem in caught.value.problem
+    assert caught.value.found.startswith(found)
+    assert caught.value.remedy
+
+
+def test_a_video_without_a_size_in_its_header_is_decoded(tmp_path: Path) -> None:
+    """Its frames have their own."""
+    root = drawn.write(tmp_path / "robot")
+    _zero_size(root)
+    listing = rs.LeRobot(root).list_samples()
+    assert len(listing.reader.read(listing.samples[0])[FRONT]) == drawn.LENGTHS[0]
 
 
 def test_detection_prefers_the_whole_dataset(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ import recordsmith as rs
 from recordsmith.sources import Source
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
-from recordsmith.sources.tables.detection import find_candidates
+from recordsmith.sources.tables import detection
+from recordsmith.sources.tables.detection import find_candidates, read_table_head
 from recordsmith.stores import as_folder
 
 from ..raising import raises
@@ -356,3 +357,23 @@ def test_hostile_tables_are_no_readings(tmp_path: Path, images: ModuleType, cont
     (tmp_path / "d" / "link").symlink_to(tmp_path / "nowhere")
     (tmp_path / "d" / "t.csv").write_bytes(content)
     assert _readings(tmp_path / "d") == []
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+@pytest.mark.parametrize(("limit", "rows"), [(1 << 20, 300), (40_000, 20)])
+def test_heads_of_tables_with_repeated_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, rows: int
+) -> None:
+    """A text that the file stores once is read for as many rows as fit in the limit."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    texts = pa.array(["x" * 2_000] * 9_000).dictionary_encode()
+    numbers = pa.array(range(9_000), "int32")
+    write: Any = parquet.write_table if name.endswith("parquet") else feather.write_feather
+    write(pa.table({"text": texts, "number": numbers}), str(tmp_path / name))
+    monkeypatch.setattr(detection, "_HEAD_BYTES", limit)
+    head = read_table_head(FileTree(as_folder(tmp_path)), name)
+    assert head is not None
+    assert rows <= len(head.columns["text"]) <= min(300, 2 * rows)
+    assert head.columns["number"] == [str(n) for n in range(len(head.columns["text"]))]

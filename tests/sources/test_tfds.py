@@ -88,12 +88,38 @@ def test_without_features_only_the_records_are_packed(
     listing = rs.detect(version, "shards").source.list_samples()
     assert len(listing.samples) == 9
     assert {*rs.open(version).splits} == {*listing.splits} == {"train", "test"}
-    for shard in version.glob("*.tfrecord*"):
-        shard.rename(version / shard.name.replace("train", "other"))  # the document names no shard
-    (version / "dataset_info.json").write_text(
-        (version / "dataset_info.json").read_text().replace('"test"', '"absent"')
-    )
-    assert len(rs.open(version)) == 9
+
+
+def test_names_that_differ_from_the_document(folder: Path, tmp_path: Path) -> None:
+    """They are reported, a glob opens them, and `salvage` recovers all records."""
+    for number, shard in enumerate(sorted(folder.glob("*.tfrecord*"))):
+        shard.rename(folder / f"shard{number}.tfr")
+    for name in ("features.json", None):
+        with raises(CorruptDataError, defect=Defect.MISSING_SHARD) as refused:
+            rs.open(folder)
+        assert refused.value.found.startswith("shard0.tfr, shard1.tfr")
+        assert refused.value.expected.endswith("as in dataset_info.json")
+        defects = rs.verify(folder).defects
+        assert {error.defect for error in defects} == {Defect.MISSING_SHARD}
+        assert {error.found for error in defects} == {refused.value.found}
+        assert len(rs.open(folder / "*.tfr")) == 9
+        report = rs.salvage(folder, tmp_path / f"rescued without {name}")
+        assert report.record_count == 9
+        assert not report.is_complete
+        if name is not None:
+            (folder / name).unlink()
+
+
+@pytest.mark.parametrize("has_features", [True, False])
+def test_a_document_without_shards_names_the_splits(folder: Path, has_features: bool) -> None:
+    document = json.loads((folder / "dataset_info.json").read_text())
+    for split in document["splits"]:
+        del split["shardLengths"]
+    (folder / "dataset_info.json").write_text(json.dumps(document))
+    if not has_features:
+        (folder / "features.json").unlink()
+    assert {*rs.open(folder).splits} == {"train", "test"}
+    assert len(rs.open(folder, split="train")) + len(rs.open(folder, split="test")) == 9
 
 
 def test_open_names_the_folder_of_the_version(folder: Path, tmp_path: Path) -> None:

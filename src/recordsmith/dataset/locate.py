@@ -1,9 +1,11 @@
 """Finds the shards of a path: a file, a folder, a glob, or a list of these.
 
 A folder with a manifest has the shards of the manifest. A folder without one has all TFRecord files
-in it, detected by name or, on a disk, by their first bytes; if there are none, those in its split
-folders (`train/`, `valid/`). A folder of TensorFlow Datasets has the shards of its
-`dataset_info.json`.
+in it, detected by name or by their first bytes; if there are none, those in its split folders
+(`train/`, `valid/`). A folder of TensorFlow Datasets has the shards of its `dataset_info.json`.
+
+The first bytes are read of a few files of each suffix, and of all of them if there are records
+among these. Over a network, even fewer are read, and only if no name is one of a shard.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -60,14 +63,19 @@ from recordsmith.errors import (
     suggest_names,
 )
 from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
-from recordsmith.wire import HEAD_BYTES
-from recordsmith.wire.framing import starts_with_frame
+from recordsmith.wire import HEAD_BYTES, starts_with_record
 from recordsmith.words import first_of
 
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 
 _NAMED = 5
+_DIGITS = re.compile(r"\d+")
+_DOCUMENT = re.compile(
+    r"\..*|LICENSE|.*\.(?:json|txt|pbtxt|md|csv|html|ya?ml|idx|tfindex)", re.IGNORECASE
+)
 _NAME_FILES = "Pass the names of the files, or a folder that recordsmith packed."
+_PEEKS, _REMOTE_PEEKS = 64, 2  # files of a suffix
+_MAX_PEEKS, _MAX_REMOTE_PEEKS = 1024, 16
 _MAX_MISSING = 1000
 """The maximum of missing shards of a split that are listed."""
 
@@ -136,6 +144,8 @@ class Located(msgspec.Struct):
     folder: the folder of the manifest.
     listing: what lies in that folder; None if it cannot be listed.
     label_map: where the class names are from, if that is a label map next to foreign shards.
+    unlisted: shards in a folder whose document lists others, which are missing.
+    left_out: other files in a folder that may have been shards, located around defects.
     """
 
     shards: list[Shard]
@@ -146,6 +156,8 @@ class Located(msgspec.Struct):
     folder: Location | None = None
     listing: ListedFolder | None = None
     label_map: Location | None = None
+    unlisted: tuple[Shard, ...] = ()
+    left_out: tuple[Location, ...] = ()
 
     def keep_splits(self, splits: Sequence[str]) -> None:
         """Remove the shards of other splits, and put these in this order."""
@@ -187,7 +199,8 @@ def as_places(paths: Paths) -> list[Location]:
 def locate(paths: Paths, split: str | None = None, *, around_defects: bool = False) -> Located:
     """Find the shards of paths, of one split or of all.
 
-    With `around_defects`, a broken manifest or an unfinished publication is ignored.
+    With `around_defects`, a broken manifest or an unfinished publication is ignored, and the shards
+    are also those that the document of a folder does not list if it lists missing ones.
     """
     parts = locate_each(as_places(paths), around_defects=around_defects)
     located = parts[0]
@@ -199,6 +212,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
             label_map=label_map,
             missing=tuple(missing for part in parts for missing in part.missing),
             ignored=tuple(error for part in parts for error in part.ignored),
+            left_out=tuple(location for part in parts for location in part.left_out),
         )
     if split is not None:
         check_split(split, split_names([located]))
@@ -280,12 +294,20 @@ def _locate_one(place: Location, around_defects: bool) -> Located:
 
 
 def _locate_folder(folder: ListedFolder, around_defects: bool) -> Located:
-    try:
+    if not around_defects:
         return _locate_finished(folder)
+    try:
+        located = _locate_finished(folder)
     except DataError as error:
-        if not around_defects:
-            raise
-        return replace(_locate_files(folder), ignored=(error,))
+        located = replace(_locate_files(folder), ignored=(error,))
+    located.shards += located.unlisted
+    names = {shard.location.name for shard in located.shards}
+    located.left_out = tuple(
+        folder.location / entry.name
+        for entry in folder.objects
+        if entry.name not in names and not _DOCUMENT.fullmatch(entry.name)
+    )
+    return located
 
 
 def _folder_at(place: Location) -> ListedFolder | None:
@@ -433,8 +455,9 @@ def _locate_finished(folder: ListedFolder) -> Located:
     if manifest is not None and (begun is None or begun.allows(manifest)):
         located = _packed(location, manifest, folder)
         if not renames and (located.missing or not all(s.has_listed_size for s in located.shards)):
-            located = _packed(location, manifest, ListedFolder(location))
-        return located
+            folder = ListedFolder(location)
+            located = _packed(location, manifest, folder)
+        return _compare_names(located, folder, MANIFEST_NAME)
     if begun is not None:
         raise _unfinished_error(location)
     if not renames and read_manifest(location) is not None:  # a job has just ended
@@ -445,7 +468,8 @@ def _locate_finished(folder: ListedFolder) -> Located:
 def _locate_tfds(folder: ListedFolder) -> Located | None:
     """The shards that TensorFlow Datasets lists; None if the folder is not one of TFDS.
 
-    Without `features.json`, which old versions did not write, at least one of them must exist.
+    Without `features.json`, which old versions did not write, at least one shard must exist. A
+    document that lists no shards names the splits of those that exist.
     """
     if not folder.has(TFDS_INFO_NAME):
         return None
@@ -465,10 +489,38 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
                 continue
             problem = f"{TFDS_INFO_NAME} lists {name}, which is missing"
             missing.append(_missing_shard(split.name, folder.location / name, problem))
-    if not shards and not has_features:
+    located = Located(shards, missing=tuple(missing))
+    if not shards and not missing:
+        splits = {f"{info.name}-{split.name}": split.name for split in info.splits}
+        names = [name for name in _records_in(folder) if split_of(name) in splits]
+        located.shards = [folder.shard(name, splits[split_of(name)]) for name in names]
+    located = _compare_names(located, folder, TFDS_INFO_NAME)
+    if not (located.shards or located.unlisted or has_features):
         return None
-    names = class_names_in(folder.location, info, list(folder.entries))
-    return Located(shards, class_names=names, missing=tuple(missing))
+    located.class_names = class_names_in(folder.location, info, list(folder.entries))
+    return located
+
+
+def _compare_names(located: Located, folder: ListedFolder, document: str) -> Located:
+    """Report if a document lists missing shards, and the folder has others."""
+    listed = {shard.location.name for shard in located.shards}
+    names = [name for name in _records_in(folder) if name not in listed] if located.missing else []
+    if not names:
+        return located
+    missing = []
+    for shard in located.missing:
+        error = CorruptDataError(
+            Defect.MISSING_SHARD,
+            "the names of the shards and the document disagree",
+            found=first_of(names, _NAMED),
+            expected=f"{shard.location.name}, as in {document}",
+            remedy="Rename the files, or open them with a glob. `recordsmith salvage` recovers the "
+            "records of all of them.",
+            path=shard.location,
+        )
+        missing.append(shard._replace(error=error))
+    unlisted = tuple(folder.shard(name, split_of(name)) for name in names)
+    return replace(located, missing=tuple(missing), unlisted=unlisted)
 
 
 def _missing_shard(split: str, location: Location, problem: str) -> MissingShard:
@@ -511,7 +563,7 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
             f"{folder}/*/*.tfrecord"
         )
     elif files and folder.store.is_remote:
-        remedy = "Over a network, only names tell: pass the names of the files, or a pattern."
+        remedy = "Over a network, few files are examined: pass their names, or a pattern."
     elif not files and not folder.store.can_list:
         content = "the server does not list its files"
         remedy = _NAME_FILES
@@ -568,13 +620,8 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
     """The TFRecord files in a folder, and the names of other files."""
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
-    files = [entry.name for entry in folder.objects if not entry.name.startswith(".")]
-    is_remote = folder.location.store.is_remote  # names decide without reading
-    records = dict.fromkeys(
-        name
-        for name in files
-        if (looks_like_shard(name) if is_remote else looks_like_records(folder.location / name))
-    )
+    files = _visible(folder)
+    records = _records_in(folder)
     for name in records:
         shards.append(folder.shard(name, split_of(name)))
         parsed = parse_shard_name(name)
@@ -587,10 +634,38 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
             location = folder.location / shard_name(split, number, count)
             problem = f"shard {number} of {count} of split {split!r} is missing"
             missing.append(_missing_shard(split, location, problem))
-    other = [name for name in files if name not in records]
+    other = [name for name in files if name not in set(records)]
     names, label_map = _names_in(folder)
     located = Located(shards, class_names=names, missing=tuple(missing), label_map=label_map)
     return located, other
+
+
+def _visible(folder: ListedFolder) -> list[str]:
+    return [entry.name for entry in folder.objects if not entry.name.startswith(".")]
+
+
+def _records_in(listed: ListedFolder) -> list[str]:
+    """The names of TFRecord files in a folder, by their names or first bytes."""
+    folder, names = listed.location, _visible(listed)
+    is_remote = folder.store.is_remote
+    records = {name for name in names if looks_like_shard(name)}
+    by_suffix: dict[str, list[str]] = {}
+    for name in names if not (is_remote and records) else ():
+        if name not in records:
+            _, dot, suffix = name.rpartition(".")
+            by_suffix.setdefault(_DIGITS.sub("0", dot and suffix.lower()), []).append(name)
+    left = _MAX_REMOTE_PEEKS if is_remote else _MAX_PEEKS
+    for others in by_suffix.values():
+        peeks = min(_REMOTE_PEEKS if is_remote else _PEEKS, left)
+        few = others[:: -(-len(others) // peeks)] if peeks else []
+        left -= len(few)
+        found = [name for name in few if looks_like_records(folder / name)]
+        if found and is_remote:
+            records.update(others if len(found) == len(few) else found)
+        elif found:
+            rest = (name for name in others if name not in few)
+            records.update(found, (name for name in rest if looks_like_records(folder / name)))
+    return [name for name in names if name in records]
 
 
 def _check_unfinished(folder: ListedFolder) -> None:
@@ -642,7 +717,7 @@ def looks_like_records(location: Location) -> bool:
     if looks_like_shard(location.name):
         return True
     try:
-        return starts_with_frame(location.read(0, HEAD_BYTES))
+        return starts_with_record(location.read(0, HEAD_BYTES))
     except ForbiddenFileError:
         return False
 

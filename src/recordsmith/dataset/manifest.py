@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ VERSION = 2
 LONGEST_NAME_BYTES = 255
 """The maximum length of a shard's file name on common file systems."""
 
+_CHECKSUM = re.compile("[0-9a-f]{8}")
 _MIN_FEATURE_BYTES = 140  # of one feature of a schema in the document
 
 _NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *INTERNAL_NAMES)
@@ -245,7 +247,7 @@ def _parse(document: Any) -> Manifest:
                 _shard_name(shard["file"]),
                 count_in_json(shard["records"]),
                 count_in_json(shard["size_bytes"]),
-                int(shard["crc32c"], 16),
+                _checksum(shard["crc32c"]),
             )
             for shard in shards
         )
@@ -257,9 +259,13 @@ def _parse(document: Any) -> Manifest:
         raise ValueError(f"shard {twice[0]!r} is listed {files[twice[0]]} times")
     if document["compression"] not in COMPRESSIONS:
         raise ValueError(f"unknown compression {document['compression']!r}")
+    schema = Schema.from_json(document["schema"])
+    record_count = sum(shard.record_count for shards in splits.values() for shard in shards)
+    if schema.record_count > record_count:
+        raise ValueError(f"the schema is of {schema.record_count} records, not {record_count}")
     return Manifest(
         splits,
-        Schema.from_json(document["schema"]),
+        schema,
         {
             str(split): Schema.from_json(schema)
             for split, schema in document.get("schemas", {}).items()
@@ -270,6 +276,12 @@ def _parse(document: Any) -> Manifest:
         None if (arrow := document.get("arrow_schema")) is None else str(arrow),
         document.get("records"),
     )
+
+
+def _checksum(text: Any) -> int:
+    if not isinstance(text, str) or not _CHECKSUM.fullmatch(text):
+        raise ValueError(f"{text!r:.60} is not a checksum of 8 hexadecimal digits")
+    return int(text, 16)
 
 
 def _plain_name(name: Any) -> str:

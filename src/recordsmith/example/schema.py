@@ -127,10 +127,27 @@ class FeatureSchema:
         """Make it from the result of `to_json`; unknown keys are ignored.
 
         Raises:
-            ValueError: a value is missing or invalid.
+            ValueError: a value is missing or invalid, or values contradict each other.
         """
         feature: FeatureSchema = msgspec.convert(document, cls)
+        feature._check()
         return feature
+
+    def _check(self) -> None:
+        """Raise ValueError for values that no records have together."""
+        low, high = self.min_length, self.max_length
+        if low > high:
+            raise ValueError(f"min_length {low} is above max_length {high}")
+        if (self.min_steps is None) != (self.max_steps is None):
+            raise ValueError("min_steps and max_steps belong together")
+        if (self.min_steps or 0) > (self.max_steps or 0):
+            raise ValueError(f"min_steps {self.min_steps} is above max_steps {self.max_steps}")
+        if self.shape is not None and (low != high or self.shape != (() if high == 1 else (high,))):
+            raise ValueError(
+                f"the shape {list(self.shape)} contradicts the lengths {low} to {high}"
+            )
+        if self.content is not None and self.kind != "bytes":
+            raise ValueError(f"the kind {self.kind} has no content, but {self.content} is stated")
 
 
 class _SchemaDocument(msgspec.Struct):
@@ -204,7 +221,9 @@ class Schema:
             sections[name] = features = {}
             for key, feature in section.items():
                 try:
-                    features[sys.intern(key)] = FeatureSchema.from_json(feature)
+                    features[sys.intern(key)] = parsed = FeatureSchema.from_json(feature)
+                    if parsed.present > read.records and name != "examples":
+                        raise ValueError(f"present is {parsed.present} of {read.records} records")
                 except ValueError as error:
                     raise ValueError(f"{name}: {key!r}: {error}") from None
         return _limited(cls(read.payload, read.records, sections, read.is_complete))

@@ -56,6 +56,7 @@ from recordsmith.wire import (
     inflate_damaged_stream,
     recover,
 )
+from recordsmith.words import count as format_count
 from recordsmith.words import first_of
 from recordsmith.work import Progress, WorkerPool, thread_count
 
@@ -193,7 +194,8 @@ def salvage(
 
     Args:
         paths: a file, folder, glob or a list of these. If the manifest of a folder is broken or
-            missing, all its files are used.
+            missing, all its files are used; if it lists missing files, also those that it does not
+            list.
         out: the folder of the new dataset, outside of the input folders.
         split: only this split. None for all.
         overwrite: replace an existing dataset, including one that this job wrote.
@@ -270,6 +272,11 @@ class _Salvage:
             missing=[str(missing.error) for missing in located.missing],
             notices=[str(error) for error in located.ignored],
         )
+        if left_out := [location.name for location in located.left_out]:
+            self.report.notices.append(
+                f"left out {format_count(len(left_out), 'file')} without a record at the start: "
+                f"{first_of(left_out, _NAMED)}; pass a glob to search them for records"
+            )
 
     def _fingerprint(self) -> str:
         """Return a hash of names, sizes, modification times and manifest of the inputs."""

@@ -9,6 +9,7 @@ from recordsmith.wire.compression import (
     Compression,
     check_compression,
     detect_compression,
+    starts_with_record,
 )
 from recordsmith.wire.framing import (
     FOOTER_BYTES,
@@ -72,4 +73,5 @@ __all__ = [
     "read_records",
     "recover",
     "scan",
+    "starts_with_record",
 ]

@@ -52,6 +52,22 @@ def detect_compression(head: bytes) -> Compression:
     return "none"
 
 
+def starts_with_record(head: bytes) -> bool:
+    """Return whether a file begins with a length and its checksum, once it is decompressed.
+
+    Args:
+        head: the first HEAD_BYTES of the file.
+    """
+    compression = detect_compression(head)
+    if compression == "none":
+        return starts_with_frame(head)
+    try:
+        inflater = zlib.decompressobj(_WINDOW_BITS[compression])
+        return starts_with_frame(inflater.decompress(head, HEADER_BYTES))
+    except zlib.error:
+        return False
+
+
 def _begins_zlib(head: bytes) -> bool:
     """Check RFC 1950: deflate, a window of at most 32 KiB, a header that is a multiple of 31."""
     return len(head) >= 2 and head[0] & 0x8F == 0x08 and int.from_bytes(head[:2], "big") % 31 == 0

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
-from typing import Annotated, Any, NamedTuple
+from itertools import accumulate, chain
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from recordsmith.errors import (
     SourceError,
     located,
 )
+from recordsmith.sources.archives.memory_limit import MIN_LIMIT_BYTES, MemoryLimit
 from recordsmith.sources.archives.video import read_frames
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
@@ -36,8 +37,13 @@ from recordsmith.sources.numbered import RowNames, SampleTable
 from recordsmith.sources.problems import join_names, reference_of
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import only_split
+from recordsmith.sources.tables.arrow_memory import (
+    decoded_bytes,
+    memory_of_groups,
+    rows_that_fit,
+)
 from recordsmith.sources.tables.arrow_rows import ArrowFile, arrow_reason
-from recordsmith.stores import Location, PlaceLike, as_folder, read_document
+from recordsmith.stores import Location, ObjectReader, PlaceLike, as_folder, read_document
 
 INFO_NAME = "meta/info.json"
 TASKS_NAME = "meta/tasks.parquet"
@@ -52,7 +58,8 @@ _FIELD = re.compile(r"\{(video_key|chunk_index|file_index)(?::0?(\d)d)?\}")
 _TYPES = r"^(video|image|string|bool|u?int(8|16|32|64)|float(16|32|64))$"
 MAX_STEPS = 1 << 31  # of an episode
 MAX_VALUES = 1 << 24  # of a step
-MAX_GROUP_BYTES = 1 << 32  # of the numbers in a row group, which is read as a whole
+MAX_TASKS = 1 << 20
+MAX_SPLITS = 1 << 10
 _GROUPS_KEPT = 4
 _QUALITY = 95
 
@@ -127,17 +134,23 @@ class _Feature(msgspec.Struct, frozen=True):
         return math.prod(self.shape)
 
 
+_Total: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_Range: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^\d{1,12}:\d{1,12}$")]
+
+
 class _Info(msgspec.Struct):
     """The content of `meta/info.json`."""
 
     codebase_version: str
     fps: Annotated[float, msgspec.Meta(gt=0, lt=1e6)]
-    total_episodes: int
+    total_episodes: _Total
     data_path: str
     features: dict[str, _Feature]
+    total_frames: _Total | None = None
+    total_tasks: _Total | None = None
     video_path: str | None = None
     robot_type: str | None = None
-    splits: dict[str, Annotated[str, msgspec.Meta(pattern=r"^\d{1,12}:\d{1,12}$")]] = {}
+    splits: Annotated[dict[str, _Range], msgspec.Meta(max_length=MAX_SPLITS)] = {}
 
 
 def _read_info(root: Location) -> _Info:
@@ -218,7 +231,10 @@ class _Episodes:
         for prefix in ("data", *(f"videos/{video}" for video in self._videos)):
             names += [f"{prefix}/chunk_index", f"{prefix}/file_index"]
         names += [f"videos/{video}/from_timestamp" for video in self._videos]
-        tables = [_read_table(location, names) for location in self._documents]
+        tables, memory, left = [], MemoryLimit(), info.total_episodes
+        for location in self._documents:
+            tables.append(_read_table(location, memory, left, names))
+            left -= len(tables[-1])
         with _reading(self._folder, "the table of all files"):  # of other types
             self._table = import_pyarrow().concat_tables(tables)
 
@@ -233,6 +249,9 @@ class _Episodes:
             raise _broken(self._folder, wrong, f"{len(numbers):,}", expected)
         first, stop = self._column("dataset_from_index"), self._column("dataset_to_index")
         self._check("length", (lengths > 0) & (stop - first == lengths), lengths)
+        if info.total_frames not in (None, steps := int(lengths.sum())):
+            expected = f"{info.total_frames:,}, as in {INFO_NAME}"
+            raise _broken(self._folder, "the number of steps is wrong", f"{steps:,}", expected)
         of_data, data_names = self._files_of("data", info.data_path)
         starts = np.full(len(data_names), np.iinfo(np.int64).max)
         np.minimum.at(starts, of_data, first)
@@ -278,7 +297,7 @@ class _Episodes:
         document = msgspec.json.encode(info).decode()
         return Listing(
             samples,
-            LeRobotReader(root, files, document, _read_tasks(tasks), quality),
+            LeRobotReader(root, files, document, _read_tasks(tasks, info.total_tasks), quality),
             splits=tuple(splits[0]) if has_splits else (),
             only_split=None if has_splits else only_split(splits[0], None),
         )
@@ -323,20 +342,58 @@ def _step_bytes(feature: _Feature) -> int:
     return feature.count // 8 if feature.dtype in ("video", "image") else 4 * feature.count
 
 
-def _read_table(location: Location, names: Sequence[str] = ()) -> Any:
+def _read_table(
+    location: Location, memory: MemoryLimit, most_rows: int, names: Sequence[str] = ()
+) -> Any:
     """Read the columns of a Parquet file of `meta`; all without names."""
+    with _reading(location), located(location), location.open_read() as opened:
+        file = _open_parquet(opened)
+        row_count = file.metadata.num_rows
+        if row_count > most_rows:
+            expected = f"at most {most_rows:,}, as in {INFO_NAME}"
+            raise _broken(location, "it has too many rows", f"{row_count:,}", expected)
+        if missing := [name for name in names if name not in file.schema_arrow.names]:
+            raise _broken(location, f"the columns {join_names(missing)} are missing")
+        memory.add_file(opened.size_bytes)
+        return _read_groups(
+            file, range(file.num_row_groups), list(names) or None, memory, "the table"
+        )
+
+
+def _open_parquet(file: ObjectReader) -> Any:
     from pyarrow import parquet
 
-    with _reading(location), location.open_read() as file:
-        table = parquet.ParquetFile(ArrowFile(file)).read(list(names) or None)
-        if missing := [name for name in names if name not in table.column_names]:
-            raise _broken(location, f"the columns {join_names(missing)} are missing")
-        return table.select(list(names)) if names else table
+    return parquet.ParquetFile(ArrowFile(file))
 
 
-def _read_tasks(location: Location) -> tuple[str, ...]:
+def _read_groups(
+    file: Any, groups: Sequence[int], names: Sequence[str] | None, memory: MemoryLimit, content: str
+) -> Any:
+    """Read columns of row groups as a pyarrow.Table, if they fit in memory.
+
+    Numbers are counted before they are read, texts and images in batches.
+    """
+    memory.take(memory_of_groups(file, groups), content)
+    row_count = rows_that_fit(file, groups, MIN_LIMIT_BYTES)
+    batches = []
+    for batch in file.iter_batches(row_count, row_groups=list(groups), columns=names):
+        memory.take(_text_bytes(batch), content)
+        batches.append(batch)
+    pa = import_pyarrow()
+    table = pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
+    return table if names is None else table.select(names)
+
+
+def _text_bytes(batch: Any) -> int:
+    """How many bytes the columns of a batch take that are not numbers."""
+    is_number = import_pyarrow().types.is_primitive
+    return sum(decoded_bytes(column) for column in batch.columns if not is_number(column.type))
+
+
+def _read_tasks(location: Location, total: int | None) -> tuple[str, ...]:
     """The text of each task, by its number; the column of texts is the index of pandas."""
-    table = _read_table(location)
+    most = MAX_TASKS if total is None else min(total, MAX_TASKS)
+    table = _read_table(location, MemoryLimit(), most)
     with _reading(location):
         (name,) = (name for name in table.column_names if name != "task_index")
         texts = table[name].cast("string").to_pylist()
@@ -368,6 +425,7 @@ class _DataFile(NamedTuple):
     location: Location
     file: Any
     starts: list[int]
+    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -391,25 +449,21 @@ class LeRobotReader(FilesReader[_DataFile]):
     def _info(self) -> _Info:
         return msgspec.json.decode(self.info, type=_Info)
 
-    @cached_property
-    def _number_bytes(self) -> int:
-        """How many bytes the numbers of a step take."""
-        others = ("video", "image", "string")
-        counts = (f.count for f in self._info.features.values() if f.dtype not in others)
-        return 8 * (len(POSITIONS) + sum(counts))
-
     def read(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         reference = reference_of(sample)
         data, _ = self.opened(sample)
         count, where, info = reference["steps"], f"episode {reference['episode']}", self._info
+        memory = MemoryLimit()
+        memory.add_file(data.size_bytes)
         with located(data.location), _reading(data.location, where):
-            rows = self._rows(data, reference, where)
+            rows = self._rows(data, reference, where, memory)
             times = _values(rows, "timestamp", _SCALAR, where).astype(np.float64)
             if not np.isfinite(times).all():
                 raise _wrong(f"{where}: a timestamp is not finite", "timestamp")
             tasks = _values(rows, "task_index", _SCALAR, where).tolist()
             if not set(tasks) <= set(range(len(self.tasks))):
                 raise _wrong(f"{where}: a task is not in {TASKS_NAME}", "task_index")
+            memory.take(sum(len(self.tasks[task]) for task in tasks), f"{where}: the tasks")
             record: dict[str, Any] = {
                 "steps/is_first": (np.arange(count) == 0).astype(np.int64),
                 "steps/is_last": (np.arange(count) == count - 1).astype(np.int64),
@@ -426,21 +480,23 @@ class LeRobotReader(FilesReader[_DataFile]):
         for video, (name, start) in reference["videos"].items():
             location = self.checked(name)
             with located(location):
-                frames = read_frames(location, start + times, info.fps, self.quality, where, video)
-            record[_key(video)] = frames
+                record[_key(video)] = read_frames(
+                    location, start + times, info.fps, self.quality, where, video, memory
+                )
         return record
 
     def _open(self, name: str) -> Mapping[str, _DataFile]:
-        from pyarrow import parquet
-
         location = self.checked(name)
         with _reading(location):
-            file = parquet.ParquetFile(ArrowFile(location.open_read()))
-            groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+            opened = location.open_read()
+            file = _open_parquet(opened)
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
             starts = [*accumulate((group.num_rows for group in groups), initial=0)]
-        return {name: _DataFile(location, file, starts)}
+        return {name: _DataFile(location, file, starts, opened.size_bytes)}
 
-    def _rows(self, data: _DataFile, reference: Mapping[str, Any], where: str) -> Any:
+    def _rows(
+        self, data: _DataFile, reference: Mapping[str, Any], where: str, memory: MemoryLimit
+    ) -> Any:
         """Read the rows of an episode as a pyarrow.Table."""
         first, count, starts = reference["row"], reference["steps"], data.starts
         if first + count > starts[-1]:
@@ -448,7 +504,7 @@ class LeRobotReader(FilesReader[_DataFile]):
             raise _wrong(f"{where} ends after its file", None, found, expected)
         begin = int(np.searchsorted(starts, first, "right")) - 1
         end = int(np.searchsorted(starts, first + count))
-        tables = [self._group(data, group) for group in range(begin, end)]
+        tables = [self._group(data, group, memory, where) for group in range(begin, end)]
         rows = import_pyarrow().concat_tables(tables).slice(first - starts[begin], count)
         of_rows = {"episode_index": np.full(count, reference["episode"])}
         for name, numbers in (of_rows | {"frame_index": np.arange(count)}).items():
@@ -459,22 +515,18 @@ class LeRobotReader(FilesReader[_DataFile]):
                 raise _wrong(problem, name, str(values[row]), expected)
         return rows
 
-    def _group(self, data: _DataFile, group: int) -> Any:
+    def _group(self, data: _DataFile, group: int, memory: MemoryLimit, where: str) -> Any:
         """Read a row group. The last ones are kept, as several episodes may share one."""
         known: OrderedDict[Any, Any] = vars(self)["_groups"]
         key = (data.location.key, group)
         with vars(self)["_lock"]:
-            if key not in known:
+            if key in known:
+                batches = known[key].to_batches()
+                memory.take(sum(map(decoded_bytes, chain(*(b.columns for b in batches)))), where)
+            else:
                 wanted = {n for n, f in self._info.features.items() if f.dtype != "video"}
                 columns = [n for n in data.file.schema_arrow.names if n in {*wanted, *POSITIONS}]
-                row_count = data.starts[group + 1] - data.starts[group]
-                if row_count * self._number_bytes > MAX_GROUP_BYTES:  # repeated ones take no space
-                    raise SourceError(
-                        f"row group {group:,} has {row_count:,} rows, too many to read at once",
-                        path=data.location,
-                        remedy="Write the file again with smaller row groups.",
-                    )
-                known[key] = data.file.read_row_group(group, columns=columns)
+                known[key] = _read_groups(data.file, [group], columns, memory, where)
             known.move_to_end(key)
             if len(known) > _GROUPS_KEPT:
                 known.popitem(last=False)
@@ -484,7 +536,13 @@ class LeRobotReader(FilesReader[_DataFile]):
 _SCALAR = _Feature("float32", ())
 
 
-def _values(rows: Any, name: str, feature: _Feature, where: str, note: Note = ignore_note) -> Any:
+def _values(
+    rows: Any,
+    name: str,
+    feature: _Feature,
+    where: str,
+    note: Note = ignore_note,
+) -> Any:
     """The values of a column, flat: texts, images, int64 or float32."""
     pa = import_pyarrow()
     column = rows[name].combine_chunks()

@@ -23,6 +23,11 @@ from recordsmith.example import Kind
 from recordsmith.example.keys import FILENAME, IMAGE
 from recordsmith.sources.files.known_names import ARROW_SUFFIXES
 from recordsmith.sources.problems import count_notice, join_names, raise_problems
+from recordsmith.sources.tables.arrow_memory import (
+    decoded_bytes,
+    memory_of_groups,
+    rows_that_fit,
+)
 from recordsmith.sources.tables.nested_columns import described_features, flat_table
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
@@ -48,15 +53,21 @@ class ArrowRows(TableRows):
         *,
         required: Mapping[str, str],
         image_column: str | None = None,
+        batch_bytes: int | None = None,
     ) -> None:
-        """Check the types of all columns."""
+        """Check the types of all columns.
+
+        Args:
+            batch_bytes: limits the memory of a batch, also if values are repeated; None for a limit
+                of the average.
+        """
         super().__init__(paths)
         self._pa = import_pyarrow()
         self.nulls: Counter[str] = Counter()
         if stream is not None:
             self._inputs = [_stream(stream, paths[0])]
         else:
-            self._inputs = list(map(_open_file, paths))
+            self._inputs = [_open_file(path, batch_bytes) for path in paths]
         try:
             described = [
                 _described(path, file.schema, image_column)
@@ -96,7 +107,7 @@ class ArrowRows(TableRows):
         if self.image is not None:
             self._kinds[IMAGE] = self._kinds[FILENAME] = "bytes"
 
-    def batches(self, number: int) -> Iterator[RowBatch]:
+    def batches(self, number: int) -> Iterator[_ArrowBatch]:
         """Read one file, or the stream."""
         first = 0
         path = self.paths[number]
@@ -179,6 +190,11 @@ class _ArrowBatch(RowBatch):
         super().__init__(table, path, lines)
         self._table = table
         self._columns = columns
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes the values take."""
+        return sum(map(decoded_bytes, self._columns.values()))
 
     def survey(self) -> bool:
         """Count nulls; kinds are known from the types."""
@@ -297,18 +313,19 @@ class ArrowFile(io.RawIOBase):
         return self._reader.read(left if size < 0 else min(size, left)) or b""
 
 
-def _parquet_file(path: Location) -> _Input:
+def _parquet_file(path: Location, batch_bytes: int | None) -> _Input:
     from pyarrow import parquet
 
     file = parquet.ParquetFile(ArrowFile(path.open_read()))
-    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-    size_bytes = sum(group.total_byte_size for group in groups)
-    row_count = _rows_at_once(file.metadata.num_rows, size_bytes)
+    groups = range(file.num_row_groups)
+    row_count = _rows_at_once(file.metadata.num_rows, memory_of_groups(file, groups))
+    if batch_bytes is not None:
+        row_count = min(row_count, rows_that_fit(file, groups, batch_bytes))
     if not any(_has_inner_dictionary(field.type) for field in file.schema_arrow):
         return _Input(file.schema_arrow, partial(file.iter_batches, row_count))
 
     def batches() -> Iterator[Any]:
-        for number in range(file.metadata.num_row_groups):  # pyarrow cannot join their dictionaries
+        for number in groups:  # pyarrow cannot join their dictionaries
             yield from file.iter_batches(row_count, row_groups=[number])
 
     return _Input(file.schema_arrow, batches)
@@ -320,7 +337,7 @@ def _has_inner_dictionary(arrow_type: Any) -> bool:
     return any(is_dictionary(child) or _has_inner_dictionary(child) for child in children)
 
 
-def _feather_file(path: Location) -> _Input:
+def _feather_file(path: Location, batch_bytes: int | None) -> _Input:
     pa = import_pyarrow()
     is_file = path.read(0, len(_IPC_MAGIC)) == _IPC_MAGIC
     open_file = pa.ipc.open_file if is_file else pa.ipc.open_stream
@@ -331,25 +348,20 @@ def _feather_file(path: Location) -> _Input:
             given = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
             for batch in given:
                 batch.validate(full=True)  # its offsets are used as they are
-                yield from _sliced((batch,))
+                yield from _sliced((batch,), batch_bytes)
 
     with path.open_read() as file:
         return _Input(open_file(ArrowFile(file)).schema, batches)
 
 
-def _sliced(batches: Iterable[Any]) -> Iterator[Any]:
+def _sliced(batches: Iterable[Any], batch_bytes: int | None = None) -> Iterator[Any]:
     """Batches in parts, as encoding takes several times the memory of the rows."""
     for batch in batches:
-        rows = _rows_at_once(len(batch), _size_bytes(batch))
+        rows = _rows_at_once(len(batch), sum(map(decoded_bytes, batch.columns)))
+        if batch_bytes is not None:
+            rows = min(rows, max(1, batch_bytes // max(1, batch.get_total_buffer_size())))
         for start in range(0, len(batch), rows):
             yield batch.slice(start, rows)
-
-
-def _size_bytes(batch: Any) -> int:
-    try:
-        return int(batch.nbytes)  # without what a slice shares with others
-    except import_pyarrow().ArrowException:  # of views, in older versions
-        return int(batch.get_total_buffer_size())
 
 
 def _rows_at_once(row_count: int, size_bytes: int) -> int:
@@ -376,12 +388,12 @@ def is_arrow_file(path: Location) -> bool:
     return has_magic or path.suffix.lower() in ARROW_SUFFIXES
 
 
-def _open_file(path: Location) -> _Input:
+def _open_file(path: Location, batch_bytes: int | None) -> _Input:
     pa = import_pyarrow()
     is_parquet = path.read(0, 4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     try:
-        opened = _parquet_file(path) if is_parquet else _feather_file(path)
-        return _Input(*flat_table(*opened, where=str(path)))
+        open_file = _parquet_file if is_parquet else _feather_file
+        return _Input(*flat_table(*open_file(path, batch_bytes), where=str(path)))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         form = "Parquet" if is_parquet else "Feather"
         raise SourceError(f"not a {form} file: {arrow_reason(error)}", path=path) from None

@@ -28,6 +28,7 @@ from recordsmith.sources.files.known_names import ARROW_SUFFIXES, TABLE_SUFFIXES
 from recordsmith.sources.files.paths import is_absolute, leaves_folder, with_slashes
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import join_names
+from recordsmith.sources.tables.arrow_rows import ArrowRows
 from recordsmith.sources.tables.box_columns import (
     NOTATIONS,
     find_box_columns,
@@ -37,11 +38,11 @@ from recordsmith.sources.tables.box_columns import (
 from recordsmith.sources.tables.csv_rows import guess_delimiter
 from recordsmith.sources.tables.named_images import ImageFinder
 from recordsmith.sources.tables.table import METADATA_COLUMNS
-from recordsmith.sources.tables.table_reader import open_rows
 from recordsmith.stores import Location
 from recordsmith.wire.compression import GZIP_MAGIC
 
 _ROWS = 300
+_HEAD_BYTES = 1 << 26
 _INFLATED_BYTES = 1 << 18
 _FOLDERS_NEAR = 100
 _MAX_TABLES = 50
@@ -232,12 +233,18 @@ def _json(lines: Sequence[str]) -> Mapping[str, Sequence[Any]]:
     return columns
 
 
-def _arrow(path: Location) -> dict[str, Sequence[Any]]:
-    rows = open_rows([path], {})
-    batch = next(iter(rows.batches(0)), None)
-    if batch is None:
-        return {}
-    return {name: batch.values(name)[:_ROWS] for name in rows.kinds if name != rows.image}
+def _arrow(path: Location) -> Mapping[str, Sequence[Any]]:
+    rows = ArrowRows([path], None, {}, required={}, batch_bytes=_HEAD_BYTES)
+    columns: dict[str, list[Any]] = {name: [] for name in rows.kinds if name != rows.image}
+    row_count = size_bytes = 0
+    for batch in rows.batches(0):
+        for name in columns:
+            columns[name] += batch.values(name)[: _ROWS - row_count]
+        row_count += len(batch)
+        size_bytes += batch.size_bytes
+        if row_count >= _ROWS or size_bytes >= _HEAD_BYTES:
+            break
+    return columns
 
 
 def _text(value: Any) -> str:
