@@ -46,7 +46,7 @@ _TYPES = {
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
 }
-_PAGE_NAME = re.compile(rf"[a-z-]+\.({'|'.join(_TYPES)})")
+_PAGE_NAME = re.compile(rf"[a-z-]{{1,40}}\.({'|'.join(_TYPES)})")
 _WAIT_SECONDS = 0.5  # for the first records of a view
 _LARGEST = 2**62
 
