@@ -102,6 +102,7 @@ def take_all(browser: Any, folder: Path) -> None:
         with rs.view(path) as viewer:
             page = browser.new_page(viewport={"width": 1200, "height": 720})
             page.goto(viewer.url)
+            page.wait_for_url(f"{viewer.url.partition('?')[0]}**")
             page.wait_for_selector(".tile:not(.loading)")
             if fragment:
                 page.goto(f"{viewer.url.partition('?')[0]}#{fragment}")

@@ -72,7 +72,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "take": ("--take 25", 25),
     "threads": ("--threads 2", 2),
     "to": ("--to out", "out"),
-    "token": ("--token 0123456789abcdef", "0123456789abcdef"),
+    "token_file": ("--token-file token.txt", "token.txt"),
     "where": ("--where 'id == 1'", "id == 1"),
 }
 """What is typed for a parameter, and its value in Python."""
@@ -104,7 +104,7 @@ CASES = {
     "verify": "",
     "view": "",
 }
-UNTYPED = {"edits", "engine", "on_update", "progress"}
+UNTYPED = {"edits", "engine", "on_update", "progress", "token"}
 """Parameters of functions that no option sets alone; that of engines is compared by its type."""
 
 

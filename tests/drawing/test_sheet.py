@@ -242,9 +242,9 @@ def test_only_records_that_exist_must_fit_on_a_page(tmp_path: Path, images: Modu
 def test_huge_image_is_not_decoded(
     tmp_path: Path, images: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import recordsmith.drawing.scene
+    import recordsmith.image.decoding.memory
 
-    monkeypatch.setattr(recordsmith.drawing.scene, "MAX_PIXELS", 64 * 48 - 1)
+    monkeypatch.setattr(recordsmith.image.decoding.memory, "MAX_PIXELS", 64 * 48 - 1)
     data = write(tmp_path / "x.tfrecord", images, range(2))
     report = rs.sheet(data, tmp_path / "s.png")
     assert len(report.problems) == 2

@@ -29,13 +29,14 @@ class Client:
         self.viewer = viewer
         address = urlsplit(viewer.url)
         self.host = address.netloc
-        self.http = httpx.Client(
-            base_url=f"http://{address.netloc}", follow_redirects=True, timeout=60
-        )
+        self.path = address.path.strip("/")
+        self.token = address.query.removeprefix("token=")
+        self.address = f"http://{self.host}/{self.path}/"
+        self.http = httpx.Client(base_url=self.address, timeout=60)
         assert self.http.get(viewer.url).status_code == 200
 
     def get(self, path: str, **query: Any) -> Any:
-        return self.http.get(path, params=query)
+        return self.http.get(path, params=query or None)
 
     def json(self, path: str, **query: Any) -> Any:
         response = self.get(path, **query)

@@ -22,35 +22,60 @@ def client(open_viewer: Any, tmp_path: Path) -> Client:
 
 
 def test_nothing_is_answered_without_the_token(client: Client) -> None:
-    for path in ("/", "/page/app.js", "/api/dataset", "/api/image/0", "/report/stats", "/t/x/"):
-        assert httpx.get(f"http://{client.host}{path}").status_code == 401
+    for path in ("", "page/app.js", "api/dataset", "api/image/0", "report/stats", "t/x/"):
+        assert httpx.get(f"{client.address}{path}").status_code == 401
     for token in ("", "0" * 32, "é"):
-        assert httpx.get(f"http://{client.host}/", params={"token": token}).status_code == 401
+        assert httpx.get(client.address, params={"token": token}).status_code == 401
     cookies = {f"recordsmith-viewer-{client.host.rpartition(':')[2]}": "0" * 32}
-    assert httpx.get(f"http://{client.host}/", cookies=cookies).status_code == 401
+    assert httpx.get(client.address, cookies=cookies).status_code == 401
 
 
-def test_the_token_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(client: Client) -> None:
+def test_nothing_is_answered_outside_its_path(client: Client) -> None:
+    other = client.path[:-1] + ("1" if client.path.endswith("0") else "0")
+    for path in ("/", f"/{client.path}", f"/{other}/", "/api/dataset", f"/{client.path.upper()}x/"):
+        for query in ({}, {"token": client.token}):
+            headers = {"Cookie": own_cookie(client)}
+            answer = httpx.get(f"http://{client.host}{path}", params=query, headers=headers)
+            assert (answer.status_code, "set-cookie" in answer.headers) == (401, False)
+
+
+def test_the_token_becomes_a_cookie_of_its_path(client: Client) -> None:
     answer = httpx.get(client.viewer.url)
-    assert (answer.status_code, answer.headers["location"]) == (303, "./")
+    # a redirect that a file or another page began would not have the cookie
+    assert (answer.status_code, answer.headers["refresh"]) == (200, "0;url=./")
     attributes = answer.headers["set-cookie"].split("; ")[1:]
-    assert {"HttpOnly", "SameSite=Strict"} <= {*attributes}
+    assert {*attributes} == {"HttpOnly", "SameSite=Strict", f"Path=/{client.path}/"}
+
+
+def own_cookie(client: Client) -> str:
+    return f"recordsmith-viewer-{client.host.rpartition(':')[2]}={client.token}"
 
 
 @pytest.mark.parametrize("other", ['state={"a":1}', "a b=c[]", "\x01", "=;;", "é=\xff"])
 def test_cookies_of_other_servers_of_this_machine_do_not_matter(client: Client, other: str) -> None:
-    token, port = client.viewer.url.partition("token=")[2], client.host.rpartition(":")[2]
-    own = f"recordsmith-viewer-{port}={token}"
+    own = own_cookie(client)
     for cookies in (f"{other}; {own}", f"{own};{other}"):
         headers = {"Cookie": cookies.encode("latin-1")}
-        assert httpx.get(f"http://{client.host}/api/dataset", headers=headers).status_code == 200
+        assert httpx.get(f"{client.address}api/dataset", headers=headers).status_code == 200
 
 
-def test_a_frame_has_the_token_in_its_path(client: Client) -> None:
-    token = client.viewer.url.partition("token=")[2]
-    assert f'src="http://{client.host}/t/{token}/"' in client.viewer._repr_html_()
-    framed = httpx.get(f"http://{client.host}/t/{token}/api/dataset")
-    assert framed.json()["record_count"] == 1
+def test_only_a_notebook_shows_the_viewer_in_a_frame(client: Client) -> None:
+    framed = f"http://{client.host}/t/{client.token}/api/dataset"
+    assert httpx.get(framed).status_code == 401
+    assert f'src="http://{client.host}/t/{client.token}/"' in client.viewer._repr_html_()
+    answers = [httpx.get(framed), client.get("/api/dataset"), httpx.get(client.address)]
+    assert answers[0].json()["record_count"] == 1
+    frames = [frame_rules(answer) for answer in answers]
+    assert frames == [
+        ("'self' http://localhost:* http://127.0.0.1:*", None),
+        ("'self'", "SAMEORIGIN"),
+        ("'none'", "DENY"),
+    ]
+
+
+def frame_rules(answer: Any) -> tuple[str, str | None]:
+    policy = answer.headers["content-security-policy"]
+    return policy.partition("frame-ancestors ")[2], answer.headers.get("x-frame-options")
 
 
 @pytest.mark.parametrize(
@@ -66,9 +91,8 @@ def test_a_frame_has_the_token_in_its_path(client: Client) -> None:
     ],
 )
 def test_hosts_and_origins(client: Client, headers: dict[str, str], status: int) -> None:
-    token = client.viewer.url.partition("token=")[2]
     sent = {name: value.replace("HOST", client.host) for name, value in headers.items()}
-    answer = httpx.get(f"http://{client.host}/t/{token}/api/dataset", headers=sent)
+    answer = httpx.get(client.viewer.url, headers=sent)
     assert answer.status_code == status
 
 
@@ -96,8 +120,10 @@ def test_headers_forbid_everything_but_the_page(client: Client) -> None:
 
 
 def test_only_files_of_the_page_are_served(client: Client) -> None:
-    for path in ("/page/..%2fguard.py", "/page/%2e%2e", "/page/", "/page/x.js", "/page/a/b.js"):
-        assert client.get(path).status_code == 404
+    names = ("..%2fguard.py", "%2e%2e", "", "x.js", "a/b.js", "a" * 300 + ".js", "a" * 300)
+    for name in (*names, "app%00.js", "%00", "%2fetc%2fpasswd", "app.js%2f", "%ff.js", "."):
+        answer = client.get(f"/{client.path}/page/{name}")
+        assert (answer.status_code, "Traceback" in answer.text) == (404, False), name
 
 
 @pytest.mark.parametrize(

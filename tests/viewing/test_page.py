@@ -94,9 +94,11 @@ def open_page(browser: Any, open_viewer: Callable[..., Client]) -> Iterator[Open
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(dialog.message))
         page.goto(client.viewer.url)
+        page.wait_for_url(f"{client.address}**")
+        page.wait_for_selector("#gallery", state="attached")
         if fragment:
             page.wait_for_selector(".tile")
-            page.goto(f"http://{client.host}/#{fragment}")
+            page.goto(f"{client.address}#{fragment}")
             page.reload()
         if "record=" not in fragment and "view=" not in fragment:
             page.wait_for_selector(".tile:not(.loading)")

@@ -18,7 +18,7 @@ from recordsmith.cli.parsing import parse_positions
 
 def view(
     paths: Paths,
-    options: Annotated[dict[str, Any], OptionsOf("view")],
+    options: Annotated[dict[str, Any], OptionsOf("view", without="token")],
     *,
     split: Split = None,
     at: At = None,
@@ -45,10 +45,11 @@ def view(
     finally:
         gc.freeze()
         gc.enable()
-    with viewer:
+    from recordsmith.viewing.access import redirecting_file  # loads NumPy
+
+    with viewer, redirecting_file(viewer.url) as address, suppress(KeyboardInterrupt):
         print(viewer.url, flush=True)
         console.print_hint("Ctrl-C ends the viewer")
         if browser:
-            webbrowser.open(viewer.url)
-        with suppress(KeyboardInterrupt):
-            viewer.wait()
+            webbrowser.open(address)  # not the token: other users can read command lines
+        viewer.wait()

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import Features, FeatureSchema, keys
 from recordsmith.image import (
-    MAX_PIXELS,
     Box,
     Pixels,
     decode_image,
@@ -25,6 +24,7 @@ from recordsmith.image import (
     is_image,
     probe_image,
 )
+from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
 
 _IMAGES = (keys.IMAGE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
@@ -39,6 +39,7 @@ _TEXTS = (keys.CLASS_TEXT, "class_text", "label/text", "label_text", "class_name
 _NAMES = (keys.FILENAME, "filename", keys.SOURCE_ID, "image/path", "path", "name")
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes per value
 _MAX_BOXES = 5000  # of an image; more hide it
+_STRIP_ROWS = 64  # of a mask in colours, at once
 _DEEP = 1 << 12  # values that use the whole range of 16 bits reach further
 _IN_PIXELS = 2.0  # boxes with larger edges are in pixels
 
@@ -103,10 +104,7 @@ class SceneReader:
         self._name_key = self._first(_NAMES, ("text",))
 
     def read(self, example: Features, side: int | None = None) -> Scene:
-        """Decode the scene of an example; a JPEG with a longer side of `side` pixels or a bit more.
-
-        `side` is for small copies of large images, which take less time.
-        """
+        """Decode the scene of an example; large images become `side` pixels on the longer side."""
         scene = self._image(example, side)
         self._add_boxes(scene, example)
         scene.mask = self._mask(example, scene)
@@ -166,20 +164,20 @@ class SceneReader:
             dtype = _text(example, keys.MASK_DTYPE)
             return _raw_array(data, example, dtype=dtype)[:, :, 0]
         try:
-            return decode_mask(data)
+            return decode_mask(data, max_pixels=None)
         except DataError:  # a mask in colours: number them
-            colours = _decoded(data).pixels.astype(np.int64) @ (1 << 16, 1 << 8, 1)
-            areas: npt.NDArray[Any] = np.unique(colours, return_inverse=True)[1]
-            return areas.reshape(colours.shape)
+            return _number_colours(_decoded(data).pixels)
 
     def _instances(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
         """Merge the masks of all objects into one mask of class numbers."""
         masks = example.get(keys.OBJECT_MASK)
         if not isinstance(masks, list) or not masks or len(masks) != len(scene.boxes):
             return None
-        together = np.zeros((scene.height, scene.width), np.int64)
-        for data, label in zip(masks, scene.box_labels, strict=True):
-            instance = decode_mask(data)
+        labels = scene.box_labels
+        dtype = np.int64 if min(labels) < 0 else np.min_scalar_type(max(1, *labels))
+        together = np.zeros((scene.height, scene.width), dtype)
+        for data, label in zip(masks, labels, strict=True):
+            instance = decode_mask(data, max_pixels=None)
             if instance.shape == together.shape:
                 together[instance > 0] = label or 1
         return together
@@ -209,6 +207,22 @@ class SceneReader:
         names = self._class_names
         known = names[label] if 0 <= label < len(names) else None
         return str(label) if known is None else known
+
+
+def _number_colours(pixels: Pixels) -> npt.NDArray[Any]:
+    """Number the colours of a mask, (height, width, 3), by their values; few bytes at a time."""
+
+    def codes(rows: Pixels) -> Any:
+        return rows.astype(np.int64) @ np.array((1 << 16, 1 << 8, 1))
+
+    strips = [slice(top, top + _STRIP_ROWS) for top in range(0, len(pixels), _STRIP_ROWS)]
+    known = np.zeros(0, np.int64)
+    for strip in strips:
+        known = np.union1d(known, codes(pixels[strip]))
+    areas = np.empty(pixels.shape[:2], np.min_scalar_type(len(known)))
+    for strip in strips:
+        areas[strip] = np.searchsorted(known, codes(pixels[strip]))
+    return areas
 
 
 def _is_mask_key(key: str) -> bool:
@@ -303,17 +317,15 @@ def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
 
 def _decoded(data: bytes, side: int | None = None) -> Scene:
     info = probe_image(data)  # its errors describe the damage best
-    if info.height * info.width > MAX_PIXELS:
-        raise _unreadable(
-            "the image is too large for a sheet",
-            found=f"{info.width:,} x {info.height:,} pixels",
-            expected=f"at most {MAX_PIXELS:,}",
-        )
     divisor = 1
     if side is not None and info.format == "jpeg":
         longest = max(info.height, info.width)
         divisor = next((by for by in (8, 4, 2) if longest >= by * side), 1)
-    return Scene(decode_image(data, divisor), height=info.height, width=info.width)
+    with reserve_for_decoding(data, info, max_pixels=None, divisor=divisor):
+        pixels = decode_image(data, divisor, max_pixels=None)
+        if side is not None and max(pixels.shape[:2]) > side:  # large ones only one at a time
+            pixels = fit_to_tile(pixels, side)
+    return Scene(pixels, height=info.height, width=info.width)
 
 
 def _unreadable(

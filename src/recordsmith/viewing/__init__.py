@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from recordsmith.dataset import Dataset
@@ -20,6 +21,7 @@ def view(
     host: str = "127.0.0.1",
     port: int = 0,
     token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
     allow_host: str | Sequence[str] = (),
 ) -> Viewer:
     """View records in a browser: a gallery, each record, statistics. Needs the extra `view`.
@@ -34,7 +36,10 @@ def view(
         at: show the record at this position; several positions are the only records.
         host: the address to listen on; one that other machines can reach needs a token.
         port: the port; 0 for a free one.
-        token: the secret in the address: letters and digits. None for a random one.
+        token: the secret in the address: at least 16 letters and digits. None for that of
+            `token_file`, of the variable RECORDSMITH_VIEW_TOKEN, or a random one.
+        token_file: a file with the token, instead of the variable RECORDSMITH_VIEW_TOKEN; no
+            other user may read it.
         allow_host: names and ports by which a proxy reaches the viewer, such as
             "hub.example.org:8000".
 
@@ -43,7 +48,8 @@ def view(
 
     Raises:
         OptionError: the address cannot be used, or an argument is invalid.
-        FileAccessError: a path does not exist or cannot be read.
+        FileAccessError: a path does not exist or cannot be read, or other users may read
+            `token_file`.
         CorruptDataError: no record can be read.
 
     Example:
@@ -59,6 +65,6 @@ def view(
         host,
         port,
         token,
+        token_file,
         [allow_host] if isinstance(allow_host, str) else allow_host,
-        in_notebook=True,
     )

@@ -39,14 +39,14 @@ _Result = TypeVar("_Result")
 _MAX_VIEWS = 12
 _MAX_TILES = 400
 _MAX_LISTED = 2000  # features, splits, classes of the document of the dataset
-_READ_TOGETHER = (8, 16, 32)
+_READ_TOGETHER = (8, 16, 32)  # tiles: few at first, for an early first one
 _TYPES = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
 }
-_PAGE_NAME = re.compile(rf"[a-z-]+\.({'|'.join(_TYPES)})")
+_PAGE_NAME = re.compile(rf"[a-z-]{{1,40}}\.({'|'.join(_TYPES)})")
 _WAIT_SECONDS = 0.5  # for the first records of a view
 _LARGEST = 2**62
 
@@ -115,6 +115,17 @@ class ViewerApp:
         return await to_thread.run_sync(
             partial(function, *arguments), limiter=self._decoding, abandon_on_cancel=True
         )
+
+    async def _run_for(
+        self, function: Callable[..., _Result], position: int, *arguments: Any
+    ) -> _Result:
+        """Call a function that reads a record, when there is memory for it."""
+
+        def call() -> _Result:
+            with self.records.memory([position]):
+                return function(position, *arguments)
+
+        return await self._run(call)
 
     # -- the page ------------------------------------------------------------------------------
 
@@ -305,7 +316,7 @@ class ViewerApp:
     async def _make_lines(
         self, positions: Sequence[int], start: int, size: int
     ) -> AsyncIterator[bytes]:
-        chunks = list(_chunks(positions))
+        chunks = await to_thread.run_sync(self.records.chunks, positions, _READ_TOGETHER)
         reading = [self._begin_reading(chunk, size) for chunk in chunks[:1]]
         making: list[asyncio.Task[bytes]] = []
         place = start
@@ -323,8 +334,8 @@ class ViewerApp:
                     line = self._tiles.cached(position, size)
                     if position in made:
                         line = await made[position]
-                    elif line is None:  # dropped from the cache meanwhile
-                        line = await self._run(self._make_again, position, size)
+                    elif line is None:  # a large record, or dropped from the cache meanwhile
+                        line = await self._run_for(self._make_alone, position, size)
                     yield b'{"place":%d,' % place + line[1:] + b"\n"
                     place += 1
         finally:
@@ -333,15 +344,14 @@ class ViewerApp:
 
     def _begin_reading(self, chunk: Sequence[int], size: int) -> asyncio.Task[dict[int, Any]]:
         needed = [each for each in dict.fromkeys(chunk) if not self._tiles.cached(each, size)]
-        return asyncio.create_task(self._read(needed))
+        return asyncio.create_task(to_thread.run_sync(self._read, needed))
 
-    async def _read(self, positions: list[int]) -> dict[int, Any]:
-        if not positions:
+    def _read(self, positions: list[int]) -> dict[int, Any]:
+        if not positions or self.records.is_large(positions):
             return {}
-        payloads = await to_thread.run_sync(self.records.read, positions)
-        return dict(zip(positions, payloads, strict=True))
+        return dict(zip(positions, self.records.read(positions), strict=True))
 
-    def _make_again(self, position: int, size: int) -> bytes:
+    def _make_alone(self, position: int, size: int) -> bytes:
         return self._tiles.make(position, self.records.read([position])[0], size)
 
     # -- one record ----------------------------------------------------------------------------
@@ -353,37 +363,36 @@ class ViewerApp:
         return int(text)
 
     async def _record(self, request: Request) -> Response:
-        position = self._position(request)
-        return _json(await self._run(self._details.describe, position))
+        return _json(await self._run_for(self._details.describe, self._position(request)))
 
     async def _steps(self, request: Request) -> Response:
         start = _number(request, "start", 0, 0, _LARGEST)
-        return _json(await self._run(self._details.steps, self._position(request), start))
+        return _json(await self._run_for(self._details.steps, self._position(request), start))
 
     async def _images(self, request: Request) -> Response:
         start, key = _number(request, "start", 0, 0, _LARGEST), request.query_params.get("key", "")
-        return _json(await self._run(self._details.images, self._position(request), key, start))
+        position = self._position(request)
+        return _json(await self._run_for(self._details.images, position, key, start))
 
     async def _values(self, request: Request) -> Response:
         start = _number(request, "start", 0, 0, _LARGEST)
         count = _number(request, "count", 1000, 0, 10_000)
-        key = request.query_params.get("key", "")
-        return _json(
-            await self._run(self._details.values, self._position(request), key, start, count)
-        )
+        key, position = request.query_params.get("key", ""), self._position(request)
+        return _json(await self._run_for(self._details.values, position, key, start, count))
 
     async def _hex(self, request: Request) -> Response:
         start = _number(request, "start", 0, 0, _LARGEST)
-        text = await self._run(self._details.hex, self._position(request), start)
+        text = await self._run_for(self._details.hex, self._position(request), start)
         return Response(text, media_type="text/plain")
 
     async def _image(self, request: Request) -> Response:
         key, index = request.query_params.get("key", ""), _number(request, "index", 0, 0, _LARGEST)
-        kind, data = await self._run(self._details.image, self._position(request), key, index)
+        position = self._position(request)
+        kind, data = await self._run_for(self._details.image, position, key, index)
         return Response(data, headers={"content-type": kind})
 
     async def _mask(self, request: Request) -> Response:
-        data = await self._run(self._details.mask, self._position(request))
+        data = await self._run_for(self._details.mask, self._position(request))
         return Response(data, headers={"content-type": "image/png"})
 
 
@@ -418,17 +427,6 @@ def _number(request: Request, name: str, default: int, low: int, high: int) -> i
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 18
-
-
-def _chunks(positions: Sequence[int]) -> list[Sequence[int]]:
-    """Cut positions into what is read together: little at first, for an early first tile."""
-    chunks: list[Sequence[int]] = []
-    start = 0
-    while start < len(positions):
-        size = _READ_TOGETHER[min(len(chunks), len(_READ_TOGETHER) - 1)]
-        chunks.append(positions[start : start + size])
-        start += size
-    return chunks
 
 
 def _size(records: ViewedRecords) -> int | None:

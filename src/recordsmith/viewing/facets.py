@@ -109,6 +109,7 @@ class _Counting(Scan):
                 with self._lock:
                     for key in counted:
                         self._facets[key].add(columns.get(key), positions, hashes)
+                del columns
 
     def _passes(self) -> list[list[str]]:
         """Divide the features into those whose values are kept, and those that need the records."""

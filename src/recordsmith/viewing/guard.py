@@ -1,4 +1,4 @@
-"""Who may ask the viewer: requests with its token, to one of its names, from its own page."""
+"""Who may ask the viewer: requests with its token, below its path, to one of its names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ App: TypeAlias = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 
 _METHODS = ("GET", "HEAD", "DELETE")
 _FRAMED = "/t/"
-"""The path before a token, for frames in notebooks: browsers keep cookies from those."""
+"""The path before a token, for frames in notebooks: browsers send no cookies from those."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -23,25 +23,30 @@ _POLICY = (
 )
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 _NOTEBOOKS = "http://localhost:* http://127.0.0.1:*"
+_ENTRANCE = b"""<!doctype html><meta charset="utf-8"><title>recordsmith</title>
+<a href="./">Open the viewer</a>"""
 
 
 class Guard:
     """Checks each request before the application sees it, and adds headers to each response."""
 
-    def __init__(
-        self, app: App, token: str, hosts: Collection[str], *, in_notebook: bool = False
-    ) -> None:
+    def __init__(self, app: App, token: str, path: str, hosts: Collection[str]) -> None:
         """
         Args:
             token: what a request must have.
+            path: the first part of the path of each page; the cookie is sent to no other.
             hosts: the names, with ports, that a request may be sent to.
-            in_notebook: whether pages of this machine may show the viewer in a frame.
+
+        Attributes:
+            is_framed: whether pages of this machine, such as a notebook, may show the viewer in a
+                frame, with the token in its path.
         """
         self._app = app
         self._token = token.encode()
+        self._root = f"/{path}/"
         self._hosts = frozenset(host.lower() for host in hosts)
         self._cookie = "recordsmith-viewer"
-        self._frames = f"'self' {_NOTEBOOKS}" if in_notebook else "'self'"
+        self.is_framed = False
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         """Answer a request, or pass it on."""
@@ -63,41 +68,65 @@ class Guard:
         self, scope: _Scope, receive: _Receive, send: _Send, headers: MutableMapping[str, bytes]
     ) -> None:
         path: str = scope["path"]
-        if path.startswith(_FRAMED):
+        if self.is_framed and path.startswith(_FRAMED):
             token, slash, rest = path.removeprefix(_FRAMED).partition("/")
             if slash and self._is_token(token):
-                scope = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
-                await self._app(scope, receive, self._with_headers(send, f"/{rest}"))
+                await self._pass_on(scope, receive, send, rest, is_framed=True)
                 return
-        elif self._is_token(_cookie(headers, f"{self._cookie}-{_port(headers)}")):
-            await self._app(scope, receive, self._with_headers(send, path))
-            return
-        query = parse_qs(scope["query_string"].decode("latin-1"))
-        if path == "/" and self._is_token(query.get("token", [""])[0]):
-            cookie = f"{self._cookie}-{_port(headers)}={self._token.decode()}"
-            attributes = "; HttpOnly; SameSite=Strict; Path=/"
-            await _answer(
-                send, 303, "", location=b"./", **{"set-cookie": (cookie + attributes).encode()}
-            )
-            return
+        elif _is_equal(path[: len(self._root)], self._root):
+            rest = path[len(self._root) :]
+            if self._is_token(_cookie(headers, f"{self._cookie}-{_port(headers)}")):
+                await self._pass_on(scope, receive, send, rest, is_framed=False)
+                return
+            query = parse_qs(scope["query_string"].decode("latin-1"))
+            if not rest and self._is_token(query.get("token", [""])[0]):
+                await self._let_in(send, headers)
+                return
         await _answer(send, 401, "Open the address with the token, which the viewer printed.")
 
+    async def _let_in(self, send: _Send, headers: MutableMapping[str, bytes]) -> None:
+        """Set the cookie, and open the address without the token.
+
+        Not a redirect: if another page or a file led here, browsers send no strict cookie with it.
+        """
+        cookie = (
+            f"{self._cookie}-{_port(headers)}={self._token.decode()}"
+            f"; HttpOnly; SameSite=Strict; Path={self._root}"
+        )
+        added = {"set-cookie": cookie.encode(), "refresh": b"0;url=./"}
+        await _answer(send, 200, _ENTRANCE, b"text/html; charset=utf-8", **added)
+
+    async def _pass_on(
+        self, scope: _Scope, receive: _Receive, send: _Send, rest: str, *, is_framed: bool
+    ) -> None:
+        path = f"/{rest}"
+        scope = {**scope, "path": path, "raw_path": path.encode()}
+        await self._app(scope, receive, _with_headers(send, path, is_framed=is_framed))
+
     def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode("utf-8", "replace"), self._token)
+        return _is_equal(text, self._token.decode())
 
-    def _with_headers(self, send: _Send, path: str) -> _Send:
-        policy = _REPORT_POLICY if path.startswith("/report/") else _POLICY
-        added = [
-            (b"content-security-policy", f"{policy}; frame-ancestors {self._frames}".encode()),
-            *_HEADERS,
-        ]
 
-        async def send_with_headers(message: _Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), *added]}
-            await send(message)
+def _is_equal(text: str, secret: str) -> bool:
+    return hmac.compare_digest(text.encode("utf-8", "replace"), secret.encode())
 
-        return send_with_headers
+
+def _with_headers(send: _Send, path: str, *, is_framed: bool) -> _Send:
+    policy = _REPORT_POLICY if path.startswith("/report/") else _POLICY
+    frames = f"'self' {_NOTEBOOKS}" if is_framed else "'self'"
+    added = [
+        (b"content-security-policy", f"{policy}; frame-ancestors {frames}".encode()),
+        *_HEADERS,
+    ]
+    if not is_framed:
+        added.append((b"x-frame-options", b"SAMEORIGIN"))
+
+    async def send_with_headers(message: _Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", []), *added]}
+        await send(message)
+
+    return send_with_headers
 
 
 _HEADERS = [
@@ -123,14 +152,25 @@ def _cookie(headers: MutableMapping[str, bytes], name: str) -> str:
     return ""
 
 
-async def _answer(send: _Send, status: int, text: str, **headers: bytes) -> None:
-    named = [(name.encode(), value) for name, value in headers.items()]
-    kind = (b"content-type", b"text/plain; charset=utf-8")
-    policy = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+async def _answer(
+    send: _Send,
+    status: int,
+    content: str | bytes,
+    content_type: bytes = b"text/plain; charset=utf-8",
+    **headers: bytes,
+) -> None:
+    policy = b"default-src 'none'; frame-ancestors 'none'"
     start = {
         "type": "http.response.start",
         "status": status,
-        "headers": [kind, policy, *named, *_HEADERS],
+        "headers": [
+            (b"content-type", content_type),
+            (b"content-security-policy", policy),
+            (b"x-frame-options", b"DENY"),
+            *((name.encode(), value) for name, value in headers.items()),
+            *_HEADERS,
+        ],
     }
     await send(start)
-    await send({"type": "http.response.body", "body": text.encode()})
+    body = content.encode() if isinstance(content, str) else content
+    await send({"type": "http.response.body", "body": body})

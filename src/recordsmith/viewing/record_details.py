@@ -12,9 +12,10 @@ from recordsmith.dataset.record_document import (
     key_text,
     section_documents,
 )
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, RecordsmithError
+from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.example import classify
 from recordsmith.image import MAX_PIXELS, decode_image, encode_png, probe_image
+from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.viewing.compressed_stream import Payload
 from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.tiles import (
@@ -29,7 +30,7 @@ from recordsmith.viewing.tiles import (
     visible,
 )
 from recordsmith.viewing.wire_fields import wire_fields
-from recordsmith.wire import encode_record
+from recordsmith.wire import masked_crc32c
 
 _MAX_VALUES = 64
 _MAX_FEATURES = 2000
@@ -42,6 +43,7 @@ _CURVE_FROM = 16  # values
 _CURVE_POINTS = 600
 _HEX_BYTES = 4096
 _LISTS = ("feature_lists", "examples")
+_ENCODING = 6  # bytes per pixel, of an image with more contrast and of its file
 _PASSED_THROUGH = {"jpeg": "image/jpeg", "png": "image/png"}
 
 
@@ -84,8 +86,11 @@ class RecordDetails:
         if isinstance(payload, RecordsmithError):
             return document | {"defect": problem_of(payload)}
         document |= {"size_bytes": len(payload), "payload": classify(payload)}
-        frame = encode_record(payload)  # whose checksums were those of the file when it was read
-        document["checksums"] = {"length": frame[8:12].hex(), "payload": frame[-4:].hex()}
+        # those of the file, which were verified when it was read
+        parts = {"length": len(payload).to_bytes(8, "little"), "payload": payload}
+        document["checksums"] = {
+            name: masked_crc32c(data).to_bytes(4, "little").hex() for name, data in parts.items()
+        }
         try:
             self._add_contents(document, payload)
         except DataError as error:
@@ -177,18 +182,14 @@ class RecordDetails:
             return "image/png", encode_png(
                 np.zeros((1, 1, 3), np.uint8) if pixels is None else pixels
             )
-        if header.height * header.width > MAX_PIXELS:
-            raise CorruptDataError(
-                Defect.UNREADABLE_IMAGE,
-                "the image is too large to show",
-                found=f"{header.width:,} x {header.height:,} pixels",
-                expected=f"at most {MAX_PIXELS:,}",
-            )
         known = _PASSED_THROUGH.get(header.format)
         if known is not None and header.variant != "16-bit" and data[:2] in (b"\xff\xd8", b"\x89P"):
+            check_size(header.height, header.width, MAX_PIXELS, is_fixed=True)
             return known, data
-        pixels, _ = visible(decode_image(data))
-        return "image/png", encode_png(decode_image(data) if pixels is None else pixels)
+        with reserve_for_decoding(data, header, max_pixels=None, extra=_ENCODING):
+            pixels = decode_image(data, max_pixels=None)
+            shown, _ = visible(pixels)
+            return "image/png", encode_png(pixels if shown is None else shown)
 
     def mask(self, position: int) -> bytes:
         """Return the mask of a record as a PNG of class numbers, modulo 256."""

@@ -11,7 +11,7 @@ import itertools
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -34,6 +34,7 @@ from recordsmith.dataset.opening import dataset_of, open_around_defects
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.errors import DataError, Defect, FileAccessError, OptionError, RecordsmithError
 from recordsmith.example import RaggedArray, Schema, SchemaSurvey
+from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.viewing.compressed_stream import CompressedStream, Payload
 from recordsmith.wire import RecordBlock
 from recordsmith.work import WorkerPool
@@ -51,6 +52,9 @@ _MAX_DEFECTS = 100
 _GIVEN_WAY = 20  # hundredths of a second, at each step
 _FIRST_SECONDS = 1.0  # in which a page asks for its first screen
 _MAX_RESUMED = 100  # after damaged records in a shard; more are not verified
+_LARGE_BYTES = 16 << 20  # of a record that is read alone, in memory that all threads share
+_TOGETHER_BYTES = 64 << 20  # of records that are read at once
+_COPIES = 3  # of a record: as it is read, its values, and what is made of them
 
 
 class ViewedRecords:
@@ -252,10 +256,50 @@ class ViewedRecords:
             self.wait_counted(len(self._starts))
         if not len(self) and self.defects and not self._is_selection:
             raise self.defects[0]
-        count = min(_SURVEYED, len(self))
-        return survey([record for record in self.read(range(count)) if isinstance(record, bytes)])
+        builder = SchemaSurvey()
+        for chunk in self.chunks(range(min(_SURVEYED, len(self)))):
+            with self.memory(chunk):
+                for payload in self.read(chunk):
+                    _add(builder, payload)
+        return builder.finish()
 
     # -- at any position -----------------------------------------------------------------------
+
+    def chunks(self, positions: Sequence[int], counts: Sequence[int] = (32,)) -> list[list[int]]:
+        """Cut positions into what is read together: so many, the last number again and again.
+
+        Large records are alone.
+        """
+        chunks: list[list[int]] = [[]]
+        left = _TOGETHER_BYTES
+        for position, size in zip(positions, self._sizes(positions), strict=True):
+            most = counts[min(len(chunks), len(counts)) - 1]
+            if chunks[-1] and (size > min(left, _LARGE_BYTES) or len(chunks[-1]) == most):
+                chunks.append([])
+                left = _TOGETHER_BYTES
+            chunks[-1].append(position)
+            left = left - size if size <= _LARGE_BYTES else 0
+        return chunks if chunks[-1] else []
+
+    def memory(self, positions: Sequence[int]) -> AbstractContextManager[None]:
+        """Wait for the memory of large records, which all threads share, and hold it."""
+        large = [size for size in self._sizes(positions) if size > _LARGE_BYTES]
+        return reserve_memory(_COPIES * sum(large))
+
+    def is_large(self, positions: Sequence[int]) -> bool:
+        """Whether records are read in memory that all threads share."""
+        return max(self._sizes(positions), default=0) > _LARGE_BYTES
+
+    def _sizes(self, positions: Sequence[int]) -> list[int]:
+        """Return the bytes of records; 0 if they are not known, as those of compressed shards."""
+        sizes = np.zeros(len(positions), np.int64)
+        if len(self._starts) != 1 and len(positions):
+            places = np.asarray(positions, np.int64)
+            for shard, members, numbers, _ in self.records.by_shard(places):
+                with suppress(RecordsmithError, IndexError):
+                    if shard.compression == "none":
+                        sizes[members] = np.diff(shard.index.offsets)[numbers]
+        return sizes.tolist()
 
     def read(self, positions: Sequence[int] | Int64Array) -> list[Payload]:
         """Read the records at some positions; each that cannot be read is the error."""
@@ -361,6 +405,7 @@ class ViewedRecords:
                 time.sleep(0.005)
             if self._only is None:
                 yield positions, block
+                del block
                 continue
             rows = np.flatnonzero(np.isin(positions, self._only))
             if isinstance(block, RecordBlock):
@@ -368,6 +413,7 @@ class ViewedRecords:
                 yield positions[rows], replace(block, starts=starts, lengths=lengths)
             else:
                 yield positions[rows], {key: column[rows] for key, column in block.items()}
+            del block
 
     def kept_keys(self, split: str | None, keys: Collection[str]) -> set[str]:
         """Return the features whose values are kept next to the first shard."""
@@ -398,6 +444,7 @@ class ViewedRecords:
             for block in self._shard_blocks(shard):
                 first = start + block.position
                 yield np.arange(first, first + len(block)), block
+                del block
 
     def _selected_blocks(self, split: str | None) -> Iterator[tuple[Int64Array, RecordBlock]]:
         records = self.view.records
@@ -411,13 +458,19 @@ class ViewedRecords:
             start += len(located.block)
 
     def _shard_blocks(self, shard: Shard) -> Iterator[RecordBlock]:
-        start, resumed, count = 0, 0, shard.known_record_count or 0
-        while start < count:
+        for start, stop, size in _runs(shard, shard.known_record_count or 0):
+            with reserve_memory(_COPIES * size):
+                yield from self._blocks_between(shard, start, stop)
+
+    def _blocks_between(self, shard: Shard, start: int, stop: int) -> Iterator[RecordBlock]:
+        resumed = 0
+        while start < stop:
             try:
-                for block in shard.blocks(start, count, check_payloads=resumed < _MAX_RESUMED):
+                for block in shard.blocks(start, stop, check_payloads=resumed < _MAX_RESUMED):
                     yield block
                     start = block.position + len(block)
-                start = count
+                    del block  # its memory may be for another thread by now
+                start = stop
             except FileAccessError:
                 return
             except DataError as error:
@@ -429,12 +482,35 @@ class ViewedRecords:
                     return  # the file was cut or replaced: no record is found there
 
 
+def _runs(shard: Shard, count: int) -> Iterator[tuple[int, int, int]]:
+    """Cut a shard into runs of records, and large ones alone: first, end, and bytes to reserve."""
+    start = 0
+    with suppress(RecordsmithError):
+        if shard.size_bytes > _LARGE_BYTES or shard.compression != "none":
+            sizes = np.diff(shard.index.offsets[: count + 1])
+            if shard.compression != "none":  # read in order, by one thread at a time
+                largest = int(sizes.max(initial=0))
+                yield 0, count, largest if largest > _LARGE_BYTES else 0
+                return
+            for large in np.flatnonzero(sizes > _LARGE_BYTES).tolist():
+                if start < large:
+                    yield start, large, 0
+                yield large, large + 1, int(sizes[large])
+                start = large + 1
+    yield start, count, 0
+
+
 def survey(records: Sequence[bytes]) -> Schema:
     """Return the schema of some records, without those that cannot be parsed."""
     builder = SchemaSurvey()
     for record in records:
+        _add(builder, record)
+    return builder.finish()
+
+
+def _add(builder: SchemaSurvey, record: Payload) -> None:
+    if isinstance(record, bytes):
         with suppress(DataError):
             start, length = np.zeros(1, np.int64), np.array([len(record)])
             SchemaSurvey().update(record, start, length)  # raises before damage is counted
             builder.update(record, start, length)
-    return builder.finish()

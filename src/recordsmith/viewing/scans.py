@@ -94,6 +94,8 @@ class Scan(ABC):
                     return
                 self.scanned += scanned
                 yield matching, columns
+                del columns
+            del block  # a large one is in memory that all threads share
 
 
 def _match(

@@ -76,13 +76,14 @@ class Selected(Scan):
             found += len(positions)
             if order is not None:
                 order.add(columns.get(key), len(positions))
-                if found > _MAX_SORTED:
-                    self._publish(pieces, order)
-                    raise OptionError(
-                        f"only the first {found:,} records are sorted",
-                        option="sort",
-                        remedy="Choose fewer records with a condition.",
-                    )
+            del columns
+            if order is not None and found > _MAX_SORTED:
+                self._publish(pieces, order)
+                raise OptionError(
+                    f"only the first {found:,} records are sorted",
+                    option="sort",
+                    remedy="Choose fewer records with a condition.",
+                )
             if found >= 2 * published or found - published > 1 << 20:
                 self._publish(pieces, order)
                 published = max(found, 64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 import secrets
 import socket
 import threading
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _ALL = ("0.0.0.0", "::")  # noqa: S104 - compared with
-_LEAST_TOKEN = 16  # characters
+_SEND_BUFFER = 1 << 17  # bytes
 _MAX_POSITION = 2**53  # that a browser reads without loss
 
 
@@ -40,31 +40,33 @@ class Viewer:
         host: str,
         port: int,
         token: str | None,
+        token_file: str | os.PathLike[str] | None,
         allow_host: Sequence[str],
-        *,
-        in_notebook: bool,
     ) -> None:
         with needs_extra("view", "uvicorn"):
             import uvicorn
         with needs_extra("view", "starlette"):
             from recordsmith.viewing.app import InitialView, ViewerApp
+        from recordsmith.viewing.access import HOW_TO_PASS, find_token, user_path
+        from recordsmith.viewing.connections import (
+            BACKLOG,
+            connection_limit,
+            limited_protocol,
+            trusting,
+        )
         from recordsmith.viewing.guard import Guard
         from recordsmith.viewing.records import ViewedRecords
         from recordsmith.where import parse_where
 
+        token = find_token(token, token_file)
         if host not in _LOCAL and token is None:
             raise OptionError(
                 f"{option('host')} {host} opens the viewer to other machines, which needs a token",
                 option="token",
-                remedy=f"Pass {option('token')} with at least {_LEAST_TOKEN} letters and digits.",
-            )
-        if token is not None and not re.fullmatch(f"[A-Za-z0-9]{{{_LEAST_TOKEN},}}", token):
-            raise OptionError(
-                f"{option('token')} is too short, or has other characters than letters and digits",
-                option="token",
-                expected=f"at least {_LEAST_TOKEN} letters and digits",
+                remedy=HOW_TO_PASS,
             )
         self._token = token or secrets.token_hex(16)
+        self._path = user_path()
         if where:
             parse_where(where)
         first, several = _positions(at)
@@ -88,19 +90,20 @@ class Viewer:
         start = InitialView(tuple(map(str, given)), split, where, first)
         self._app = ViewerApp(records, start, make_reports)
         hosts = {f"{name}:{number}" for name in ("127.0.0.1", "localhost", "[::1]", shown)}
-        guard: Any = Guard(
-            self._app.app, self._token, {*hosts, *allow_host}, in_notebook=in_notebook
-        )
+        self._guard = Guard(trusting(self._app.app), self._token, self._path, {*hosts, *allow_host})
+        guard: Any = self._guard
         config = uvicorn.Config(
             guard,
             log_config=None,  # another would close the handlers of this process
             log_level="error",
             access_log=False,
             lifespan="off",
-            http="h11",
+            http=limited_protocol(connection_limit()),
             loop="asyncio",
             ws="none",
+            proxy_headers=False,
             server_header=False,
+            backlog=BACKLOG,
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
@@ -112,7 +115,7 @@ class Viewer:
     @property
     def url(self) -> str:
         """The address for a browser, with the token."""
-        return f"{self._address}/?token={self._token}"
+        return f"{self._address}/{self._path}/?token={self._token}"
 
     def close(self) -> None:
         """Stop the server."""
@@ -137,6 +140,7 @@ class Viewer:
 
     def _repr_html_(self) -> str:
         # with the token in its path: browsers send no cookies from a frame of another site
+        self._guard.is_framed = True
         address = escape(f"{self._address}/t/{self._token}/", quote=True)
         return f'<iframe src="{address}" width="100%" height="720" style="border: 0"></iframe>'
 
@@ -159,6 +163,8 @@ def _listen(host: str, port: int) -> socket.socket:
     # named as TCP, so that asyncio sends small responses at once
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # little is in the buffers of the system, so that the progress of a slow reader is seen
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     try:
         listening.bind((host, port))
         listening.listen(128)

@@ -249,13 +249,13 @@ def visible(pixels: Pixels) -> tuple[Pixels | None, str]:
     low = int(pixels.min(initial=high))
     if low == high:
         return None, f"every pixel is {low}"
-    stretched = ((pixels.astype(np.uint16) - low) * 255 // (high - low)).astype(np.uint8)
-    return stretched, f"values {low} to {high}, brightened"
+    levels = np.clip((np.arange(256) - low) * 255 // (high - low), 0, 255).astype(np.uint8)
+    return levels[pixels], f"values {low} to {high}, brightened"
 
 
 def encode_label_map(mask: npt.NDArray[Any]) -> bytes:
     """Encode class numbers as a grey PNG of 8 bits."""
-    return encode_png((mask.astype(np.int64) & 255).astype(np.uint8)[:, :, np.newaxis])
+    return encode_png((mask & mask.dtype.type(255)).astype(np.uint8)[:, :, np.newaxis])
 
 
 def is_series(values: npt.NDArray[Any]) -> bool:

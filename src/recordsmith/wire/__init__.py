@@ -29,6 +29,7 @@ from recordsmith.wire.framing import (
     lengths_of_headers,
     scan,
 )
+from recordsmith.wire.kernel import masked_crc32c
 from recordsmith.wire.other_formats import detect_other_format
 from recordsmith.wire.recovery import (
     Finding,
@@ -69,6 +70,7 @@ __all__ = [
     "inflate_damaged_stream",
     "is_frame",
     "lengths_of_headers",
+    "masked_crc32c",
     "read_blocks",
     "read_records",
     "recover",

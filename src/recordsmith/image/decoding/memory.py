@@ -88,7 +88,7 @@ def reserve_for_decoding(
     data: BytesLike,
     header: ImageHeader,
     *,
-    max_pixels: int,
+    max_pixels: int | None,
     channels: int = 3,
     divisor: int = 1,
     extra: int = 0,
@@ -99,6 +99,7 @@ def reserve_for_decoding(
     A thread that already holds memory for the image reserves nothing more, to avoid deadlocks.
 
     Args:
+        max_pixels: the limit of pixels; None for the default, where users have no option for it.
         channels: the number of channels after decoding.
         divisor: for JPEG, decode at 1/`divisor` of its size.
         extra: bytes per pixel that are needed after decoding. They do not count for the limit of
@@ -106,13 +107,16 @@ def reserve_for_decoding(
         subject: as in `check_size`.
     """
     pixel_count = header.height * header.width
-    if pixel_count > max_pixels:
-        check_size(header.height, header.width, max_pixels, subject=subject)
-    if pixel_count <= UNCOUNTED_PIXELS or getattr(_thread, "reservation", None) is not None:
+    most = MAX_PIXELS if max_pixels is None else max_pixels
+    if pixel_count > most:
+        check_size(header.height, header.width, most, subject=subject, is_fixed=max_pixels is None)
+    if pixel_count <= UNCOUNTED_PIXELS:
         return _NOTHING_HELD
     peak = peak_bytes(data, header, channels=channels, divisor=divisor)
-    limit = BYTES_PER_PIXEL * max(max_pixels, MAX_PIXELS)
-    _check_peak(peak, limit, subject)
+    limit = BYTES_PER_PIXEL * max(most, MAX_PIXELS)
+    _check_peak(peak, limit, subject, is_fixed=max_pixels is None)
+    if getattr(_thread, "reservation", None) is not None:
+        return _NOTHING_HELD
     return _Reservation(peak + extra * pixel_count, limit)
 
 
@@ -146,15 +150,17 @@ def check_size(
     *,
     subject: str | None = None,
     problem: str = "is too large to decode",
+    is_fixed: bool = False,
 ) -> None:
     """Raise CorruptDataError if an image has more pixels than `max_pixels`.
 
     Args:
         subject: the image in the error, such as "the mask 'm'", if it has its own `max_pixels`.
         problem: what the error says about it.
+        is_fixed: users have no option for the limit.
     """
     if height * width > max_pixels:
-        remedy = f"If you trust the file, increase {_limit_of(subject)}."
+        remedy = "" if is_fixed else f"If you trust the file, increase {_limit_of(subject)}."
         if height * width > HIGHEST_MAX_PIXELS:
             remedy = (
                 "Make the image smaller. Or divide a JPEG into tiles with `recordsmith reshard "
@@ -197,16 +203,17 @@ class _Reservation:
         self._held = _memory.take(byte_count)
 
 
-def _check_peak(peak: int, limit: int, subject: str | None = None) -> None:
+def _check_peak(
+    peak: int, limit: int, subject: str | None = None, *, is_fixed: bool = False
+) -> None:
     if peak > limit:
+        bytes_allowed = f"which allows {BYTES_PER_PIXEL} bytes for each pixel"
+        increase = "" if is_fixed else f", or increase {_limit_of(subject)}, {bytes_allowed}"
         raise unreadable(
             f"{subject or 'the image'} needs too much memory to decode",
             found=f"about {peak >> 20:,} MiB",
             expected=f"at most {limit >> 20:,} MiB",
-            remedy=(
-                f"Resize the image, or increase {_limit_of(subject)}, which allows "
-                f"{BYTES_PER_PIXEL} bytes for each pixel."
-            ),
+            remedy=f"Resize the image{increase}.",
         )
 
 

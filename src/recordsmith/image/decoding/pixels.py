@@ -119,17 +119,20 @@ def decode_exact(data: bytes, header: ImageHeader, on_damage: OnDamage | None = 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 
 
-def decode_image(data: BytesLike, divisor: int = 1) -> Pixels:
+def decode_image(
+    data: BytesLike, divisor: int = 1, *, max_pixels: int | None = HIGHEST_MAX_PIXELS
+) -> Pixels:
     """Decode an image to RGB. Like TensorFlow, ignores the EXIF orientation.
 
     Args:
         divisor: 2, 4 or 8 to decode a JPEG at 1/`divisor` of its size, with sides rounded up.
+        max_pixels: the limit, as in `reserve_for_decoding`.
 
     Returns:
         uint8, (height, width, 3), RGB, 0-255. Grey is repeated in all channels; alpha is dropped.
     """
     head = read_image_header(data)
-    with reserve_for_decoding(data, head, max_pixels=HIGHEST_MAX_PIXELS, divisor=divisor):
+    with reserve_for_decoding(data, head, max_pixels=max_pixels, divisor=divisor):
         pixels: Any = decode_pixels(data, head, divisor=divisor)
     return pixels  # type: ignore[no-any-return]
 

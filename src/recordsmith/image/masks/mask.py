@@ -110,11 +110,17 @@ _COLOUR_MODES = {"RGB": "colour", "RGBA": "colour with alpha", "CMYK": "colour",
                  "LA": "grey with alpha", "PA": "a palette with alpha"}  # fmt: skip
 
 
-def decode_mask(data: BytesLike, row_count: int | None = None) -> MaskValues:
+def decode_mask(
+    data: BytesLike,
+    row_count: int | None = None,
+    *,
+    max_pixels: int | None = HIGHEST_MAX_PIXELS,
+) -> MaskValues:
     """Decode a mask to the class numbers that it stores.
 
     Args:
         row_count: decode only the first rows, of a PNG that is not interlaced.
+        max_pixels: the limit, as in `reserve_for_decoding`.
 
     Returns:
         A new uint8 array (uint16 for 16-bit masks), (height, width): palette indices, 0 and 1 for
@@ -132,9 +138,7 @@ def decode_mask(data: BytesLike, row_count: int | None = None) -> MaskValues:
                 expected="a greyscale or palette image",
                 remedy="Map each colour to its class number first.",
             )
-        with reserve_for_decoding(
-            encoded, pillow_header(image), max_pixels=HIGHEST_MAX_PIXELS, channels=1
-        ):
+        with reserve_for_decoding(encoded, pillow_header(image), max_pixels=max_pixels, channels=1):
             scale = _grey_scale(encoded)
             return image_to_array(image, lambda part: _as_numbers(np.array(part), mode, scale))
 
