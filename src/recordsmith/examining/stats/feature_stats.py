@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordsmith.buffers import Int64Array
+from recordsmith.examining.class_rules import is_one_hot
 from recordsmith.examining.shard_summaries import SECTIONS
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.image_stats import ImageBuilder, ImageStats
@@ -180,6 +181,18 @@ class FeatureStats(Report):
         """Statistics of its values, if all are bytes."""
         values = self._only()
         return values if isinstance(values, BytesStats) else None
+
+    @property
+    def is_one_hot(self) -> bool:
+        """Whether each record marks classes by ones among zeros, in lists of one length."""
+        numbers, lengths = self.numbers, self.lengths
+        return (
+            numbers is not None
+            and lengths.min == lengths.max
+            and is_one_hot(lengths.max or 0, numbers.min, numbers.max)
+            and numbers.sample is not None
+            and numbers.sample.distinct <= 2
+        )
 
     def _only(self) -> ValueStatistics | None:
         return next(iter(self.values.values())) if len(self.values) == 1 else None
