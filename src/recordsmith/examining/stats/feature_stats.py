@@ -226,13 +226,14 @@ class FeatureBuilder(Builder):
             self._steps.add(block.steps, hashes[: len(block.steps)])
             owners = np.repeat(places[: len(block.steps)], block.steps)
             self._lengths.add(block.lengths, hash_positions(owners))
-        for kind, values in block.values.items():
-            rows = block.rows[kind]
-            is_single = len(rows) == len(places) and (rows[1:] > rows[:-1]).all()
-            positions = hashes if is_single else hash_positions(places[rows])
+        contents = block.contents
+        for kind, values, rows, first in block.pieces():
+            is_single = len(rows) == len(places) and (rows[1:] > rows[:-1]).all() and not first
+            positions = hashes if is_single else hash_positions(places[rows], first)
             if isinstance(values, BytesArray):
                 self.bytes = self.bytes or BytesBuilder()
-                self.bytes.add(values, block.contents, positions)
+                self.bytes.add(values, contents, positions)
+                contents = [0] * len(contents)  # added once for all pieces
             else:
                 self._numbers.setdefault(kind, NumberBuilder()).add(values, positions)
 
