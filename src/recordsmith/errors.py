@@ -116,21 +116,35 @@ _SHOWN = frozenset(  # `head` prints the records; with a wrong checksum, only th
 
 
 MAX_PROBLEMS = 100
-"""How many problems of a job are kept: the first ones. All are counted."""
+"""How many problems of a job are listed: the first ones. All are counted."""
+
+_NAMED_PLACES = 3
 
 
 class Problems:
     """The first problems of a job or a sample, and how many there are in all.
 
-    first: at most MAX_PROBLEMS of them.
+    Equal problems of several records are one line: "record 0, record 3 and 23 more: no size".
+
     count: of all.
+    lines: at most MAX_PROBLEMS.
     """
 
     def __init__(self, problems: Iterable[str] = ()) -> None:
-        self.first: list[str] = []
         self.count = 0
+        self.lines: list[_Line] = []
+        self._repeatable: dict[str, _Line] = {}
         if problems:
             self.extend(problems)
+
+    @property
+    def first(self) -> list[str]:
+        """The first ones, each as a text."""
+        return [line.text() for line in self.lines]
+
+    def unlisted_count(self, most: int = MAX_PROBLEMS) -> int:
+        """How many problems are in none of the first `most` lines."""
+        return self.count - sum(line.count for line in self.lines[:most])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.first)
@@ -138,21 +152,55 @@ class Problems:
     def __bool__(self) -> bool:
         return self.count > 0
 
-    def add(self, problem: str) -> None:
-        """Count one more problem, and keep it if it is among the first."""
-        if len(self.first) < MAX_PROBLEMS:
-            self.first.append(problem)
+    def add(self, problem: str, place: str = "") -> None:
+        """Count one more problem, and list it if it is among the first.
+
+        Args:
+            problem: what is wrong.
+            place: where, such as "record 3"; equal problems of several places are one line.
+        """
         self.count += 1
+        self._add(problem, [place] if place else [], 1)
 
     def extend(self, problems: Iterable[str], count: int | None = None) -> None:
         """Add several problems; `count` if there are more than these."""
         before = self.count
-        for problem in problems:
-            self.add(problem)
         if isinstance(problems, Problems):
             count = problems.count
+            for line in problems.lines:
+                self._add(line.problem, line.places, line.count)
+        else:
+            for problem in problems:
+                self.add(problem)
         if count is not None:
             self.count = before + count
+
+    def _add(self, problem: str, places: list[str], count: int) -> None:
+        line = self._repeatable.get(problem) if places else None
+        if line is None:
+            if len(self.lines) == MAX_PROBLEMS:
+                return
+            line = _Line(problem)
+            self.lines.append(line)
+            if places:
+                self._repeatable[problem] = line
+        line.places += places[: _NAMED_PLACES - len(line.places)]
+        line.count += count
+
+
+class _Line:
+    """A problem, the first places that have it, and how often it occurs."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.places: list[str] = []
+        self.count = 0
+
+    def text(self) -> str:
+        if not self.places:
+            return self.problem  # which may have fields
+        more = self.count - len(self.places)
+        return f"{', '.join(self.places)}{f' and {more:,} more' if more else ''}: {self.problem}"
 
 
 _OPTION = re.compile("\ue000(\\w+)(?:=([^\ue001]*))?\ue001")
@@ -343,7 +391,8 @@ class SourceError(RecordsmithError, ValueError):
         path: the file or folder at fault, or None.
         line: its line, counted from 1, or None.
         sample: the name of the sample at fault, or None.
-        problems: the first problems, at most 100, if there may be several.
+        problems: the first problems, at most 100, if there may be several; equal ones of several
+            records are one line.
         problem_count: how many there are in all.
         records: the positions of the records at fault in the dataset, where they are known.
 
@@ -373,6 +422,7 @@ class SourceError(RecordsmithError, ValueError):
         found = problems if isinstance(problems, Problems) else Problems(problems)
         self.problems = tuple(found) or (self._clause(),)
         self.problem_count = max(1, found.count)
+        self._unlisted_count = found.unlisted_count()
         self.records = tuple(records)
         self._lists_problems = lists_problems
 
@@ -382,7 +432,7 @@ class SourceError(RecordsmithError, ValueError):
     def _lines(self) -> tuple[str, ...]:
         if not self._lists_problems:
             return super()._lines()
-        more = self.problem_count - len(self.problems)
+        more = self._unlisted_count
         end = (f"  … and {more:,} more",) if more else ()
         return (*super()._lines(), *(f"  {problem}" for problem in self.problems), *end)
 

@@ -247,7 +247,7 @@ def test_huge_image_is_not_decoded(
     monkeypatch.setattr(recordsmith.image.decoding.memory, "MAX_PIXELS", 64 * 48 - 1)
     data = write(tmp_path / "x.tfrecord", images, range(2))
     report = rs.sheet(data, tmp_path / "s.png")
-    assert len(report.problems) == 2
+    assert (len(report.problems), report.problem_count) == (1, 2)
     assert "64 x 48" in report.problems[0]
     assert "3,071" in report.problems[0]
 
@@ -277,3 +277,56 @@ def test_a_page_is_bounded(tmp_path: Path, images: ModuleType) -> None:
     shards = [data] * 1001
     with raises(rs.OptionError, option="count"):
         rs.sheet(shards, tmp_path / "s.html", count=1001)
+
+
+NOT_MASKS: dict[str, tuple[str, Any, str]] = {
+    "raw bytes without a size": ("mask", b"\x01" * 64, "height and width"),
+    "raw bytes of another size": ("mask_raw", b"\x01" * 63, "do not match their size"),
+    "numbers as bytes": ("attention_mask", b"\x01" * 8, "height and width"),
+    "run lengths": ("mask_rle", b"1 3 10 5", "text"),
+    "polygons": ("image/segmentation", b"[[1,2,3,4]]", "text"),
+    "a name": ("mask_name", b"a.png", "text"),
+    "an id": ("segment_id", b"seg_1", "text"),
+    "integers": ("mask_int", [0, 1] * 8, "int64"),
+    "floats": ("soft_mask", [0.5] * 8, "float"),
+    "empty": ("mask", b"", "empty"),
+    "no values": ("mask", [], "empty"),
+    "a damaged file": ("mask", b"\x89PNG\r\n\x1a\n\0\0", "truncated"),
+    "declared, of an unknown format": ("image/segmentation/class/encoded", b"\x01\xff", "height"),
+    "run lengths of objects": ("image/object/mask", [b"1 3 10 5"], "unsupported"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_MASKS)
+def test_a_feature_that_is_only_named_like_a_mask(
+    tmp_path: Path, images: ModuleType, name: str
+) -> None:
+    key, value, words = NOT_MASKS[name]
+    boxes = {f"image/object/bbox/{side}": [0.5] for side in ("ymin", "xmin", "ymax", "xmax")}
+    more = {"height": 8, "width": 8} if "another size" in name else {}
+    path = tmp_path / "x.tfrecord"
+    kinds = {key: "int64"} if value == [] else None
+    with rs.ShardWriter(path) as writer:
+        for seed in range(3):
+            example = {"image": images.jpeg(seed, 12, 8), key: value} | boxes | more
+            writer.write_example(example, kinds)
+    report = rs.sheet(path, tmp_path / "s.png")
+    assert report.problems == []
+    (line,) = report.mask_problems
+    assert repr(key) in line
+    assert words in line
+    (row,) = rs.Loader(rs.open(path), {"image": rs.Image("image", 8)}, batch_size=3)
+    assert row["image"].shape == (3, 8, 8, 3)
+
+
+def test_other_masks_of_the_dataset_are_drawn(tmp_path: Path, images: ModuleType) -> None:
+    mask = images.encode(images.noise(12, 8, "P"), "PNG")
+    path = tmp_path / "x.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for data in (mask, b"", mask, b""):
+            example = {"image": images.jpeg(0, 12, 8), "a_mask_name": "m.png", "my_mask": data}
+            writer.write_example(example)
+    report = rs.sheet(path, tmp_path / "s.png")
+    assert report.problems == []
+    (line,) = report.mask_problems
+    assert line.startswith("position 1, position 3: 'my_mask': ")

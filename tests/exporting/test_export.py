@@ -233,8 +233,8 @@ def test_bytes_that_are_not_an_image_are_exported_unchanged(
 def test_first_problems_are_kept_and_all_are_counted(
     write: Any, image: Any, tmp_path: Path
 ) -> None:
-    without = [{"x": number} for number in range(300)]
-    lying = [image(f"{number}.jpg") | {"image/format": "?"} for number in range(200)]
+    without = [{f"x{number}": number} for number in range(300)]
+    lying = [image(f"{number}.jpg") | {"image/format": f"?{number}"} for number in range(200)]
     source = write(train=[*without, *lying])
     with pytest.raises(rs.SourceError) as caught:
         rs.export(source, tmp_path / "out")

@@ -220,6 +220,57 @@ def test_mask_values_beyond_known_classes_are_errors() -> None:
     assert "9" in found.examples[0].found
 
 
+@pytest.mark.parametrize(
+    ("key", "values", "is_found"),
+    [
+        ("image/segmentation/class/encoded", (0, 255), True),
+        ("image/segmentation/class/encoded", (255, 255), True),
+        ("image/segmentation/class/encoded", (0, 1, 255), False),
+        ("image/segmentation/class/encoded", (0, 1), False),
+        ("my_mask", (0, 255), True),
+        ("image/object/mask", (0, 255), False),
+    ],
+)
+def test_masks_of_0_and_255_are_found_as_stats_finds_them(
+    tmp_path: Path, key: str, values: tuple[int, ...], is_found: bool
+) -> None:
+    path = tmp_path / "x.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(40):  # of several tasks
+            mask = np.full((6, 8), values[number % len(values)], np.uint8)
+            writer.write_example({"image/encoded": _jpeg(number), key: encode_mask(mask)})
+    found = [finding for finding in rs.lint(path).findings if str(finding.check) == "mask-0-255"]
+    assert [finding.count for finding in found] == [1] * is_found
+    kinds = {finding.kind for finding in rs.stats(path).findings}
+    assert ("mask-0-255" in kinds) == is_found
+
+
+@pytest.mark.parametrize(
+    ("train", "val", "count"),
+    [([0] * 40 + [1, 1], [0, 1], 1), ([0, 1] * 9, [0] * 40 + [1], 0), ([], [0] * 40 + [1], 1)],
+)
+def test_class_imbalance_is_that_of_the_training_data(
+    tmp_path: Path, train: list[int], val: list[int], count: int
+) -> None:
+    for split, labels in {"train": train, "val": val}.items():
+        if labels:
+            with rs.ShardWriter(tmp_path / f"{split}-00000-of-00001.tfrecord") as writer:
+                for label in labels:
+                    writer.write_example({"image/class/label": label})
+    (tmp_path / "labels.txt").write_text("0:a\n1:b\n")
+    found = [str(finding.check) for finding in rs.lint(tmp_path).findings]
+    assert found.count("class-imbalance") == count
+    kinds = [finding.kind for finding in rs.stats(tmp_path).findings]
+    assert kinds.count("imbalance") == count
+
+
+def test_one_hot_labels_are_classes_of_their_ones() -> None:
+    rows = [{"image/class/label": [0, 1, 0]}, {"image/class/label": [0, 0, 1]}]
+    work = WorkerPool(1, None)
+    report = lint_listing(_listing(rows, ("a", "b", "c")), work, deep=True)
+    assert report.classes == {"": {"b": 1, "c": 1}}
+
+
 def test_tables_and_records_are_checked_by_the_same_rules(tmp_path: Path) -> None:
     good, bad = _jpeg(1), _jpeg(2)[:400]
     source = rs.Rows(

@@ -180,7 +180,8 @@ def sheet(
     size = f"{report.width}x{report.height} pixels"
     title = f"drew {drawn} into {console.printable(str(report.path))}"
     console.print_line(f"{title}, {size}" if report.height else title, title=title)
-    console.print_list(f"{len(report.problems):,} could not be drawn", report.problems)
+    console.print_list(f"{report.problem_count:,} could not be drawn", report.problems)
+    console.print_list("masks that are not drawn", report.mask_problems)
 
 
 def export(
@@ -253,7 +254,8 @@ def _print_export_report(report: ExportReport) -> None:
         (f"problems, {report.problem_count:,}", report.problem_count, report.problems),
     ):
         with console.not_quiet():
-            console.print_list(title, lines, MAX_PROBLEMS, number=number)
+            more = ["…"] if number > len(lines) == MAX_PROBLEMS else []
+            console.print_list(title, [*lines, *more], MAX_PROBLEMS + 1)
 
 
 # -- which records ---------------------------------------------------------------------------------

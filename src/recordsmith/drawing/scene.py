@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import Features, FeatureSchema, keys
+from recordsmith.example.usual_names import USUAL_NAMES, find_images, may_be_mask
 from recordsmith.image import (
     Box,
     Pixels,
@@ -27,20 +28,16 @@ from recordsmith.image import (
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
 
-_IMAGES = (keys.IMAGE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
-_MASKS = (keys.MASK, "mask_raw", "mask", "segmentation", "label/encoded")
-_MASK_WORDS = ("mask", "segment", "label", "depth")
-_HEIGHTS = (keys.HEIGHT, "height", "rows", "image_height")
-_WIDTHS = (keys.WIDTH, "width", "cols", "columns", "image_width")
-_DEPTHS = (keys.DEPTH, "image/channels", "depth", "channels")
-_DTYPES = (keys.DTYPE, "dtype")
-_LABELS = (keys.CLASS_LABEL, "label", "class", "image/label", "class_label", "label/value")
-_TEXTS = (keys.CLASS_TEXT, "class_text", "label/text", "label_text", "class_name", "text")
-_NAMES = (keys.FILENAME, "filename", keys.SOURCE_ID, "image/path", "path", "name")
+_MASKS = USUAL_NAMES[keys.MASK]
+_HEIGHTS, _WIDTHS, _DEPTHS = (USUAL_NAMES[key] for key in (keys.HEIGHT, keys.WIDTH, keys.DEPTH))
+_DTYPES, _LABELS = USUAL_NAMES[keys.DTYPE], USUAL_NAMES[keys.CLASS_LABEL]
+_TEXTS = (*USUAL_NAMES[keys.CLASS_TEXT], "text")
+_NAMES = (*USUAL_NAMES[keys.FILENAME], keys.SOURCE_ID, "name")
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes per value
 _MAX_BOXES = 5000  # of an image; more hide it
 _STRIP_ROWS = 64  # of a mask in colours, at once
 _DEEP = 1 << 12  # values that use the whole range of 16 bits reach further
+_EMPTY_BYTES = 2  # of an empty string in a record
 _IN_PIXELS = 2.0  # boxes with larger edges are in pixels
 
 
@@ -51,6 +48,7 @@ class Scene:
     Attributes:
         pixels: uint8, (height, width, 3), RGB; perhaps smaller than the image.
         mask: class numbers, (height, width), or None.
+        mask_problem: why the mask of the example is not in `mask`; empty without such a problem.
         boxes: (ymin, xmin, ymax, xmax) of each box, from 0 to 1.
         box_labels, box_texts: the class of each box.
         label, text: the class of the whole image.
@@ -66,6 +64,7 @@ class Scene:
     text: str = ""
     height: int = 0
     width: int = 0
+    mask_problem: str = ""
 
     def __post_init__(self) -> None:
         if not self.height:
@@ -93,12 +92,9 @@ class SceneReader:
         """`features` is the schema of the examples."""
         self._features = features
         self._class_names = class_names or ()
-        self.image_key = self._find_image()
-        masks = [
-            *_MASKS,
-            *(key for key in features if _is_mask_key(key) and key != keys.OBJECT_MASK),
-        ]
-        self.mask_key = self._first(masks, ("image", "raw"), but=self.image_key)
+        self.image_key = next(iter(find_images(features)), None)
+        self.mask_key = self._find_mask()
+        self.mask_problem = "" if self.mask_key else self._describe_unusable_mask()
         self.label_key = self._first(_LABELS, ())
         self._text_key = self._first(_TEXTS, ("text",))
         self._name_key = self._first(_NAMES, ("text",))
@@ -107,7 +103,10 @@ class SceneReader:
         """Decode the scene of an example; large images become `side` pixels on the longer side."""
         scene = self._image(example, side)
         self._add_boxes(scene, example)
-        scene.mask = self._mask(example, scene)
+        try:
+            scene.mask = self._mask(example, scene)
+        except DataError as error:
+            scene.mask_problem = f"{error.feature or self.mask_key!r}: {error.detail}"
         scene.label, scene.text = self.read_class(example)
         return scene
 
@@ -121,20 +120,24 @@ class SceneReader:
         """The name of the example, such as its file name."""
         return _text(example, self._name_key)
 
-    def _find_image(self) -> str | None:
-        features = self._features
-        named = [key for key in _IMAGES if key in features and features[key].kind == "bytes"]
-        images = [
-            key
-            for key, feature in sorted(features.items(), key=lambda item: -item[1].value_bytes)
-            if feature.content == "image" and not _is_mask_key(key)
-        ]
-        has_size = all(not features.keys().isdisjoint(names) for names in (_HEIGHTS, _WIDTHS))
-        for key in named:
-            content = features[key].content
-            if key == _IMAGES[0] or content == "image" or (has_size and content == "raw"):
-                return key
-        return images[0] if images else None
+    def _find_mask(self) -> str | None:
+        """The key of masks: a usual one, or else one whose name and values are those of a mask."""
+        others = [key for key in self._features if may_be_mask(key) and key != keys.OBJECT_MASK]
+        named = filter(keys.is_mask_key, others)
+        return (
+            self._first(_MASKS, ("image",), but=self.image_key)
+            or self._first(others, ("image",), but=self.image_key)
+            or self._first((*_MASKS, *named), ("raw",), but=self.image_key)
+        )
+
+    def _describe_unusable_mask(self) -> str:
+        """Why the first feature with the name of a mask is not drawn; empty without one."""
+        for key, feature in self._features.items():
+            if keys.is_mask_key(key) and key not in (keys.OBJECT_MASK, self.image_key):
+                if feature.value_bytes <= _EMPTY_BYTES * feature.present:
+                    return f"{key!r} is empty"
+                return f"{key!r} has {feature.content or feature.kind} values, not images"
+        return ""
 
     def _first(
         self, names: Iterable[str], contents: tuple[str, ...], but: str | None = None
@@ -160,7 +163,10 @@ class SceneReader:
         data = _bytes(example, self.mask_key)
         if data is None:
             return self._instances(example, scene)
-        if _is_raw(data, example, keys.MASK_FORMAT):
+        if not data:
+            raise _unreadable("the mask is empty")
+        is_file = _text(example, keys.MASK_FORMAT) or is_image(io.BytesIO(data))
+        if _is_raw(data, example, keys.MASK_FORMAT) or not is_file:
             dtype = _text(example, keys.MASK_DTYPE)
             return _raw_array(data, example, dtype=dtype)[:, :, 0]
         try:
@@ -177,7 +183,13 @@ class SceneReader:
         dtype = np.int64 if min(labels) < 0 else np.min_scalar_type(max(1, *labels))
         together = np.zeros((scene.height, scene.width), dtype)
         for data, label in zip(masks, labels, strict=True):
-            instance = decode_mask(data, max_pixels=None)
+            if not data:  # an object without a mask
+                continue
+            try:
+                instance = decode_mask(data, max_pixels=None)
+            except DataError as error:
+                error.feature = keys.OBJECT_MASK
+                raise
             if instance.shape == together.shape:
                 together[instance > 0] = label or 1
         return together
@@ -223,10 +235,6 @@ def _number_colours(pixels: Pixels) -> npt.NDArray[Any]:
     for strip in strips:
         areas[strip] = np.searchsorted(known, codes(pixels[strip]))
     return areas
-
-
-def _is_mask_key(key: str) -> bool:
-    return any(word in key.lower() for word in _MASK_WORDS)
 
 
 def _is_raw(data: bytes, example: Features, format_key: str) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.scene import Scene, SceneReader, draw_scene
-from recordsmith.errors import DataError, NotAnExampleError, OptionError
+from recordsmith.errors import DataError, NotAnExampleError, OptionError, Problems
 from recordsmith.example import SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import label_colour, message_tile
 from recordsmith.image.masks.colours import Colour
@@ -54,7 +54,9 @@ class SheetReport(Report):
         height, width: its size in pixels; 0 for HTML.
         record_count: the number of records of the dataset.
         positions: the positions of the examples, in order.
-        problems: examples whose image cannot be shown, with the reason.
+        problems: examples whose image cannot be shown, with the reason; equal reasons are one line.
+        problem_count: the number of these examples.
+        mask_problems: why masks of drawn images are not drawn.
     """
 
     path: Location
@@ -63,6 +65,8 @@ class SheetReport(Report):
     record_count: int
     positions: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    problem_count: int = 0
+    mask_problems: list[str] = field(default_factory=list)
 
 
 def sheet(
@@ -205,6 +209,7 @@ def _draw(dataset: Dataset, report: SheetReport) -> tuple[list[Tile], list[tuple
     records = _read(dataset, report.positions)
     reader = _reader(dataset, [record for record in records if isinstance(record, bytes)])
     tiles = []
+    problems, mask_problems = Problems(), Problems(filter(None, [reader.mask_problem]))
     legend: Counter[tuple[int, str]] = Counter()
     for position, record in zip(report.positions, records, strict=True):
         name, caption, colour = "", "", None
@@ -217,14 +222,18 @@ def _draw(dataset: Dataset, report: SheetReport) -> tuple[list[Tile], list[tuple
             name = PurePosixPath(reader.name(example).replace("\\", "/")).name
             scene = reader.read(example)
         except DataError as error:
-            report.problems.append(f"position {position}: {error}")
+            problems.add(str(error), f"position {position}")
             pixels = message_tile(TILE, "cannot be shown", error.detail)
         else:
             pixels = draw_scene(scene, TILE)
             caption, colour = caption_of(scene)
             legend.update(_classes(scene, dataset.class_names))
+            if scene.mask_problem:
+                mask_problems.add(scene.mask_problem, f"position {position}")
         lines = [line for line in (caption, name, f"#{position:,}") if line]
         tiles.append(Tile(pixels, lines[0], "  ".join(reversed(lines[1:])), colour))
+    report.problems, report.problem_count = problems.first, problems.count
+    report.mask_problems = mask_problems.first
     common = sorted(key for key, _ in legend.most_common(_MAX_LEGEND))
     named = [(label_colour(label), text) for label, text in common]
     if reader.mask_key is None and len(named) == 1:

@@ -3,6 +3,13 @@
 Also reads and writes schema files.
 """
 
+from recordsmith.examining.class_rules import (
+    ClassCounts,
+    are_drawn_for_viewing,
+    find_imbalance,
+    find_missing_classes,
+    is_one_hot,
+)
 from recordsmith.examining.inspection import Inspection, inspect
 from recordsmith.examining.normalisation_file import Normalisation, normalisation
 from recordsmith.examining.rules import FeatureRule
@@ -10,12 +17,17 @@ from recordsmith.examining.schema_file import SchemaFile, schema
 from recordsmith.examining.shard_summaries import ShardSummary
 
 __all__ = [
+    "ClassCounts",
     "FeatureRule",
     "Inspection",
     "Normalisation",
     "SchemaFile",
     "ShardSummary",
+    "are_drawn_for_viewing",
+    "find_imbalance",
+    "find_missing_classes",
     "inspect",
+    "is_one_hot",
     "normalisation",
     "schema",
 ]

@@ -19,6 +19,7 @@ from recordsmith.exporting import formats as _formats  # noqa: F401 - registers 
 from recordsmith.exporting.export_job import export_locally, export_on_engine
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
 from recordsmith.exporting.exporter import EXPORTERS, FileExporter
+from recordsmith.exporting.standard_names import StandardNames, find_standard_names
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
 from recordsmith.summaries import Report
@@ -37,7 +38,8 @@ class ExportReport(Report):
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
         changed_names: names that were changed, with their new names.
-        problems: the first 100 problems of exported records and of the folder.
+        problems: the first 100 problems of exported records and of the folder; equal ones of
+            several records are one line.
         problem_count: the number of all problems.
         dropped_features: features that the format cannot hold -> how many records have them.
         skipped: the first 100 skipped records, with the reason.
@@ -73,6 +75,7 @@ def export(
     split: str | None = None,
     shard_size_bytes: int | None = None,
     restore_types: bool | None = None,
+    image_key: str | None = None,
     fps: float | None = None,
     skip_errors: bool = False,
     overwrite: bool = False,
@@ -94,6 +97,8 @@ def export(
             shards are divided, from 512 MB by default.
         restore_types: of tables, as in `Dataset.to_arrow`: by default, columns have the types of
             the Arrow table that was packed, where the manifest has them.
+        image_key: the feature with the image, where several may be it; None for `image/encoded`, or
+            the only other one.
         fps: frames per second of the videos; None for those of the records.
         skip_errors: skip records that the format cannot represent and report them. By default, they
             are an error after all records have been tried. A damaged shard always stops the job.
@@ -109,8 +114,9 @@ def export(
     Raises:
         SourceError: records cannot be exported in this format; `problems` has the first 100.
         CorruptDataError: a record is damaged.
-        OptionError: the format is unknown or cannot hold these records, or `out` is not empty; or
-            an engine cannot write the format, or records that are not in the order of their files.
+        OptionError: the format is unknown or cannot hold these records, or `out` is not empty;
+            several features may be the image; or an engine cannot write the format, or records that
+            are not in the order of their files.
         MissingExtraError: pyarrow is not installed.
         FileAccessError: a folder cannot be read or written, or the disk is full.
 
@@ -125,6 +131,7 @@ def export(
     given = {
         "shard_size_bytes": shard_size_bytes,
         "restore_types": restore_types,
+        "image_key": image_key,
         "fps": fps,
         "engine": engine,
     }
@@ -143,6 +150,9 @@ def export(
         dataset.view.arrow_types(restore_types)  # raises if there are none
     elif restore_types is False:
         dataset = Dataset(replace(dataset.view, arrow_schema=None))
+    names = StandardNames()
+    if "image_key" in exporter.options:
+        names = find_standard_names(dataset.view.preview_schema()[0].features, image_key)
     shards = {shard.location.identity: str(shard.location) for shard in dataset.shards}
     _check_apart(shards, folder)
     done = 0
@@ -158,7 +168,8 @@ def export(
     with write_folder(
         folder, note, overwrite=overwrite, keeping=shards, report=problems.add
     ) as files:
-        writer = ExportWriter(files, dict.fromkeys(shard.split for shard in dataset.shards))
+        splits = dict.fromkeys(shard.split for shard in dataset.shards)
+        writer = ExportWriter(files, splits, names)
         try:
             if engine is None:
                 finish = export_locally(dataset, exporter, writer, shard_size_bytes, advance)

@@ -58,7 +58,7 @@ def export_locally(
         exporter.inspect(dataset)
     _begin(dataset, exporter, writer)
     if isinstance(exporter, FolderExporter):
-        for number, (split, example) in enumerate(_examples(records_of(dataset))):
+        for number, (split, example) in enumerate(_examples(records_of(dataset), writer)):
             _add(partial(exporter.add, example, split, number), writer, split, number)
             advance(1)
         return exporter.finish
@@ -98,7 +98,12 @@ def export_on_engine(
     }
     names = [next(of_split[part.split]) for part in parts]
     folder = files.share(names)
-    common = {"exporter": for_tasks, "dataset": description, "folder": folder}
+    common = {
+        "exporter": for_tasks,
+        "dataset": description,
+        "folder": folder,
+        "names": writer.names,
+    }
 
     def tasks() -> Iterator[Task]:
         first = 0
@@ -122,7 +127,7 @@ def _write_part(content: dict[str, Any]) -> tuple[int, ExportTally, Any]:
     part, first = part_from_task(content["part"]), content["first"]
     exporter: FileExporter = copy(content["exporter"])
     with shared_folder(content["folder"]) as files:
-        writer = ExportWriter(files, [part.split])
+        writer = ExportWriter(files, [part.split], content["names"])
         try:
             _begin(content["dataset"], exporter, writer)
             (file,) = _write_files(
@@ -162,7 +167,7 @@ def _write_files(
     if exporter.has_payloads:
         items = enumerate(payload for _, _, payload in records.located_records())
     else:
-        items = enumerate(example for _, example in _examples(records))
+        items = enumerate(example for _, example in _examples(records, writer))
     files: list[WrittenFile] = []
     for name, record_count in names:
         exporter.open(writer.open(name), split)
@@ -217,7 +222,8 @@ def _add(add: Callable[[], None], writer: ExportWriter, split: str, position: in
     return 1
 
 
-def _examples(records: SelectedRecords) -> Iterator[tuple[str, Features]]:
+def _examples(records: SelectedRecords, writer: ExportWriter) -> Iterator[tuple[str, Features]]:
+    """Decode records, with standard keys for the image and its features."""
     for shard, number, payload in records.located_records():
         with located(shard.location):
             try:
@@ -225,7 +231,7 @@ def _examples(records: SelectedRecords) -> Iterator[tuple[str, Features]]:
             except DataError as error:
                 error.record = number
                 raise
-        yield shard.split, example
+        yield shard.split, writer.names.apply(example)
 
 
 def _file_names(

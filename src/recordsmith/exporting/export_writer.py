@@ -17,6 +17,7 @@ from recordsmith.example import Features
 from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.exporting.images import ExportedImage, get_text
 from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
+from recordsmith.exporting.standard_names import StandardNames
 from recordsmith.stores import FolderWriter
 
 _LONGEST_MARK = len("-1000000000")  # appended to a name in use
@@ -74,12 +75,14 @@ class ExportWriter:
 
     splits: the names of the exported splits, in order.
     tally: what was written and reported.
+    names: of the features in the records; those that exporters get have standard keys.
     position: of the record that is exported now, in the dataset.
     rename_split: returns the name that a format needs for a split.
     """
 
-    def __init__(self, folder: FolderWriter, splits: Iterable[str]) -> None:
+    def __init__(self, folder: FolderWriter, splits: Iterable[str], names: StandardNames) -> None:
         self.splits = tuple(splits)
+        self.names = names
         self.tally = ExportTally()
         self.position = 0
         self.rename_split: Callable[[str], str] = str
@@ -189,13 +192,17 @@ class ExportWriter:
 
     def warn(self, sentence: str) -> None:
         """Report a problem of the current record."""
-        self.tally.problems.add(f"record {self.position}: {sentence}")
+        self.tally.problems.add(sentence, self._place)
 
     def skip(self, error: SourceError) -> None:
         """Report that the current record is not exported."""
-        self.tally.skipped.add(f"record {self.position}: {'; '.join(error.lines)}")
+        self.tally.skipped.add("; ".join(error.lines), self._place)
         if len(self.tally.skipped_positions) < MAX_PROBLEMS:
             self.tally.skipped_positions.append(self.position)
+
+    @property
+    def _place(self) -> str:
+        return f"record {self.position}"
 
     def count_dropped(self, example: Features, kept: frozenset[str]) -> None:
         """Count the features that the format cannot hold."""

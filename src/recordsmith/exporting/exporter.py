@@ -53,6 +53,8 @@ class Exporter(ABC):
 class FolderExporter(Exporter):
     """Writes examples to files that belong together."""
 
+    options = ("image_key",)
+
     @abstractmethod
     def add(self, example: Features, split: str, position: int) -> None:
         """Write one example."""

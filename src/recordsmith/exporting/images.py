@@ -42,6 +42,7 @@ Warn = Callable[[str], None]
 """Called with a description of a problem."""
 
 _RAW_TYPES = {"bool": "uint8", "uint8": "uint8", "uint16": "uint16"}
+_BY_SIZE = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64"}  # by bytes per value
 
 
 class ExportedImage(NamedTuple):
@@ -74,7 +75,11 @@ def read_image(example: Features, warn: Warn) -> ExportedImage:
     data = get_bytes(example, IMAGE)
     if data is None:
         keys = ", ".join(sorted(example)[:5]) or "no features"
-        raise SourceError(f"the image is missing: expected {IMAGE}, found {keys}")
+        raise SourceError(
+            f"the image is missing: expected {IMAGE} or another feature with an image, found {keys}"
+        )
+    if len(example[IMAGE]) > 1:
+        warn(f"it has {len(example[IMAGE])} images, and only the first is exported")
     declared = _declared_format(example, FORMAT)
     height, width = get_int(example, HEIGHT), get_int(example, WIDTH)
     if declared == "raw":
@@ -132,11 +137,22 @@ def _from_raw(
     example: Features, data: bytes, height: int | None, width: int | None
 ) -> ExportedImage:
     if not height or not width:
-        raise SourceError(f"raw pixels need {HEIGHT} and {WIDTH}")
+        raise SourceError(
+            "the image is raw pixels of unknown size: expected a height and a width, such as "
+            f"{HEIGHT} and {WIDTH}",
+            remedy="Add them to the records, or export as parquet or array-record.",
+        )
     depth = get_int(example, DEPTH)
+    kind = (get_text(example, DTYPE) or "").lower()
     if depth is None and not has_values(example, DEPTH):
         depth = len(data) // (height * width)
-    kind = (get_text(example, DTYPE) or "uint8").lower()
+        if depth in (2, 4, 8) and not kind:
+            raise SourceError(
+                f"the image has {depth} bytes per pixel, which may be channels or one number",
+                remedy=f"Add {DEPTH} or {DTYPE} to the records.",
+            )
+    if not kind:
+        kind = _BY_SIZE.get(len(data) // max(1, height * width * (depth or 0)), "uint8")
     return _as_png(data, (height, width, depth or 0), kind, "the image")
 
 
@@ -144,7 +160,7 @@ def _as_png(data: bytes, shape: tuple[int, int, int], kind: str, noun: str) -> E
     if kind not in _RAW_TYPES:
         raise SourceError(
             f"{noun} is raw {kind}, which PNG cannot hold without loss",
-            remedy="Export as parquet.",
+            remedy="Export as parquet or array-record.",
         )
     dtype = np.dtype(_RAW_TYPES[kind]).newbyteorder("<")
     if len(data) != shape[0] * shape[1] * shape[2] * dtype.itemsize:

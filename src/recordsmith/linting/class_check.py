@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from recordsmith.examining import ClassCounts, find_imbalance, find_missing_classes
 from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.sources.flaws import Check, LintCheck, Severity
 from recordsmith.words import count
@@ -13,12 +14,7 @@ from recordsmith.words import count
 RARE_IMAGES = 10
 """A class with fewer images is rare."""
 
-UNBALANCED = 20
-"""The largest class has this many times the images of the smallest: a note."""
-
 _VERY_UNBALANCED = 100  # a warning
-ClassCounts = Mapping[str, Mapping[str, int]]
-"""Number of images by split and class, with all classes in each split."""
 
 
 class ClassCheck(LintCheck):
@@ -45,7 +41,7 @@ class ClassCheck(LintCheck):
     CLASS_IMBALANCE = (
         "class-imbalance",
         "note",
-        "The largest class has many times the images of the smallest.",
+        "The largest class of the training data has many times the images of the smallest.",
         "Weight the loss, or mix the classes evenly in training.",
     )
 
@@ -68,7 +64,6 @@ def _images(totals: Mapping[str, int], name: str) -> str:
 
 
 def _check_sizes(totals: Mapping[str, int], counts: ClassCounts, findings: Findings) -> None:
-    filled = {name: total for name, total in totals.items() if total}
     for name, total in totals.items():
         if not total:
             text = f"class {name!r} has no images"
@@ -76,24 +71,17 @@ def _check_sizes(totals: Mapping[str, int], counts: ClassCounts, findings: Findi
         elif total < RARE_IMAGES:
             text = f"class {name!r} has {count(total, 'image')}"
             findings.add(ClassCheck.RARE_CLASS, LintExample("", text))
-    for split, of_split in counts.items():
-        missing = [name for name in filled if not of_split.get(name)]
-        if len(missing) < len(filled):  # a split without classes, such as a test set, is another
-            for name in missing:
-                text = (
-                    f"split {split!r} has no images of class {name!r}, which has {filled[name]:,}"
-                )
-                findings.add(ClassCheck.MISSING_CLASS, LintExample("", text))
-    if len(filled) < 2:
-        return
-    least, most = min(filled, key=filled.__getitem__), max(filled, key=filled.__getitem__)
-    times = filled[most] / filled[least]
-    if times >= UNBALANCED:
+    for split, missing in find_missing_classes(counts).items():
+        for name in missing:
+            text = f"split {split!r} has no images of class {name!r}, which has {totals[name]:,}"
+            findings.add(ClassCheck.MISSING_CLASS, LintExample("", text))
+    if (found := find_imbalance(counts)) is not None:
+        most, least, sizes = found
         text = (
-            f"class {most!r} has {count(filled[most], 'image')}, {times:,.0f} times those of "
-            f"{least!r} ({filled[least]:,})"
+            f"class {most!r} has {count(sizes[most], 'image')}, {found.times:,.0f} times those of "
+            f"{least!r} ({sizes[least]:,})"
         )
-        severity = Severity.WARNING if times >= _VERY_UNBALANCED else Severity.NOTE
+        severity = Severity.WARNING if found.times >= _VERY_UNBALANCED else Severity.NOTE
         findings.add(ClassCheck.CLASS_IMBALANCE, LintExample("", text), severity=severity)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, option, shown_value
+from recordsmith.examining import are_drawn_for_viewing
 from recordsmith.linting.class_check import check_classes
 from recordsmith.linting.duplicate_check import (
     SIMILAR_CHECKS,
@@ -25,7 +26,7 @@ from recordsmith.linting.episode_check import (
     compare_episodes,
 )
 from recordsmith.linting.lint_report import Findings, LintExample, LintReport, all_checks
-from recordsmith.linting.sample_check import PIXEL_CHECKS, SampleCheck
+from recordsmith.linting.sample_check import PIXEL_CHECKS, ImageCheck, MaskValues, SampleCheck
 from recordsmith.linting.sample_images import place_of
 from recordsmith.sources import Listing, Sample, Source, check_source
 from recordsmith.sources.flaws import Check, Flaw, LintCheck
@@ -132,6 +133,7 @@ def _check_samples(
     work.total = len(samples)
     contents, annotations, shapes = array("Q"), array("Q"), bytearray()
     counts: Counter[tuple[str | None, int]] = Counter()
+    mask_values: MaskValues = {}
     episodes: dict[int, EpisodeFacts] = {}
     starts = range(0, len(samples), _AT_ONCE)
     with ExitStack() as stack:
@@ -159,6 +161,8 @@ def _check_samples(
             contents.extend(part.contents)
             annotations.extend(part.annotations)
             shapes += part.shapes
+            for key, (name, values) in part.mask_values.items():
+                mask_values.setdefault(key, (name, set()))[1].update(values)
             counts.update(part.classes)
             work.advance(len(part.contents))
     if not {*DuplicateCheck}.isdisjoint(selected):
@@ -167,6 +171,9 @@ def _check_samples(
         )
         if not SIMILAR_CHECKS.isdisjoint(selected):
             check_similar(shapes, first, splits, samples, listing.reader, findings)
+    for key, (name, values) in mask_values.items():
+        if are_drawn_for_viewing(values):
+            findings.add(ImageCheck.MASK_0_255, LintExample(name, f"the values of {key!r}"))
     compare_episodes(episodes, splits, samples, listing.reader, findings)
     return counts
 

@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,12 @@ from recordsmith.errors import (
     SourceError,
     option,
 )
+from recordsmith.examining import is_one_hot
 from recordsmith.example.keys import (
     BOX,
     CLASS_LABEL,
     HEIGHT,
     MASK,
-    MASK_FORMAT,
     OBJECT_LABEL,
     WIDTH,
 )
@@ -48,13 +48,13 @@ from recordsmith.linting.episode_check import (
 )
 from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.linting.sample_images import (
-    RAW,
     boxes_of,
     decode_content,
     features_of,
     first_of,
     image_in,
     image_of,
+    masks_in,
     place_of,
     values_of,
 )
@@ -124,6 +124,12 @@ class ImageCheck(LintCheck):
         "Only the first frame of an animation is used.",
         "Store the frames as images.",
     )
+    MASK_0_255 = (
+        "mask-0-255",
+        "warning",
+        "All masks hold only 0 and 255, as if drawn for viewing: losses need 0 and 1.",
+        "Read them with `rs.Mask(values={255: 1})`, or replace 255 by 1 before packing.",
+    )
     TINY_BOX = (
         "tiny-box",
         "warning",
@@ -135,9 +141,14 @@ class ImageCheck(LintCheck):
 PIXEL_CHECKS = frozenset(ImageCheck) - {
     ImageCheck.UNREADABLE_FILE,
     ImageCheck.WRONG_EXTENSION,
+    ImageCheck.MASK_0_255,
     ImageCheck.TINY_BOX,
 }
 """Those that need decoded images."""
+
+
+MaskValues: TypeAlias = dict[str, tuple[str, set[int]]]
+"""By feature: the first sample with a mask, and the values of all masks."""
 
 
 @dataclass
@@ -151,6 +162,7 @@ class Checked:
     annotations: a hash of the annotations of each; 0 if they are unknown.
     classes: number of images by split and label.
     episodes: what is compared between episodes, by the number of the sample in these.
+    mask_values: the values of all masks.
     """
 
     findings: Findings = field(default_factory=Findings)
@@ -160,6 +172,7 @@ class Checked:
     annotations: list[int] = field(default_factory=list)
     classes: Counter[tuple[str | None, int]] = field(default_factory=Counter)
     episodes: dict[int, EpisodeFacts] = field(default_factory=dict)
+    mask_values: MaskValues = field(default_factory=dict)
 
 
 class SampleCheck:
@@ -224,9 +237,8 @@ class SampleCheck:
         labels = {*_labels(features)} if sample.label is None else {sample.label}
         checked.classes.update((sample.split, label) for label in labels)
         _check_boxes(name, features, findings)
-        mask = first_of(features.get(MASK))
-        if isinstance(mask, bytes) and first_of(features.get(MASK_FORMAT)) not in RAW:
-            self._check_mask(name, mask, checked)
+        for key, mask in masks_in(features):
+            self._check_mask(key, name, mask, checked)
 
     def _check_episode(self, name: str, row: str, episode: Episode, checked: Checked) -> None:
         def add(check: LintCheck, found: str, step: int | None) -> None:
@@ -293,11 +305,15 @@ class SampleCheck:
             )
         return content, shape
 
-    def _check_mask(self, name: str, data: bytes, checked: Checked) -> None:
+    def _check_mask(self, key: str, name: str, data: bytes, checked: Checked) -> None:
         try:
             mask = decode_mask(data)
         except DataError as error:
             checked.findings.add(Check.MASK_FORMAT, LintExample(name, error.detail, "mask"))
+            return
+        known = checked.mask_values.setdefault(key, (name, set()))[1]
+        known.update(np.flatnonzero(np.bincount(mask.reshape(-1))).tolist())
+        if key != MASK:
             return
         most = self._class_count
         beyond = mask[(mask >= (most or 0)) & (mask != _IGNORED)]
@@ -320,9 +336,10 @@ def wrong_extension(name: str, format_: str) -> str | None:
 def _labels(features: Mapping[str, Any]) -> Iterator[int]:
     """The classes of an image and of its objects."""
     for key in (CLASS_LABEL, OBJECT_LABEL):
-        for value in values_of(features.get(key)):
-            if isinstance(value, (int, np.integer)):
-                yield int(value)
+        values = [int(v) for v in values_of(features.get(key)) if isinstance(v, (int, np.integer))]
+        if key == CLASS_LABEL and values and is_one_hot(len(values), min(values), max(values)):
+            values = [label for label, value in enumerate(values) if value]
+        yield from values
 
 
 def _pixel_hash(pixels: npt.NDArray[np.uint8 | np.uint16]) -> int:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from recordsmith.errors import DataError, RecordsmithError
 from recordsmith.example import decode_payload
-from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK
-from recordsmith.image import Box, find_image_header
+from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK, MASK_FORMAT, OBJECT_MASK, is_mask_key
+from recordsmith.image import Box, find_image_header, starts_like_image
 from recordsmith.sources import Content, Sample
 from recordsmith.sources.files.images import has_image_name, image_features
 from recordsmith.sources.tables.table_reader import TableReader
@@ -73,6 +73,19 @@ def image_in(features: Mapping[str, Any]) -> bytes | None:
         if key != MASK and isinstance(data, bytes) and find_image_header(data) is not None:
             return data
     return None
+
+
+def masks_in(features: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """Yield the masks of a sample: under the usual key, or images with the name of a mask."""
+    for key, value in features.items():
+        data = first_of(value)
+        if not isinstance(data, bytes) or key == OBJECT_MASK:
+            continue
+        if key == MASK:
+            if first_of(features.get(MASK_FORMAT)) not in RAW:
+                yield key, data
+        elif is_mask_key(key) and starts_like_image(data):
+            yield key, data
 
 
 def values_of(value: Any) -> Sequence[Any]:

@@ -74,7 +74,7 @@ def join_names(names: Iterable[str], last: str = "and", shown: int = _SHOWN) -> 
 def join_problems(problems: Iterable[str]) -> str:
     """Problems in one sentence; beyond the first 20 they are only counted."""
     found = problems if isinstance(problems, Problems) else Problems(problems)
-    more = found.count - _LISTED
+    more = found.unlisted_count(_LISTED)
     shown = "; ".join(found.first[:_LISTED])
     return f"{shown}; and {more:,} more" if more > 0 else shown
 

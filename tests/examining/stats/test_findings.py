@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,17 @@ def named(*pairs: tuple[int, str], start: int = 0) -> Records:
     return [{"id": start + n, LABEL: label, TEXT: text} for n, (label, text) in enumerate(pairs)]
 
 
+def objects(*labels: Sequence[int]) -> Records:
+    return [
+        {
+            "id": n,
+            "image/object/class/label": [*of_image],
+            "image/object/is_crowd": [0] * len(of_image),
+        }
+        for n, of_image in enumerate(labels)
+    ]
+
+
 RARE = [(0, "ant")] * 30 + [(1, "bee")]
 GOOD: dict[str, tuple[dict[str, Records], str]] = {
     "all named": (
@@ -37,6 +48,48 @@ GOOD: dict[str, tuple[dict[str, Records], str]] = {
     "names only for labels": (
         {"train": [{"id": n, "category": n % 5, LABEL: n % 2} for n in range(20)]},
         "0:a\n1:b\n",
+    ),
+    "names from 1, the background unnamed": ({"train": labelled(1, 2)}, "1:a\n2:b\n"),
+    "objects from 1": ({"train": objects([1, 2], [2], [1, 1])}, ""),
+    "objects of one class": ({"train": objects([1], [1], [1])}, "1:person\n"),
+    "one-hot": (
+        {"train": [{"id": n, "label": [int(n % 9 == k) for k in range(9)]} for n in range(18)]},
+        "",
+    ),
+    "one-hot floats": (
+        {"train": [{"id": n, LABEL: [float(n % 9 == k) for k in range(9)]} for n in range(18)]},
+        "",
+    ),
+    "measurements": (
+        {"train": [{"id": n, "target": 0.5 if n < 40 else n / 7} for n in range(45)]},
+        "",
+    ),
+    "evaluation of few records": (
+        {
+            "train": labelled(*[0, 1, 2] * 10),
+            "validation": labelled(*[0] * 25, 1, 2, start=90),
+            "test": labelled(*[0] * 40, 1, 2, start=190),
+        },
+        "",
+    ),
+    "a split without labels": (
+        {"train": labelled(0, 1), "test": [{"id": 9, LABEL: []}, {"id": 8}]},
+        "",
+    ),
+    "lists of other lengths": ({"train": [{"id": n, "seq": [1] * (n % 3)} for n in range(9)]}, ""),
+    "texts of other numbers": (
+        {"train": [{"id": n, "seq": ["a"] * (n % 3)} for n in range(9)]},
+        "",
+    ),
+    "constant descriptions": (
+        {
+            "train": [
+                {"id": n, "height": 8, "image_width": 8, "left/channels": 3, "npy/shape": [2, 3]}
+                | {"image/object/difficult": [0, 0], "image/object/view": ["left", "left"]}
+                for n in range(9)
+            ]
+        },
+        "",
     ),
     "rare and usual": (
         {"train": [{"id": n, "image/format": "jpeg"} | {"x": 1} for n in range(1)]},
@@ -62,12 +115,27 @@ BAD: dict[str, tuple[dict[str, Records], str, dict[str, str]]] = {
             "c": named((1, "b"), start=9),
         },
         "",
-        {"imbalance": "in split 'b' class 0 is 50 times", "class-missing": "'c' lacks 1 class"},
+        {"imbalance": "class 0 is 27 times", "class-missing": "'c' lacks 1 class"},
     ),
     "imbalance": (
-        {"train": labelled(*[0] * 30, 1, 1, *[2] * 18)},
+        {"train": labelled(*[0] * 40, 1, 1, *[2] * 18)},
         "",
-        {"imbalance": "15 times as frequent as 1 (30 to 2); a majority-class baseline reaches 60%"},
+        {"imbalance": "20 times as frequent as 1 (40 to 2); a majority-class baseline reaches 67%"},
+    ),
+    "only evaluation": (
+        {"test": labelled(*[0] * 40, 1, 1)},
+        "",
+        {"imbalance": "class 0 is 20 times"},
+    ),
+    "constant lists": (
+        {"train": [{"id": n, "same": [5, 5]} for n in range(9)]},
+        "",
+        {"constant": "equal"},
+    ),
+    "one image class": (
+        {"train": [{"id": n, LABEL: 4} for n in range(9)]},
+        "4:x\n",
+        {"constant": "equal"},
     ),
     "not finite": (
         {"train": [{"id": 1, "x": [1.0, math.nan]}, {"id": 2, "x": [math.inf, math.nan, 1]}]},

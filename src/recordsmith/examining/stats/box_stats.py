@@ -14,6 +14,7 @@ from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, hash_positions
 from recordsmith.examining.stats.table_cells import format_number, spread, spread_table
+from recordsmith.example import Kind
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
 from recordsmith.reports import ReportTable
 from recordsmith.summaries import Report
@@ -132,9 +133,10 @@ class BoxBuilder(Builder):
 
 def _coordinates(block: FeatureBlock | None) -> tuple[npt.NDArray[np.float64], Int64Array]:
     """Return one side of all boxes, and the record of each; empty if they are not numbers."""
-    for kind in ("float", "int64"):
-        if block is not None and kind in block.values:
-            return np.asarray(block.values[kind], np.float64), block.rows[kind]
+    kinds: tuple[Kind, ...] = ("float", "int64")
+    for kind in kinds:
+        if block is not None and (numbers := block.numbers(kind)) is not None:
+            return np.asarray(numbers[0], np.float64), numbers[1]
     return np.empty(0), np.empty(0, np.int64)
 
 

@@ -75,6 +75,10 @@ class ClassStats:
     splits: dict[str, tuple[ClassCount, ...]]
     is_numbered: bool
 
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return the counts of each split by the number and name of the class."""
+        return {split: {str(n): n.count for n in labels} for split, labels in self.splits.items()}
+
     def by_name(self) -> list[tuple[str, dict[str, int]]]:
         """Return the counts of each class by split, most frequent class first."""
         totals: dict[str, dict[str, int]] = {}
@@ -172,6 +176,10 @@ def class_stats(
     counted = {split: counter.counts for split, counter in splits.items()}
     labels = {type(label) for counts in counted.values() if counts for label in counts}
     if len(labels) != 1 or None in counted.values():
+        return None
+    if labels == {float} and not all(
+        n.is_integer() for counts in counted.values() for n in counts or ()
+    ):
         return None
     return ClassStats(
         {

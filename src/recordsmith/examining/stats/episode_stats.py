@@ -13,6 +13,7 @@ from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, hash_positions
 from recordsmith.examining.stats.table_cells import format_number, short, spread, spread_table
+from recordsmith.example import Kind
 from recordsmith.reports import ReportTable
 from recordsmith.summaries import Report
 from recordsmith.words import count as format_count
@@ -78,10 +79,11 @@ class EpisodeBuilder(Builder):
 
     def _add_action(self, block: FeatureBlock, steps: Int64Array, places: Int64Array) -> None:
         """Add a feature with equally many numbers in each step of these episodes."""
-        for kind in ("float", "int64"):
-            if kind not in block.values:
+        kinds: tuple[Kind, ...] = ("float", "int64")
+        for kind in kinds:
+            if (numbers_of_kind := block.numbers(kind)) is None:
                 continue
-            rows = block.rows[kind]
+            values, rows = numbers_of_kind
             counts = np.bincount(rows, minlength=len(places))
             sizes = np.unique(counts[counts > 0] / np.maximum(steps[counts > 0], 1))
             if len(sizes) != 1 or not sizes[0].is_integer():
@@ -93,7 +95,7 @@ class EpisodeBuilder(Builder):
             for number in range(min(int(sizes[0]), MAX_DIMENSIONS)):
                 every = slice(number, None, int(sizes[0]))
                 numbers = dimensions.setdefault(number, NumberBuilder())
-                numbers.add(block.values[kind][every], hashes[every])
+                numbers.add(values[every], hashes[every])
 
     def merge(self, other: EpisodeBuilder) -> None:
         """Add what another builder collected."""
@@ -115,6 +117,8 @@ class EpisodeBuilder(Builder):
 
 def _step_counts(block: FeatureBlock, record_count: int) -> Int64Array:
     """Return how many steps each record has in a feature list, or how many values."""
+    if block.long_list is not None:
+        return block.lengths if block.steps is None else block.steps
     rows = [np.unique(rows) if block.steps is not None else rows for rows in block.rows.values()]
     counts = np.bincount(np.concatenate(rows or [np.zeros(0, np.int64)]), minlength=record_count)
     if block.steps is not None:

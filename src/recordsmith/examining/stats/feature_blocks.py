@@ -2,15 +2,18 @@
 
 Uses the compiled column decoder; without copying the bytes of Examples. Features with several kinds
 in these records, and lists that occur twice in a record, are decoded record by record, which is
-twenty times slower.
+twenty times slower. Very long lists of a single record are decoded in pieces, so that memory does
+not grow with them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +35,7 @@ from recordsmith.example import (
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, decode_key
 from recordsmith.example.schema import UNBOUNDED
-from recordsmith.example.spans import map_entries, payload_views
+from recordsmith.example.spans import map_entries, payload_views, whole
 
 Values = npt.NDArray[Any] | BytesArray
 
@@ -49,6 +52,8 @@ class FeatureBlock:
     rows: int64: for the values of each kind, the records they are in.
     contents: number of bytes values that are raw, text and images.
     value_bytes: total size of the values in bytes.
+    long_list: yields the values of a very long list of a single record, which `values` and `rows`
+        lack.
     """
 
     key: str
@@ -60,6 +65,40 @@ class FeatureBlock:
     steps: Int64Array | None = None
     values: dict[Kind, Values] = field(default_factory=dict)
     rows: dict[Kind, Int64Array] = field(default_factory=dict)
+    long_list: Callable[[], Iterator[tuple[Kind, Values]]] | None = None
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield all values, in pieces of bounded size where that is possible."""
+        if self.long_list is None:
+            yield from (
+                Piece(kind, values, self.rows[kind]) for kind, values in self.values.items()
+            )
+            return
+        first = 0
+        for kind, values in self.long_list():
+            yield Piece(kind, values, np.zeros(len(values), np.int64), first)
+            first += len(values)
+
+    def numbers(self, kind: Kind) -> tuple[npt.NDArray[Any], Int64Array] | None:
+        """Return all values of a kind of numbers, and their rows; None without any."""
+        found = [(piece.values, piece.rows) for piece in self.pieces() if piece.kind == kind]
+        if not found:
+            return None
+        values, rows = map(np.concatenate, zip(*found, strict=True))
+        return values, rows
+
+
+class Piece(NamedTuple):
+    """Some values of a feature.
+
+    rows: the record of each.
+    first: the number of the first value in its record.
+    """
+
+    kind: Kind
+    values: Values
+    rows: Int64Array
+    first: int = 0
 
 
 Takes: TypeAlias = Callable[[str], bool]
@@ -70,6 +109,13 @@ CELLS_AT_A_TIME = 1 << 20
 
 FEATURES_AT_A_TIME = 1 << 14
 """How many different features are counted at once, wanted or not: about a kilobyte each."""
+
+MANY_VALUES = 1 << 18
+"""Of a list in one record: longer ones are decoded in pieces."""
+
+_PIECE_BYTES = 1 << 20
+_KIND_FIELDS: dict[Kind, int] = {"bytes": 1, "float": 2, "int64": 3}
+_DELIMITED_1 = 0x0A  # the tag of bytes, or packed numbers, in field 1
 
 LISTS_FIELD = 2
 """The field number of the feature lists in a SequenceExample."""
@@ -83,17 +129,22 @@ def example_blocks(
     Bytes values are views of the buffer. Returns None if there are too many features, or too many
     features times records, for the memory limit: pass fewer or `narrowed` records.
     """
-    blocks, kinds_of, spans = {}, {}, {}
+    blocks, spans = {}, {}
+    kinds_of: dict[str, list[Any]] = {}
     surveyed = survey_blocks(buffer, starts, lengths, 1, takes)
     if surveyed is None:
         return None
     for block, span in surveyed:
         blocks[block.key], spans[block.key] = block, span
         kinds_of[block.key] = [kind for kind in block.records if kind != "none"]
+    for key in [key for key, span in spans.items() if len(starts) == 1 and span[1] > MANY_VALUES]:
+        content = _list_of(buffer, starts, lengths, key, kinds_of[key])
+        if content is not None:
+            (kind,) = kinds_of.pop(key)
+            blocks[key].lengths = np.full(1, spans[key][1], np.int64)
+            blocks[key].long_list = partial(_decoded_pieces, content, kind)
     single: dict[str, FeatureSpec | None] = {
-        key: FeatureSpec(kinds[0], "ragged")  # type: ignore[arg-type]
-        for key, kinds in kinds_of.items()
-        if len(kinds) == 1
+        key: FeatureSpec(kinds[0], "ragged") for key, kinds in kinds_of.items() if len(kinds) == 1
     }
     if len(single) * len(starts) > CELLS_AT_A_TIME and len(starts) > 1:
         return None
@@ -114,6 +165,74 @@ def example_blocks(
             has_steps=False,
         )
     return blocks
+
+
+def _list_of(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, key: str, kinds: Sequence[Kind]
+) -> memoryview | None:
+    """Return the encoded list of a feature in one Example; None if it is in several parts."""
+    if len(kinds) != 1:
+        return None
+    entries = map_entries(buffer, starts, lengths, 1)
+    keys = field_spans(buffer, entries.starts, entries.lengths, 1)
+    if not np.array_equal(keys.owners, np.arange(len(entries.owners))):
+        return None
+    names = payload_views(buffer, keys.starts, keys.lengths)
+    numbers = [number for number, name in enumerate(names) if decode_key(bytes(name)) == key]
+    spans = entries.starts[numbers], entries.lengths[numbers]
+    for field_number in (2, _KIND_FIELDS[kinds[0]]):
+        found = field_spans(buffer, *spans, field_number)
+        spans = found.starts, found.lengths
+    return next(payload_views(buffer, *spans)) if len(numbers) == len(spans[0]) == 1 else None
+
+
+def _decoded_pieces(content: memoryview, kind: Kind) -> Iterator[tuple[Kind, Values]]:
+    """Decode a list in pieces, each as an Example."""
+    cut = _cut_bytes if kind == "bytes" else partial(_cut_numbers, width=4 * (kind == "float"))
+    for piece in cut(content):
+        feature = delimited(1, b"x"), delimited(2, delimited(_KIND_FIELDS[kind], piece))
+        payload = delimited(1, delimited(1, *feature))
+        decoder = ColumnDecoder({"x": FeatureSpec(kind, "ragged")}, borrowed=["x"])
+        decoder.append(payload, *whole(memoryview(payload)))
+        column: Any = decoder.finish()["x"]
+        yield kind, column.values
+
+
+def _cut_bytes(content: memoryview) -> Iterator[memoryview]:
+    """Cut an encoded list of byte strings between values."""
+    size = _PIECE_BYTES
+    while content:
+        window = content[:size]
+        found = field_spans(window, *whole(window), 1)
+        if len(found.starts):
+            stop = int(found.starts[-1] + found.lengths[-1])
+            yield content[:stop]
+            content, size = content[stop:], _PIECE_BYTES
+        elif size >= len(content):
+            return
+        else:
+            size *= 2
+
+
+def _cut_numbers(content: memoryview, width: int) -> Iterator[BytesLike]:
+    """Cut an encoded list of packed numbers between values; `width` is 0 for variable lengths."""
+    while content and content[0] == _DELIMITED_1:
+        head, size = 1, 0
+        while True:
+            byte = content[head]
+            size |= (byte & 127) << 7 * (head - 1)
+            head += 1
+            if byte < 128:
+                break
+        packed, content = content[head : head + size], content[head + size :]
+        while packed:
+            stop = min(_PIECE_BYTES, len(packed))
+            if not width:
+                stop = 1 + int(np.flatnonzero(np.frombuffer(packed[:stop], np.uint8) < 128)[-1])
+            yield delimited(1, packed[:stop])
+            packed = packed[stop:]
+    if content:
+        yield content  # numbers that are not packed
 
 
 def list_blocks(
@@ -173,21 +292,49 @@ def _take_steps(block: FeatureBlock, buffer: BytesLike, lists: InnerSpans) -> bo
         return False
     block.lengths = np.zeros(len(steps.owners), np.int64)
     block.steps = np.bincount(steps.owners, minlength=len(lists.owners))
-    if kinds and len(steps.owners):
-        name = delimited(1, b"step")
-        examples = [
-            delimited(1, delimited(1, name, delimited(2, step)))
-            for step in payload_views(buffer, steps.starts, steps.lengths)
-        ]
-        sizes = np.array(list(map(len, examples)), np.int64)
-        decoder = ColumnDecoder({"step": FeatureSpec(kinds[0], "ragged")})
-        decoder.append(b"".join(examples), np.cumsum(sizes) - sizes, sizes)
-        column: Any = decoder.finish()["step"]
-        block.lengths = column.lengths
-        if len(column.values):
-            block.values[kinds[0]] = column.values
-            block.rows[kinds[0]] = np.repeat(lists.owners[steps.owners], block.lengths)
+    if not kinds or not len(steps.owners):
+        return True
+    (kind,) = kinds
+    if len(lists.owners) == 1 and steps.lengths.sum() > _PIECE_BYTES:
+        columns = _step_columns(buffer, steps, kind)
+        block.lengths = np.concatenate([column.lengths for column in columns])
+        block.long_list = lambda: (
+            (kind, column.values[start : start + MANY_VALUES])
+            for column in _step_columns(buffer, steps, kind)
+            for start in range(0, len(column.values), MANY_VALUES)
+        )
+        return True
+    column = _step_column(buffer, steps.starts, steps.lengths, kind)
+    block.lengths = column.lengths
+    if len(column.values):
+        block.values[kind] = column.values
+        block.rows[kind] = np.repeat(lists.owners[steps.owners], block.lengths)
     return True
+
+
+def _step_columns(buffer: BytesLike, steps: InnerSpans, kind: Kind) -> Iterator[RaggedArray]:
+    """Decode the steps of one feature list, some at a time."""
+    numbers = np.cumsum(steps.lengths) // _PIECE_BYTES
+    bounds = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)).tolist()
+    for start, stop in pairwise(bounds):
+        some = slice(start, stop)
+        yield _step_column(buffer, steps.starts[some], steps.lengths[some], kind)
+
+
+def _step_column(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, kind: Kind
+) -> RaggedArray:
+    """Decode steps, each as an Example."""
+    name = delimited(1, b"step")
+    examples = [
+        delimited(1, delimited(1, name, delimited(2, step)))
+        for step in payload_views(buffer, starts, lengths)
+    ]
+    sizes = np.array(list(map(len, examples)), np.int64)
+    decoder = ColumnDecoder({"step": FeatureSpec(kind, "ragged")})
+    decoder.append(b"".join(examples), np.cumsum(sizes) - sizes, sizes)
+    column: Any = decoder.finish()["step"]
+    return column  # type: ignore[no-any-return]
 
 
 def survey_blocks(

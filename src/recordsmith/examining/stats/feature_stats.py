@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordsmith.buffers import Int64Array
+from recordsmith.examining.class_rules import is_one_hot
 from recordsmith.examining.shard_summaries import SECTIONS
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.image_stats import ImageBuilder, ImageStats
@@ -181,6 +182,18 @@ class FeatureStats(Report):
         values = self._only()
         return values if isinstance(values, BytesStats) else None
 
+    @property
+    def is_one_hot(self) -> bool:
+        """Whether each record marks classes by ones among zeros, in lists of one length."""
+        numbers, lengths = self.numbers, self.lengths
+        return (
+            numbers is not None
+            and lengths.min == lengths.max
+            and is_one_hot(lengths.max or 0, numbers.min, numbers.max)
+            and numbers.sample is not None
+            and numbers.sample.distinct <= 2
+        )
+
     def _only(self) -> ValueStatistics | None:
         return next(iter(self.values.values())) if len(self.values) == 1 else None
 
@@ -213,13 +226,14 @@ class FeatureBuilder(Builder):
             self._steps.add(block.steps, hashes[: len(block.steps)])
             owners = np.repeat(places[: len(block.steps)], block.steps)
             self._lengths.add(block.lengths, hash_positions(owners))
-        for kind, values in block.values.items():
-            rows = block.rows[kind]
-            is_single = len(rows) == len(places) and (rows[1:] > rows[:-1]).all()
-            positions = hashes if is_single else hash_positions(places[rows])
+        contents = block.contents
+        for kind, values, rows, first in block.pieces():
+            is_single = len(rows) == len(places) and (rows[1:] > rows[:-1]).all() and not first
+            positions = hashes if is_single else hash_positions(places[rows], first)
             if isinstance(values, BytesArray):
                 self.bytes = self.bytes or BytesBuilder()
-                self.bytes.add(values, block.contents, positions)
+                self.bytes.add(values, contents, positions)
+                contents = [0] * len(contents)  # added once for all pieces
             else:
                 self._numbers.setdefault(kind, NumberBuilder()).add(values, positions)
 

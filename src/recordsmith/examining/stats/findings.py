@@ -11,6 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from recordsmith.dataset.labels import ClassNames
+from recordsmith.examining.class_rules import (
+    are_drawn_for_viewing,
+    find_imbalance,
+    find_missing_classes,
+)
 from recordsmith.examining.stats.box_stats import BoxStats
 from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, TEXT_OF_LABEL, ClassStats
 from recordsmith.examining.stats.feature_stats import BytesStats, FeatureStats
@@ -22,20 +27,23 @@ from recordsmith.example.keys import (
     DTYPE,
     FORMAT,
     HEIGHT,
-    MASK_DTYPE,
-    MASK_FORMAT,
+    OBJECT_LABEL,
+    OBJECT_MASK,
     WIDTH,
 )
+from recordsmith.example.usual_names import USUAL_NAMES
 from recordsmith.reports import ShownFinding
 from recordsmith.words import count as format_count
 from recordsmith.words import first_of
 
 _NAMED = 5
-_IMBALANCE = 10
-_USUALLY_CONSTANT = {FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, MASK_FORMAT, MASK_DTYPE} | {
-    "image/colorspace",
-    "image/channels",
-}
+_OBJECTS = OBJECT_LABEL.removesuffix("class/label")  # one class and no crowds are usual
+_USUALLY_CONSTANT = {
+    name.rpartition("/")[2]
+    for key in (HEIGHT, WIDTH, DEPTH, DTYPE, FORMAT)
+    for name in USUAL_NAMES.get(key, (key,))
+} | {"colorspace", "shape", "fps"}
+"""The last parts of keys that describe other features."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ def _label_numbers(key: str, classes: ClassStats, names: ClassNames | None) -> I
             f"{len(known):,}.",
             "Fix the labels or the names.",
         )
-    if low == 1 and (not names or names[0] is None):
+    if low == 1 and not names and key != OBJECT_LABEL:  # where 0 is the background
         yield Finding(
             "labels-from-1",
             key,
@@ -121,34 +129,27 @@ def _label_numbers(key: str, classes: ClassStats, names: ClassNames | None) -> I
 
 def _missing_classes(key: str, classes: ClassStats) -> Iterator[Finding]:
     """Yield splits that lack classes of the others."""
-    by_name = classes.by_name()
-    lacking = []
-    for split in classes.splits:
-        missing = sorted(name for name, counts in by_name if split not in counts)
-        if missing:
-            lacking.append(
-                f"split {split!r} lacks {format_count(len(missing), 'class', 'classes')} of the "
-                f"other splits: {first_of(missing, _NAMED)}"
-            )
+    lacking = [
+        f"split {split!r} lacks {format_count(len(missing), 'class', 'classes')} of the other "
+        f"splits: {first_of(sorted(missing), _NAMED)}"
+        for split, missing in find_missing_classes(classes.counts()).items()
+    ]
     if lacking:
         cure = "Split again so that every split has every class."
         yield Finding("class-missing", key, f"{'; '.join(lacking)}.", cure)
 
 
 def _imbalance(key: str, classes: ClassStats) -> Iterator[Finding]:
-    """Yield labels of which one is much more frequent than another, with the worst split."""
-    ratios = {split: classes.imbalance(split) or 0 for split in classes.splits}
-    worst = max(ratios, key=ratios.__getitem__)
-    if ratios[worst] < _IMBALANCE:
+    """Yield labels of which one is much more frequent than another in the training data."""
+    if (found := find_imbalance(classes.counts())) is None:
         return
-    most, *_, least = classes.splits[worst]
-    share = most.count / sum(counted.count for counted in classes.splits[worst])
+    most, least, counts = found
+    share = counts[most] / sum(counts.values())
     yield Finding(
         "imbalance",
         key,
-        f"in split {worst!r} class {most} is {ratios[worst]:,.0f} times as frequent as {least} "
-        f"({most.count:,} to {least.count:,}); a majority-class baseline reaches {share:.0%} "
-        "accuracy.",
+        f"class {most} is {found.times:,.0f} times as frequent as {least} ({counts[most]:,} to "
+        f"{counts[least]:,}); a majority-class baseline reaches {share:.0%} accuracy.",
         "Weight or resample the classes, and report metrics per class.",
     )
 
@@ -179,7 +180,11 @@ def _wrong_values(key: str, feature: FeatureStats) -> Iterator[Finding]:
 def _is_constant(key: str, feature: FeatureStats) -> bool:
     """Return whether all values of a feature are equal, and it does not describe the image."""
     values = next(iter(feature.values.values()), None)
-    if values is None or feature.missing or len(feature.values) > 1 or key in _USUALLY_CONSTANT:
+    is_description = key.startswith(_OBJECTS) or key.rpartition("/")[2] in _USUALLY_CONSTANT
+    if values is None or feature.missing or len(feature.values) > 1 or is_description:
+        return False
+    lengths = (feature.lengths, feature.steps or feature.lengths)
+    if any(length.min != length.max for length in lengths):  # which models may learn from
         return False
     if isinstance(values, BytesStats):  # the sample does not prove it for more values
         return values.count == values.sample.size > values.sample.distinct == 1
@@ -197,7 +202,8 @@ def _wrong_masks(key: str, masks: MaskStats) -> Iterator[Finding]:
     if masks.unreadable:
         why = f"of {masks.sampled:,} decoded: damaged, or with colours instead of class numbers"
         yield _unreadable("masks", key, masks.unreadable, why)
-    if {mask_class.label for mask_class in masks.classes} in ({255}, {0, 255}):
+    labels = {mask_class.label for mask_class in masks.classes}
+    if key != OBJECT_MASK and are_drawn_for_viewing(labels):
         yield Finding(
             "mask-0-255",
             key,

@@ -40,6 +40,9 @@ MAX_FEATURES = 10_000
 Less than FEATURES_AT_A_TIME, so that a narrowed record fits into one piece.
 """
 
+_LARGE_BYTES = 1 << 20
+"""Larger records are decoded one by one."""
+
 MAX_LEFT_OUT = 65_536
 """How many of the other features are counted."""
 
@@ -133,7 +136,8 @@ class RecordBuilder(Builder):
         read = list_blocks if is_lists else example_blocks
         takes = partial(self._takes, section)
         spans = messages.buffer, messages.starts, messages.lengths
-        wide = np.flatnonzero(have_many_entries(*spans, field, feature_blocks.FEATURES_AT_A_TIME))
+        have_many = have_many_entries(*spans, field, feature_blocks.FEATURES_AT_A_TIME)
+        wide = np.flatnonzero(have_many | (messages.lengths > _LARGE_BYTES))
         start, size, count = 0, len(messages.starts), len(messages.starts)
         while start < count:
             stop = (
@@ -142,9 +146,11 @@ class RecordBuilder(Builder):
                 else count
             )
             if stop == start:
-                some = select_features(messages.payload(start), takes, [field])
                 piece = slice(start, start + 1)
-                part = Messages.of([some], messages.places[piece])
+                part = messages.some(piece)
+                if have_many[start]:
+                    some = select_features(messages.payload(start), takes, [field])
+                    part = Messages.of([some], part.places)
             else:
                 piece = slice(start, min(start + size, stop))
                 part = messages.some(piece)
@@ -176,8 +182,8 @@ class RecordBuilder(Builder):
             feature.add(block, places, hashes)
             if is_label(key):
                 counter = self.classes.setdefault(key, {}).setdefault(self._split, LabelCounter())
-                for values in block.values.values():
-                    counter.add(values)
+                for piece in block.pieces():
+                    counter.add(piece.values)
             if block.contents[2]:
                 self._add_images(feature, block, places)
             elif key == MASK and "bytes" in block.values:
@@ -188,14 +194,14 @@ class RecordBuilder(Builder):
             self.episodes.add(blocks, places, is_lists=name == "feature_lists")
 
     def _add_images(self, feature: FeatureBuilder, block: FeatureBlock, places: Int64Array) -> None:
-        values = block.values["bytes"]
-        assert isinstance(values, BytesArray)
         assert feature.bytes is not None
         feature.bytes.images = feature.bytes.images or ImageBuilder()
-        hashes = hash_positions(places[block.rows["bytes"]])
-        chosen = feature.bytes.images.add(values, hashes)
-        if is_mask_key(block.key) and len(chosen):
-            self._add_masks(block.key, values[chosen], hashes[chosen])
+        for _, values, rows, first in block.pieces():
+            if isinstance(values, BytesArray):
+                hashes = hash_positions(places[rows], first)
+                chosen = feature.bytes.images.add(values, hashes)
+                if is_mask_key(block.key) and len(chosen):
+                    self._add_masks(block.key, values[chosen], hashes[chosen])
 
     def _add_raw_masks(
         self, block: FeatureBlock, blocks: Mapping[str, FeatureBlock], places: Int64Array

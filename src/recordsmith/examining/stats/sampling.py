@@ -29,15 +29,20 @@ _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
-def hash_positions(places: Int64Array) -> Hashes:
-    """Hash the position of each value, from the place numbers of their records, in order."""
+def hash_positions(places: Int64Array, first: int = 0) -> Hashes:
+    """Hash the position of each value, from the place numbers of their records, in order.
+
+    `first` is the number of the first value in its record, if all are of one record.
+    """
     is_first = np.ones(len(places), bool)
     np.not_equal(places[1:], places[:-1], out=is_first[1:])
     hashes = _mixed(places.view(np.uint64) + _SEED)
-    if is_first.all():
+    if is_first.all() and not first:
         return _mixed(hashes)
     starts = np.flatnonzero(is_first)
-    numbers = np.arange(len(places)) - np.repeat(starts, np.diff(starts, append=len(places)))
+    numbers = np.arange(first, first + len(places)) - np.repeat(
+        starts, np.diff(starts, append=len(places))
+    )
     return _mixed(hashes + numbers.view(np.uint64))
 
 

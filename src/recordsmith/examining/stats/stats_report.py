@@ -26,7 +26,7 @@ from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.record_builder import RecordBuilder
 from recordsmith.examining.stats.sampling import place_numbers
 from recordsmith.examining.stats.stats_content import stats_content
-from recordsmith.example.keys import MASK
+from recordsmith.example.keys import MASK, OBJECT_LABEL
 from recordsmith.reports import ReportContent
 from recordsmith.serialization import fields_to_json, to_json
 from recordsmith.summaries import Report
@@ -239,8 +239,11 @@ def _report(
         name: {key: section[key].finish(count) for key in sorted(section)}
         for name, count, section in _sections(whole)
     }
+    features = {key: known for section in sections.values() for key, known in section.items()}
     classes = {}
     for key, splits in sorted(whole.classes.items()):
+        if features[key].is_one_hot and key != OBJECT_LABEL:
+            continue
         is_named = key in NUMBERED_KEYS or len(whole.classes) == 1
         if (stats_of_key := class_stats(splits, class_names if is_named else None)) is not None:
             classes[key] = stats_of_key

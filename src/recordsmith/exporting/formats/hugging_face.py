@@ -21,12 +21,14 @@ from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, IMAGE, MASK, SOURCE_ID
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK, SOURCE_ID
+from recordsmith.example.usual_names import has_image_size
 from recordsmith.exporting.card import citation_lines, stated_terms, to_yaml
 from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
 from recordsmith.exporting.exporter import TableFiles, WrittenFile
 from recordsmith.exporting.formats.parquet import ParquetTables
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
+from recordsmith.exporting.standard_names import find_standard_names
 
 _CARD = "README.md"
 _NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")
@@ -48,7 +50,9 @@ class HuggingFaceTables(
         self._dataset = dataset
         import pyarrow as pa
 
-        self._images = _image_keys(dataset.schema.features)
+        features = dataset.schema.features
+        self._standard = find_standard_names(features, is_only=False)
+        self._images = _image_keys(features, self._standard.image_key)
         names = _unique_names(dataset.class_names)
         image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
         hidden = set(IMAGE_KEYS - {IMAGE}) if IMAGE in self._images else set()
@@ -127,7 +131,8 @@ class HuggingFaceTables(
         self, batch: Any, position: Callable[[int], int]
     ) -> tuple[Any, dict[str, list[Any]]]:
         """Return the rows that are not skipped, and their images by key; None for missing ones."""
-        keys = [key for key in batch.schema.names if key in _DESCRIPTION or key in self._images]
+        used = {*_DESCRIPTION, *self._images, *self._standard.standard}
+        keys = [key for key in batch.schema.names if key in used]
         converted: dict[str, list[Any]] = {key: [] for key in self._images}
         kept = []
         for row, values in enumerate(batch.select(keys).to_pylist()):
@@ -149,7 +154,9 @@ class HuggingFaceTables(
         return batch, converted
 
     def _image(self, example: Features, key: str) -> dict[str, Any]:
-        image = read_image(example if key == IMAGE else {IMAGE: example[key]}, self._out.warn)
+        is_main = key == self._standard.image_key
+        standard = self._standard.apply(example) if is_main else {IMAGE: example[key]}
+        image = read_image(standard, self._out.warn)
         return {"bytes": image.data, "path": original_name(example)}
 
 
@@ -159,16 +166,16 @@ def _unique_names(class_names: Sequence[str | None] | None) -> list[str] | None:
     return names if names and len(set(names)) == len(names) else None
 
 
-def _image_keys(features: Mapping[str, FeatureSchema]) -> list[str]:
+def _image_keys(features: Mapping[str, FeatureSchema], main: str) -> list[str]:
     """Return the features with one image in each record; the main image is first."""
     keys = [
         key
         for key, feature in features.items()
         if feature.kind == "bytes"
         and feature.max_length == 1
-        and (feature.content == "image" or (key == IMAGE and HEIGHT in features))
+        and (feature.content == "image" or (key == main and has_image_size(features)))
     ]
-    return sorted(keys, key=lambda key: key != IMAGE)
+    return sorted(keys, key=lambda key: key != main)
 
 
 def _feature(value: Any) -> FeatureValue:

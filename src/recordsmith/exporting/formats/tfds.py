@@ -60,7 +60,7 @@ from recordsmith.example.keys import (
 from recordsmith.example.schema import SchemaCounts
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles, WrittenFile
-from recordsmith.exporting.images import get_bytes, read_image, read_mask
+from recordsmith.exporting.images import get_bytes, get_text, read_image, read_mask
 from recordsmith.image import decode_mask, encode_mask, find_image_header, probe_mask
 from recordsmith.wire import RecordWriter
 
@@ -81,10 +81,13 @@ _DECODABLE = ("jpeg", "png", "bmp")
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
 _NO_SPLIT_NAME = re.compile(r"[^\w-]")
 _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
+_FORMATS = (FORMAT, MASK_FORMAT)
 
 
 class TfdsFiles(RecordFiles, format="tfds", what="for TensorFlow Datasets"):
     """Writes the records as TFDS stores them, and the documents that describe them."""
+
+    options = (*RecordFiles.options, "image_key")
 
     def inspect(self, dataset: Dataset) -> None:
         self._name = "dataset"
@@ -174,7 +177,7 @@ class TfdsFiles(RecordFiles, format="tfds", what="for TensorFlow Datasets"):
 
     def _with_encoded_images(self, example: Features) -> Mapping[str, Any]:
         """The example with raw pixels as PNG."""
-        if not _RAW & example.keys():
+        if not (_RAW & example.keys() or any(get_text(example, k) == "raw" for k in _FORMATS)):
             return example
         image = read_image(example, self._out.warn)
         mask = read_mask(example, image, self._out.warn)

@@ -4,22 +4,27 @@
     <key>.jpg        the image, with the suffix of its format
     <key>.mask.png   its mask
     <key>.cls        its label
+    <key>.<feature>.jpg, <key>.<feature>.0.jpg, <key>.<feature>.1.jpg, …
+                     images of other features
     <key>.json       every other feature
 
-In the JSON, a feature with one value is that value, others are lists. Bytes that are not UTF-8 are
-`{"base64": …}`. NaN and infinities are written as Python does. `recordsmith/empty` has the kinds of
-empty lists of numbers, and the name of an unnamed image is null, so that packing the files restores
-the same features, except that the format and size of an image come from its header. Images and
-masks of unknown format, or several of them, are in the JSON. The output is deterministic: members
-have no owner and no time. Names of members have at most 255 bytes.
+In the JSON, a feature with one value is that value, others are lists. An image in a member of its
+own is `{"member": "<feature>.jpg"}`, and other bytes that are not UTF-8 are `{"base64": …}`. NaN
+and infinities are written as Python does. `recordsmith/empty` has the kinds of empty lists of
+numbers, and the name of an unnamed image is null, so that packing the files restores the same
+features, except that the main image, its mask and its class have standard keys, and that the format
+and size of an image come from its header. The output is deterministic: members have no owner and no
+time. Names of members have at most 255 bytes.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 from collections.abc import Mapping, Sequence
+from itertools import chain, count
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -43,20 +48,24 @@ from recordsmith.exporting.boxes import shortest_float
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles
 from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
-from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.archives.webdataset import EMPTY_KINDS
+from recordsmith.image import IMAGE_SUFFIXES, find_image_header, starts_like_image
+from recordsmith.sources.archives.webdataset import EMPTY_KINDS, MEMBER
 from recordsmith.sources.tables.json_rows import text_or_base64
 from recordsmith.sources.tables.precision import EXACT
 
 _FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))
 _FROM_RAW = frozenset((DEPTH, DTYPE))
 _FROM_MASK = frozenset((MASK, MASK_FORMAT))
-_LONGEST_SUFFIX = ".mask.jpeg2000"
+_LONGEST_NAME = 40  # of a feature, in a member
+_LONGEST_SUFFIX = f".{'x' * _LONGEST_NAME}.0000000.jpeg2000"
+_NO_NAME = re.compile(r"[^a-z0-9_-]+")
+_RESERVED = ("mask", "seg")  # which readers take for masks
 
 
 class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
     """Writes tar files."""
 
+    options = (*RecordFiles.options, "image_key")
     suffix = ".tar"
     overhead_bytes = 2 * 1024  # a header for each of two members, and about as much padding
 
@@ -75,6 +84,7 @@ class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
         rest: dict[str, FeatureValue | None] = {
             key: value for key, value in record.items() if key not in used
         }
+        references = _other_images(rest, members)
         if members:
             rest.setdefault(FILENAME, None)
         label = rest.get(CLASS_LABEL)
@@ -82,7 +92,7 @@ class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
             members.append((".cls", str(int(label[0])).encode()))
             del rest[CLASS_LABEL]
         if rest or not members:
-            members.append((".json", _document(rest)))
+            members.append((".json", _document(rest, references)))
         name = self._out.name_key(record, self._split, _LONGEST_SUFFIX)
         for suffix, data in members:
             member = tarfile.TarInfo(name + suffix)  # no owner, time 0, mode 644
@@ -126,12 +136,42 @@ def _suffix(image: ExportedImage) -> str:
     return suffix if suffix in IMAGE_SUFFIXES else ""
 
 
-def _document(features: Mapping[str, FeatureValue | None]) -> bytes:
+def _other_images(
+    features: Mapping[str, FeatureValue | None], members: list[tuple[str, bytes]]
+) -> dict[str, list[Any]]:
+    """Add members for the images of other features; return what stands for them in the JSON."""
+    references: dict[str, list[Any]] = {}
+    names = set(_RESERVED)
+    for key, value in sorted(features.items()):
+        if not isinstance(value, list) or not any(map(starts_like_image, value)):
+            continue
+        stem = _NO_NAME.sub("_", key.lower())[:_LONGEST_NAME]
+        copies = (f"{stem[: _LONGEST_NAME - 5]}_{number}" for number in count(2))
+        name = next(name for name in chain([stem], copies) if name not in names)
+        names.add(name)
+        items: list[Any] = []
+        for number, data in enumerate(value):
+            header = find_image_header(data)
+            item = text_or_base64(data)
+            if header is not None or isinstance(item, dict):
+                suffix = "" if header is None else _suffix(ExportedImage(data, *header[:3]))
+                extension = f"{name}.{number}" if len(value) > 1 else name
+                extension += suffix or ".bin"
+                members.append((f".{extension}", data))
+                item = {MEMBER: extension}
+            items.append(item)
+        references[key] = items
+    return references
+
+
+def _document(
+    features: Mapping[str, FeatureValue | None], references: Mapping[str, list[Any]]
+) -> bytes:
     document: dict[str, Any] = {}
     kinds: dict[str, str] = {}
     for key in sorted(features):
         value = features[key]
-        values = None if value is None else _values(value)
+        values = references.get(key) or (None if value is None else _values(value))
         document[key] = values[0] if values and len(values) == 1 else values
         if isinstance(value, np.ndarray) and not values:
             kinds[key] = "int64" if value.dtype == np.int64 else "float"

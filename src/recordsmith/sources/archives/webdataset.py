@@ -14,7 +14,7 @@ import re
 import tarfile
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -52,6 +52,9 @@ from recordsmith.words import count
 EMPTY_KINDS = "recordsmith/empty"
 """A key in exported JSON with the kinds of empty lists of numbers, which do not show it."""
 
+MEMBER = "member"
+"""The key of an object in exported JSON that stands for the bytes of another member."""
+
 MAX_EXTENSIONS = 10_000
 _EMPTY_VALUES: dict[Kind, Any] = {"int64": 0, "float": 0.0}
 _SUFFIXES = (".tar", ".tar.gz", ".tgz")
@@ -77,7 +80,8 @@ class WebDataset(TreeSource):
       `/format`;
     - `cls`: `image/class/label`, an integer;
     - `json`: each field of the object becomes a feature; nested values become JSON text, null is
-      left out, `{"base64": "..."}` becomes bytes; its `image/filename`, even null, overrides the
+      left out, `{"base64": "..."}` becomes bytes, and `{"member": "x.png"}` those of that
+      member of the sample; its `image/filename`, even null, overrides the
       name of the image member;
     - `npy`, also as the last of several extensions: its values, and its shape as `npy/shape`;
     - all others, including `txt`: their unchanged bytes as a feature with the name of the
@@ -199,9 +203,11 @@ class _Walk:
             split = _archive_split(name)
             safe_names = SafeNames()
             for key, members in self._members_by_key(archive).items():
+                referenced: set[str] = set()
                 if "json" in members:
-                    self._survey_json(archive.read(*members["json"]), f"{path}: {key}.json")
-                self.extensions.update(list(members))  # which is a mapping
+                    data, place = archive.read(*members["json"]), f"{path}: {key}.json"
+                    referenced = self._survey_json(data, place, members)
+                self.extensions.update(name for name in members if name not in referenced)
                 if len(self.extensions) > MAX_EXTENSIONS:
                     raise SourceError(
                         f"more than {MAX_EXTENSIONS:,} extensions, such as {next(iter(members))!r};"
@@ -267,16 +273,27 @@ class _Walk:
         self.skipped += [f"{archive.path}: {name}" for name in archive.skipped]
         return samples
 
-    def _survey_json(self, data: bytes, place: str) -> None:
+    def _survey_json(self, data: bytes, place: str, members: Collection[str]) -> set[str]:
+        """Note the kinds of its values; return the other members that it refers to."""
         try:
             parsed = _parse_json(data)
         except (ValueError, RecursionError):
-            return  # reading the sample raises it
+            return set()  # reading the sample raises it
+        referenced: set[str] = set()
         if isinstance(parsed, dict):
+
+            def find(name: str) -> bytes | None:
+                if name not in members:
+                    return None
+                referenced.add(name)
+                return b""
+
+            _restore_members(parsed, find)
             empty = _pop_empty_kinds(parsed)
             self._update_kinds(parsed, place)
             values = {key: _EMPTY_VALUES[kind] for key, kind in empty.items()}
             self._update_kinds(values, place)
+        return referenced
 
 
 class SafeNames:
@@ -383,12 +400,23 @@ class TarReader(FilesReader[TarFile]):
         problems = Problems()
         named: dict[str, Any] = {}  # its former image/filename; None if it had none
         key = sample.name.removeprefix(f"{reference['file']}/")
+        places = {extension: place for extension, *place in reference["members"]}
+        referenced: set[str] = set()
+
+        def find_member(extension: str) -> bytes | None:
+            if extension not in places:
+                return None
+            referenced.add(extension)
+            return archive.read(*places[extension])
+
         for extension, offset, size in reference["members"]:
             place = f"{archive.path}: {reference['key']}.{extension}"
             try:
                 with located(place):
                     data = archive.read(offset, size)
-                    values = self._features(extension, data, key, features, note, place)
+                    values = self._features(
+                        extension, data, key, features, note, place, find_member
+                    )
             except DataError:
                 raise
             except SourceError as error:
@@ -405,6 +433,8 @@ class TarReader(FilesReader[TarFile]):
                 else:
                     features[name] = value
         raise_problems(problems)
+        for name in referenced:
+            features.pop(name, None)
         features |= named
         if features.get(FILENAME, b"") is None:
             del features[FILENAME]
@@ -462,8 +492,9 @@ class TarReader(FilesReader[TarFile]):
         known: Mapping[str, Any],
         note: Note,
         place: str,
+        find_member: Callable[[str], bytes | None],
     ) -> dict[str, Any]:
-        """The features of one member."""
+        """The features of one member; `find_member` returns the bytes of another one."""
         if f".{extension}" in IMAGE_SUFFIXES:
             if IMAGE in known:
                 note(_SECOND_IMAGE, place)
@@ -479,6 +510,7 @@ class TarReader(FilesReader[TarFile]):
             if not isinstance(parsed, dict):
                 return {"json": as_json_text(parsed)}
             _pop_empty_kinds(parsed)
+            _restore_members(parsed, find_member)
             loss = PrecisionLoss()
             values = self._json_features(parsed, loss, place)
             for column in loss.columns():
@@ -521,6 +553,22 @@ def _parse_json(data: bytes) -> Any:
     if b"base64" in data and isinstance(parsed, dict):
         restore_base64(parsed)
     return parsed
+
+
+def _restore_members(row: dict[str, Any], find: Callable[[str], bytes | None]) -> None:
+    """Replace each {"member": name} among the values, or in a list of such, by the bytes of it.
+
+    Names that `find` does not know stay as they are.
+    """
+
+    def restored(value: Any) -> Any:
+        if not (isinstance(value, dict) and value.keys() == {MEMBER}):
+            return value
+        data = find(value[MEMBER]) if isinstance(value[MEMBER], str) else None
+        return value if data is None else data
+
+    for key, value in row.items():
+        row[key] = list(map(restored, value)) if isinstance(value, list) else restored(value)
 
 
 def _pop_empty_kinds(row: dict[str, Any]) -> dict[str, Kind]:

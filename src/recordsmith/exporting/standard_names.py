@@ -1,0 +1,143 @@
+"""Finds the image of records whatever its key is, and gives it and its features standard keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recordsmith.errors import OptionError, option, shown_value
+from recordsmith.example import Features, FeatureSchema
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    MASK,
+    MASK_FORMAT,
+    WIDTH,
+    is_mask_key,
+)
+from recordsmith.example.usual_names import USUAL_NAMES, find_images
+from recordsmith.image import starts_like_image
+from recordsmith.words import did_you_mean
+
+_KINDS = {
+    HEIGHT: "int64",
+    WIDTH: "int64",
+    DEPTH: "int64",
+    CLASS_LABEL: "int64",
+    DTYPE: "bytes",
+    FILENAME: "bytes",
+    CLASS_TEXT: "bytes",
+}
+_OF_PIXELS = (HEIGHT, WIDTH, DEPTH, DTYPE)
+_OTHER = "other/"
+"""Begins the keys of a standard image and its description where another image is exported."""
+
+
+@dataclass(frozen=True)
+class StandardNames:
+    """The features that stand for those with standard keys: key in the records -> standard key."""
+
+    standard: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def image_key(self) -> str:
+        """The key of the image in the records."""
+        return next((key for key, new in self.standard.items() if new == IMAGE), IMAGE)
+
+    def apply(self, example: Features) -> Features:
+        """Rename the features of an example, unless it has the standard ones, too."""
+        standard = self.standard
+        if IMAGE in example and self.image_key != IMAGE:
+            standard = standard | {key: _OTHER + key for key in (IMAGE, FORMAT, *_OF_PIXELS)}
+        renamed = {
+            key: new
+            for key, new in standard.items()
+            if key in example and (new not in example or new in standard)
+        }
+        if not renamed:
+            return example
+        result = {renamed.get(key, key): value for key, value in example.items()}
+        for key, format_key in ((IMAGE, FORMAT), (MASK, MASK_FORMAT)):
+            if key in renamed.values() and format_key not in example and _is_raw(result[key]):
+                result[format_key] = [b"raw"]
+        return result
+
+
+def find_standard_names(
+    features: Mapping[str, FeatureSchema], image_key: str | None = None, *, is_only: bool = True
+) -> StandardNames:
+    """Choose the image of a dataset and the features that describe it.
+
+    Args:
+        features: the schema of the records.
+        image_key: the key of the image; None to find it.
+        is_only: whether several possible images are an error.
+
+    Raises:
+        OptionError: several features may be the image, or `image_key` is not the key of one.
+    """
+    images = find_images(features)
+    if image_key is None:
+        image_key = images[0] if images else _unsized_pixels(features)
+        if is_only and image_key != IMAGE and len(images) > 1:
+            raise OptionError(
+                f"several features may be the image: {', '.join(images)}",
+                option="image_key",
+                remedy=f"Choose one with {option('image_key', images[0])}.",
+            )
+    elif image_key not in features or features[image_key].kind != "bytes":
+        known = features.get(image_key)
+        problem = "does not exist" if known is None else f"has {known.kind} values, not images"
+        raise OptionError(
+            f"feature {shown_value(image_key)} {problem}",
+            option="image_key",
+            value=image_key,
+            expected=f"one of {', '.join(images)}" if images else "",
+            remedy=did_you_mean(image_key, images),
+        )
+    standard = {} if image_key in (None, IMAGE) else {str(image_key): IMAGE}
+    mask = _mask_of(features)
+    if mask is not None:
+        standard[mask] = MASK
+    is_raw = any(
+        features[key].content == "raw" for key in (image_key, mask) if key and key in features
+    )
+    for key, kind in _KINDS.items():
+        if key in features or (key in _OF_PIXELS and not is_raw):
+            continue
+        for name in USUAL_NAMES[key]:
+            known = features.get(name)
+            if known is not None and known.kind == kind and known.max_length == 1:
+                standard[name] = key
+                break
+    return StandardNames(standard)
+
+
+def _unsized_pixels(features: Mapping[str, FeatureSchema]) -> str | None:
+    """The feature with the name of an image whose raw pixels have no size."""
+    named = (key for key in USUAL_NAMES[IMAGE] if key in features)
+    return next((key for key in named if features[key].content == "raw"), None)
+
+
+def _mask_of(features: Mapping[str, FeatureSchema]) -> str | None:
+    """The feature that stands for the standard mask; None if that exists or there are several."""
+    if MASK in features:
+        return None
+    masks = [
+        key
+        for key, feature in features.items()
+        if is_mask_key(key)
+        and feature.max_length == 1
+        and (feature.content == "image" or (feature.content == "raw" and key in USUAL_NAMES[MASK]))
+    ]
+    return masks[0] if len(masks) == 1 else None
+
+
+def _is_raw(value: object) -> bool:
+    return isinstance(value, list) and any(value) and not starts_like_image(memoryview(value[0]))
