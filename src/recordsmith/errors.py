@@ -618,7 +618,7 @@ def needs_extra(extra: str, package: str | None = None) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != (package or extra):
             raise
-        raise MissingExtraError(extra, package or extra) from error
+        raise MissingExtraError(extra, package or extra) from None
 
 
 class FunctionError(RecordsmithError, RuntimeError):
