@@ -3,7 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 # hides warnings of build tools
-PIP := PYTHONWARNINGS=ignore $(RUN)/python -m pip install --quiet --disable-pip-version-check
+PIP := env PYTHONWARNINGS=ignore $(RUN)/python -m pip install --quiet --disable-pip-version-check
+# `$(STEP) TITLE COMMAND…` shows what runs, a line every five seconds, and how long it took
+STEP = @step() { title=$$1; shift; begin=$$(date +%s); echo "$$title"; \
+	(seconds=0; while sleep 1 && kill -0 $$$$ 2>/dev/null; do seconds=$$((seconds + 1)); \
+	if [ $$((seconds % 5)) = 0 ]; then echo "  … $$seconds s"; fi; done) & ticker=$$!; \
+	"$$@"; status=$$?; kill $$ticker 2>/dev/null; \
+	if [ $$status = 0 ]; then echo "  done in $$(($$(date +%s) - begin)) s"; fi; return $$status; }; step
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
 # for `make soak`
@@ -24,19 +30,19 @@ help:
 
 # `pip install -e`: changes in src/ take effect at once; changed kernels are rebuilt
 $(VENV)/installed: $(SOURCES)
-	@echo 'creating $(VENV) with NumPy, OpenCV and the kernels; this takes about a minute'
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) --upgrade pip
-	@$(PIP) -e '.[standard]'
+	$(STEP) 'Create $(VENV)' $(PYTHON) -m venv $(VENV)
+	$(STEP) 'Update pip' $(PIP) --upgrade pip
+	$(STEP) 'Install NumPy, OpenCV and others, and compile recordsmith (one to three minutes)' \
+		$(PIP) -e '.[standard]'
 	@touch $@
 
 # by name, because it is installed: the kernels are not rebuilt
 $(VENV)/test-extras: $(VENV)/installed
-	@$(PIP) 'recordsmith[test]'
+	$(STEP) 'Install what the tests need' $(PIP) 'recordsmith[test]'
 	@touch $@
 
 $(VENV)/lint-extras: $(VENV)/installed
-	@$(PIP) 'recordsmith[test,lint]'
+	$(STEP) 'Install what the tests and checks need' $(PIP) 'recordsmith[test,lint]'
 	@touch $@
 
 demo: $(VENV)/installed
@@ -73,14 +79,14 @@ check: $(VENV)/lint-extras
 
 # fails if a link or an anchor is wrong
 docs: $(VENV)/installed
-	@$(PIP) 'recordsmith[docs]'
+	$(STEP) 'Install what builds the site' $(PIP) 'recordsmith[docs]'
 	@$(RUN)/python docs/site/pages.py
 	@$(RUN)/zensical build --clean --config-file build/mkdocs.yml
 	@$(RUN)/python docs/site/pages.py finish
 	@echo 'open build/site/index.html'
 
 bench: $(VENV)/installed
-	@$(PIP) -r benchmarks/requirements.txt
+	$(STEP) 'Install the other libraries' $(PIP) -r benchmarks/requirements.txt
 	$(RUN)/python benchmarks/run.py
 
 clean:

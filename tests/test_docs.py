@@ -23,6 +23,8 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import COMMANDS, app
+from recordsmith.cli.demo import demo
+from recordsmith.errors import MissingExtraError
 from recordsmith.example.keys import BOX, MASK
 from recordsmith.exporting.export_writer import ChangedName
 from recordsmith.image import encode_mask
@@ -42,6 +44,7 @@ def page(name: str) -> str:
 
 
 README = page("README.md")
+FIRST_HALF, _, _ = README.partition("\n## How it compares\n")
 GUIDE = page("docs/loading.md")
 
 
@@ -130,38 +133,79 @@ def flowers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "flowers"
 
 
-def test_the_readmes_commands_run(flowers: Path) -> None:
-    (block,) = blocks("console", README)
-    commands = [shlex.split(line[2:]) for line in block.splitlines() if line.startswith("$ ")]
-    assert [command[:2] for command in commands] == [
-        ["recordsmith", name] for name in ("detect", "pack", "verify", "inspect", "head", "sheet")
-    ]
-    for command in commands:
-        result = subprocess.run(
-            [sys.executable, "-m", *command], capture_output=True, text=True, check=False
-        )
-        assert result.returncode == 0, result.stderr
-    assert sorted(os.listdir("out")) == [
-        ".recordsmith",
-        "dataset.json",
-        "labels.txt",
-        "train-00000-of-00002.tfrecord",
-        "train-00001-of-00002.tfrecord",
-        "validation-00000-of-00002.tfrecord",
-        "validation-00001-of-00002.tfrecord",
-    ]
-    assert Path("out/labels.txt").read_text() == "0:daisy\n1:rose\n2:tulip\n"
+SHIMS = {
+    "recordsmith": 'exec "$PYTHON" -m recordsmith "$@"',
+    "python": 'exec "$PYTHON" "$@"',
+    "pip": "exit 0",  # it is installed, or the test is skipped
+    "make": 'test "$*" = demo && mkdir -p .venv/bin && touch .venv/bin/activate && $DEMO',
+}
+"""Programs that the README runs, which here install nothing."""
+
+
+@pytest.mark.parametrize("part", ["commands", pytest.param("all", marks=pytest.mark.slow)])
+def test_the_readme_runs_in_order(tmp_path: Path, flowers: Path, part: str) -> None:
+    """Its first half, every block, in the folder of a new user; `commands`: on small images."""
+    languages = re.findall(r"^```(\w+)$", FIRST_HALF, re.MULTILINE)
+    if part == "all":
+        skip_without("duckdb", "torch")
+        shutil.rmtree(flowers)
+        demo = "recordsmith demo"
+    else:
+        (tmp_path / "recordsmith-demo").mkdir()
+        flowers.rename(tmp_path / "recordsmith-demo" / "images")
+        demo = "true"
+    (tmp_path / "shims").mkdir()
+    for name, text in SHIMS.items():
+        program = tmp_path / "shims" / name
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path / 'shims'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHON": sys.executable,
+        "DEMO": demo,
+    }
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", FIRST_HALF, re.DOTALL | re.MULTILINE)
+    assert [language for language, _ in found] == ["sh", "sh", "python", "sh"] == languages
+    for language, block in found:
+        if part == "commands" and language == "python":
+            continue
+        text = re.sub("recordsmith query.*", "", block) if part == "commands" else block
+        Path("train.py").write_text(text, "utf-8")
+        command = ["sh", "-e", "-c", text] if language == "sh" else [sys.executable, "train.py"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        if language == "python":
+            shapes = re.findall(r"^torch.Size\(\[(\d), 3, 224, 224\]\)", done.stdout, re.MULTILINE)
+            assert shapes == ["8"] * 10 + ["4"]
+    assert Path("out/labels.txt").read_text().startswith("0:daisy\n")
+    assert {file.name for file in Path("out").glob("*.tfrecord")} == {
+        f"{split}-0000{number}-of-00002.tfrecord"
+        for split in ("train", "validation")
+        for number in range(2)
+    }
+    assert Path("report.html").is_file()
+    exported = [file for file in Path("images").rglob("*.*") if file.suffix in (".jpg", ".png")]
+    assert len(exported) == len(rs.open("out"))
+
+
+def test_the_readme_names_what_its_programs_need() -> None:
+    """With the line that the programs print without it."""
+    for extra, use in (("torch", "import recordsmith.torch"), ("duckdb", "recordsmith query")):
+        line = MissingExtraError(extra, extra).remedy.removeprefix("Install it: ")
+        assert FIRST_HALF.index(line) < FIRST_HALF.index(use)
 
 
 @pytest.mark.slow
-def test_the_readmes_training_code_runs(flowers: Path) -> None:
-    if find_spec("torch") is None:
-        pytest.skip("needs torch")
-    rs.pack(rs.ImageFolder(flowers), "out", splits={"train": 0.7, "validation": 0.3}, shards=2)
-    (block,) = blocks("python", README)
-    done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=True)
-    shapes = re.findall(r"^torch.Size\(\[(\d), 3, 224, 224\]\) tensor", done.stdout, re.MULTILINE)
-    assert shapes == ["8"] * 5 + ["2"]
+def test_the_readmes_image_is_what_the_demo_draws(tmp_path: Path) -> None:
+    (name,) = re.findall(r"!\[[^]]*\]\((.*?)\)", README)
+    demo(str(tmp_path / "demo"))
+    with (
+        Image.open(REPOSITORY / name) as shown,
+        Image.open(tmp_path / "demo" / "contact-sheet.png") as drawn,
+    ):
+        expected = np.asarray(drawn.convert("RGB").resize(shown.size), np.float32)
+        assert np.abs(expected - np.asarray(shown.convert("RGB"), np.float32)).mean() < 4
 
 
 def test_the_readme_is_short() -> None:

@@ -79,7 +79,11 @@ def test_printable(text: str, expected: str) -> None:
         ("cat", ["bat", "car"], None),
         ("nothing", ["other", "nested"], None),
         ("detach", ["detect", "edit"], None),
+        ("pakc", ["detect", "pack"], "pack"),
+        ("YOLO", ["voc", "yolo"], "yolo"),
+        ("train", ["Train", "test"], "Train"),
         ("", ["a"], None),
+        ("", ["a", ""], None),
     ],
 )
 def test_only_near_names_are_suggested(typed: str, known: list[str], similar: str | None) -> None:

@@ -1,8 +1,8 @@
-"""Take the screenshots of docs/how-to/view.md, in headless Chromium.
+"""Draw the image of the README, and take the screenshots of docs/how-to/view.md in Chromium.
 
     python docs/site/screenshots.py
 
-Needs the extras `view` and `interop`, and Chromium. The records are those of `recordsmith demo`,
+Needs the extra `interop`, and Chromium. The records are those of `recordsmith demo`,
 and meadows of the same flowers with boxes and masks.
 """
 
@@ -96,7 +96,6 @@ def damage(source: Path, out: Path) -> Path:
 
 def take_all(browser: Any, folder: Path) -> None:
     meadows = write_meadows(folder / "meadows")
-    demo(str(folder / "demo"))
 
     def take(path: Path, name: str, act: Callable[[Any], None], fragment: str = "") -> None:
         with rs.view(path) as viewer:
@@ -144,6 +143,15 @@ def _save(data: bytes, name: str) -> None:
     print(f"view-{name}.jpg  {len(out.getvalue()):,} bytes")
 
 
+def draw_demo(folder: Path) -> None:
+    """Run the demo, and write its preview of a batch for the README."""
+    demo(str(folder))
+    with Image.open(folder / "contact-sheet.png") as sheet:
+        size = (900, round(900 * sheet.height / sheet.width))
+        small = sheet.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    small.save(OUT.parent / "contact-sheet.jpg", quality=88, optimize=True, progressive=True)
+
+
 def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
@@ -151,6 +159,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         os.chdir(folder)  # for short paths on the pages
+        draw_demo(Path("demo"))
         take_all(browser, Path())
         browser.close()
 

@@ -76,14 +76,15 @@ def query(sql: str, dataset: Dataset, *, restore_types: bool = True) -> pa.Table
     except duckdb.Error as error:
         if records.error is not None:
             raise records.error from None
-        lines = str(error).strip().splitlines()
+        kind, _, text = str(error).strip().partition(" Error: ")  # "Binder Error: …"
+        lines = (text or kind).splitlines()
         remedy = ""
-        if "requires the extension" in lines[0]:  # DuckDB's own advice would download it
-            remedy = (
-                "Queries load no extensions. To use one, register "
-                "recordsmith.duckdb.table(dataset) in a connection of your own."
-            )
+        if "extension" in lines[0]:  # DuckDB's own advice would download it
+            remedy = "Queries load no extensions: use local files and functions without extensions."
             del lines[1:]
+        elif kind == "Binder" and '"' not in sql:
+            names = [name for name in records.schema.names if not name.isidentifier()]
+            remedy = f'Put names such as "{names[0]}" into double quotes.' if names else ""
         raise OptionError(
             f"the query failed: {lines[0]}",
             option="sql",

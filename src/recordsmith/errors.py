@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from recordsmith.words import did_you_mean, printable, similar_name
 
@@ -203,6 +204,7 @@ class _Line:
         return f"{', '.join(self.places)}{f' and {more:,} more' if more else ''}: {self.problem}"
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _OPTION = re.compile("\ue000(\\w+)(?:=([^\ue001]*))?\ue001")
 _LONGEST_VALUE = 80
 _NOT_GIVEN: Any = object()
@@ -667,7 +669,7 @@ def needs_extra(extra: str, package: str | None = None) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != (package or extra):
             raise
-        raise MissingExtraError(extra, package or extra) from error
+        raise MissingExtraError(extra, package or extra) from None
 
 
 class FunctionError(RecordsmithError, RuntimeError):
@@ -818,12 +820,54 @@ def access_error(error: OSError, path: object, verb: str = "read") -> FileAccess
     return kind(error.errno, reason, name, operation=verb, remedy=remedy)
 
 
-def check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def check_word(name: str, value: object, allowed: Iterable[str]) -> None:
     """Raise OptionError if a value is not one of the allowed strings."""
+    allowed = list(allowed)
     if not (isinstance(value, str) and value in allowed):
-        raise OptionError(
-            option=name,
-            value=value,
-            expected=f"one of {', '.join(map(repr, allowed))}",
-            remedy=did_you_mean(str(value), allowed),
-        )
+        raise unknown_word(name, value, allowed)
+
+
+def unknown_word(
+    name: str, value: object, allowed: Iterable[str], problem: str = "", *, remedy: str = ""
+) -> OptionError:
+    """Return the error for a value of an option that is not one of the allowed strings.
+
+    It lists them and suggests one; `remedy` is what to do if none is similar.
+    """
+    allowed = list(allowed)
+    return OptionError(
+        problem,
+        option=name,
+        value=value,
+        expected=f"one of {', '.join(allowed)}",
+        remedy=did_you_mean(str(value), allowed) or remedy,
+    )
+
+
+def explain_unknown(explained: Mapping[str, str]) -> Callable[[_Function], _Function]:
+    """Decorate a function: OptionError names the right option for one that it does not have.
+
+    Args:
+        explained: what to do instead, by names of other libraries with spaces between them.
+    """
+    remedies = {name: remedy for names, remedy in explained.items() for name in names.split()}
+
+    def decorate(function: _Function) -> _Function:
+        code = function.__code__
+        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+        @wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            for name in options:
+                if name not in known:
+                    called = function.__qualname__.removesuffix(".__init__")
+                    raise OptionError(
+                        f"{called} has no option {name!r}",
+                        option=name,
+                        remedy=remedies.get(name) or did_you_mean(name, known),
+                    )
+            return function(*args, **options)
+
+        return cast("_Function", call)
+
+    return decorate

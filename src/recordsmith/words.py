@@ -35,10 +35,16 @@ def note_text(number: int, sentence: str) -> str:
 
 
 def similar_name(typed: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was likely meant; None if each differs in too much."""
+    """Return the known name that was likely meant; None if each differs in too much.
+
+    Upper and lower case, and the order of the letters of a short name (pakc), do not matter.
+    """
     import difflib
 
-    return next(iter(difflib.get_close_matches(typed, known, 1, _MIN_SIMILARITY)), None)
+    names = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(typed.lower(), names, 1, _MIN_SIMILARITY)
+    found += [name for name in names if sorted(name) == sorted(typed.lower())]
+    return names[found[0]] if found and typed else None
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str:

@@ -418,3 +418,29 @@ def test_the_repr_of_an_example_shortens_bytes(tmp_path: Path, images: ModuleTyp
         assert isinstance(value, dict)
         assert value["raw"] == [example["raw"]]
         assert np.array_equal(value["label"], [3])
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("map", "map_examples"),
+        ("batch", "batch_size"),
+        ("padded_batch", "rs.Loader"),
+        ("repeat", "epochs"),
+        ("prefetch", "rs.Loader"),
+        ("shard", "world_size"),
+        ("train_test_split", "split_by"),
+        ("column_names", "schema"),
+        ("cardinality", "len"),
+        ("shufle", "'shuffle'"),
+    ],
+)
+def test_methods_of_other_libraries_name_ours(dataset: rs.Dataset, name: str, named: str) -> None:
+    with pytest.raises(AttributeError, match=name) as caught:
+        getattr(dataset, name)
+    assert named in str(caught.value)
+
+
+def test_a_dataset_has_no_other_attributes(dataset: rs.Dataset) -> None:
+    assert not any(hasattr(dataset, name) for name in ("map", "__array__", "_shards", "zyx"))
+    assert len(pickle.loads(pickle.dumps(dataset))) == len(dataset)

@@ -176,7 +176,7 @@ def test_killed_before_any_change_of_the_file_system(
 def test_options(folder: Path, tmp_path: Path) -> None:
     with raises(rs.OptionError, option="format", value="idx") as caught:
         rs.index(folder, format="idx")  # type: ignore[arg-type]
-    assert caught.value.expected == "'recordsmith' or 'dali'"
+    assert caught.value.expected == "one of recordsmith, dali"
     with raises(rs.OptionError, option="to"):
         rs.index(folder, to=tmp_path)
     with raises(rs.OptionError, value="", match="path"):

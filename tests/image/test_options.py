@@ -18,9 +18,9 @@ QUALITY = "an integer from 1 to 100"
 @pytest.mark.parametrize(
     ("name", "options", "text"),
     [
-        ("store", {"store": "gif"}, "one of 'original', 'jpeg', 'png', 'raw'"),
+        ("store", {"store": "gif"}, "one of original, jpeg, png, raw"),
         ("store", {"store": "jpg"}, "'jpeg'?"),
-        ("orientation", {"orientation": "turn"}, "one of 'keep', 'apply'"),
+        ("orientation", {"orientation": "turn"}, "one of keep, apply"),
         *(("quality", {"store": "jpeg", "quality": x}, QUALITY) for x in (0, 101, 95.0, True)),
         ("shorter_side", {"shorter_side": 0}, SIDES),
         ("longer_side", {"longer_side": -3}, SIDES),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,10 @@ import pytest
 from tests.raising import raises
 
 import recordsmith as rs
+from recordsmith.dataset.opening import _EXPLAINED as OPEN
 from recordsmith.example.keys import BOX
+from recordsmith.loading.loader import _EXPLAINED as LOADER
+from recordsmith.packing.pack import _EXPLAINED as PACK
 
 IMAGE = {"size": 4}
 CROP = {"size": 4, "fit": "random-crop"}
@@ -172,3 +177,47 @@ def test_mixes(small: Any, dataset: rs.Dataset, tmp_path: Any) -> None:
     zipped = small.write_shards(tmp_path / "z", [2], ["gzip"])
     with raises(rs.OptionError, option="dataset"):
         small.loader(rs.Mix([(dataset, 1), (zipped, 1)]), batch_size=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("drop_last drop_remainder", "last_batch='drop'"),
+        ("num_workers num_parallel_calls max_workers persistent_workers", "threads"),
+        ("pin_memory", "recordsmith.torch.batches"),
+        ("prefetch_factor prefetch_buffer_size", "prefetch"),
+        ("collate_fn", "map_batches"),
+        ("sampler", "rs.Weighted"),
+        ("batch_sampler", "rs.BucketBySize"),
+        ("transform map map_func", "map_examples"),
+        ("generator worker_init_fn", "seed"),
+        ("repeat num_epochs", "epochs"),
+        ("shuffle_buffer buffer_size", "shuffle=True"),
+        ("num_replicas num_shards", "world_size"),
+        ("shard_index", "rank"),
+        ("dtype size", "rs.Image"),
+        ("batch_sise", "batch_size"),
+    ],
+)
+def test_options_of_other_libraries_name_ours(dataset: rs.Dataset, given: str, named: str) -> None:
+    for name in given.split():
+        with raises(rs.OptionError, option=name) as caught:
+            rs.Loader(dataset, batch_size=4, **{name: 1})  # type: ignore[arg-type]
+        assert named in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("function", "explained"), [(rs.Loader, LOADER), (rs.open, OPEN), (rs.pack, PACK)]
+)
+def test_explained_options_are_not_ours_but_name_ours(
+    function: Any, explained: dict[str, str]
+) -> None:
+    known = inspect.signature(function).parameters
+    for names, remedy in explained.items():
+        assert known.keys().isdisjoint(names.split())
+        assert {*re.findall(r"^Pass (?!it\b|threads to)(\w+)", remedy)} <= known.keys()
+
+
+def test_an_unknown_option_without_a_similar_one(dataset: rs.Dataset) -> None:
+    with raises(rs.OptionError, option="zyx", remedy=""):
+        rs.Loader(dataset, batch_size=4, zyx=1)  # type: ignore[call-arg]

@@ -145,5 +145,5 @@ def test_deflated_bytes_depend_on_the_input_alone(compression: Packed) -> None:
 
 @pytest.mark.parametrize("name", ["gz", "snappy", " gzip", "zstd"])
 def test_unknown_names_are_refused(name: str) -> None:
-    with raises(OptionError, option="compression", value=name, expected="none, gzip or zlib"):
+    with raises(OptionError, option="compression", value=name, expected="one of none, gzip, zlib"):
         check_compression(name)

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.errors import NotAnExampleError, OptionError, option
+from recordsmith.errors import NotAnExampleError, OptionError, option, unknown_word
 from recordsmith.example import FeatureSchema, Schema
 from recordsmith.example.keys import is_class_key
 
@@ -70,12 +70,7 @@ def arrow_schema(
     fields = []
     for name in columns:
         if name not in found:
-            raise OptionError(
-                f"no record has a feature {name!r}",
-                option="columns",
-                value=name,
-                expected=f"one of {', '.join(found)}",
-            )
+            raise unknown_word("columns", name, found, f"no record has a feature {name!r}")
         section, _, feature = found[name]
         fields.append(_field(name, section, feature, names))
     return import_pyarrow().schema(fields)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -32,8 +33,6 @@ _PANELS = {
         "lint": "Check images, annotations and classes before packing them.",
         "forecast": "Forecast how large a dataset becomes.",
         "pack": "Pack images, masks, boxes or tables into TFRecord shards and verify them.",
-        "run": "Write shards of a plan, on any machine that sees the source and the dataset.",
-        "finish": "Complete the dataset of a plan whose tasks have run.",
         "append": "Add records to a dataset as new shards.",
         "demo": "Draw images of flowers and go through all steps with them.",
     },
@@ -44,8 +43,6 @@ _PANELS = {
         "view": "View records in a browser: a gallery, each record, statistics.",
         "sheet": "Draw a preview of records: images with their classes, boxes and masks.",
         "verify": "Check every record, and the shards against their manifest (dataset.json).",
-        "normalisation": "Write the statistics with which training normalises features.",
-        "schema": "Write what the records have in common as a JSON file of rules.",
         "diff": "Compare the records of two datasets, in any order and any shards.",
     },
     "Repair and rewrite them": {
@@ -57,6 +54,12 @@ _PANELS = {
         "export": "Write records as files of another format: images, annotations or tables.",
         "card": "Describe a dataset for the Hugging Face Hub and for catalogues (Croissant).",
         "query": "Run SQL over records, each of which is a row.",
+    },
+    "Advanced": {
+        "run": "Write shards of a plan, on any machine that sees the source and the dataset.",
+        "finish": "Complete the dataset of a plan whose tasks have run.",
+        "normalisation": "Write the statistics with which training normalises features.",
+        "schema": "Write what the records have in common as a JSON file of rules.",
         "index": "Write indexes, which make random access to records fast.",
         "bench": "Measure how fast a dataset loads, and what limits it.",
         "cache": "Show or empty the local cache of buckets and web servers.",
@@ -80,6 +83,7 @@ _MODULES = {
 """The modules here of commands that are not in one of their own name."""
 
 _INVALID_COMMAND = 2
+_EXTRA = re.compile(r"extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The class of all errors in what was typed, in the copy of click that this typer uses."""
 
@@ -142,10 +146,9 @@ def load_command(name: str) -> Any:
 def _plain(params: list[Any]) -> list[Any]:
     """Show parameters as in the help of other tools, whatever the version of typer adds.
 
-    `PATH...` in the usage; no types and ranges; the default at the end of the text.
+    `PATH...` in the usage; no types; the default at the end of the text.
     """
     for param in params:
-        param._get_number_range_help_str = lambda: None  # noqa: SLF001 - shows [x>=1]
         if param.param_type_name == "argument":
             usage = param.metavar
             if param.nargs != 1:
@@ -166,16 +169,41 @@ def _reporting_usage(context: Any, given: Iterable[str]) -> Iterator[None]:
     try:
         yield
     except _UsageError as error:
-        message = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
-        called = "recordsmith" if context.parent is None else f"recordsmith {context.info_name}"
-        remedy = f"`{called} --help` explains the command."
-        if "extra argument" in message and is_part_of_condition(given):
-            remedy = QUOTE_CONDITION
-        elif message.startswith("Missing"):  # typer may take the only path for OUT
-            usage = " ".join(context.command.collect_usage_pieces(context))
-            remedy = f"Usage: `{called} {usage}`"
-        console.print_error(f"{message[:1].lower()}{message[1:]}. {remedy}")
+        console.print_error(_describe_usage(error, context, given))
         raise typer.Exit(_INVALID_COMMAND) from None
+
+
+def _describe_usage(error: Any, context: Any, given: list[str]) -> str:
+    """Return what is wrong with what was typed, and what to do."""
+    called = "recordsmith" if context.parent is None else f"recordsmith {context.info_name}"
+    remedy = f"`{called} --help` explains the command."
+    message = error.format_message().rstrip(".")
+    params = {
+        name: param
+        for param in context.command.params
+        for name in param.opts
+        if name.startswith("-")
+    }
+    name = getattr(error, "option_name", None)
+    if name is not None and name not in params:
+        similar = similar_name(name, (known for known in params if known.startswith("--")))
+        remedy = f"Did you mean {similar}?" if similar else f"`{called} --help` lists the options."
+        return f"{called} has no option {name}. {remedy}"
+    if name is not None and not params[name].is_flag:
+        return f"{name} needs a value: `{name} {params[name].metavar}`. {remedy}"
+    extra = _EXTRA.search(message)
+    if extra is not None:
+        before = given[given.index(extra[1]) - 1] if extra[1] in given else ""
+        name = before if before in params and params[before].is_flag else None
+    if name is not None:
+        return f"{name} takes no value. {remedy}"
+    if extra is not None:
+        remedy = QUOTE_CONDITION if is_part_of_condition(given) else remedy
+        return f"unexpected argument: {extra[1]}. {remedy}"
+    if message.startswith("Missing"):  # typer may take the only path for OUT
+        usage = " ".join(context.command.collect_usage_pieces(context))
+        remedy = f"Usage: `{called} {usage}`"
+    return f"{message[:1].lower()}{message[1:]}. {remedy}"
 
 
 class _Commands(TyperGroup):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -56,50 +60,62 @@ def demo(
                 option="out",
                 remedy="Choose a new folder.",
             )
-    _print_step(f"1. Draw flowers into {images}")
-    _draw(images)
+    with _step(f"1. Draw flowers into {images}"):
+        _draw(images)
 
     splits = ",".join(f"{name}={share:g}" for name, share in _SPLITS.items())
-    _print_step("2. Pack them", f"recordsmith pack {images} {dataset} --splits {splits} --shards 2")
-    with console.progress_bar("packing") as progress:
+    pack = f"recordsmith pack {images} {dataset} --splits {splits} --stratify --shards 2"
+    with _step("2. Pack them", pack), console.progress_bar("packing") as progress:
         report = rs.pack(
-            rs.ImageFolder(images), dataset, splits=_SPLITS, shards=2, progress=progress
+            rs.ImageFolder(images),
+            dataset,
+            splits=_SPLITS,
+            stratify=True,
+            shards=2,
+            progress=progress,
         )
-    print_pack_report(report)
+        print_pack_report(report)
 
-    _print_step("3. Verify them", f"recordsmith verify {dataset}")
-    findings = rs.verify(dataset)
-    print_report(findings.content())
+    with _step("3. Verify them", f"recordsmith verify {dataset}"):
+        findings = rs.verify(dataset)
+        print_report(findings.content())
     if not findings.is_good:
         raise typer.Exit(1)
 
-    _print_step("4. Inspect the dataset", f"recordsmith inspect {dataset}")
-    print_report(rs.inspect(dataset).content())
+    with _step("4. Inspect the dataset", f"recordsmith inspect {dataset}"):
+        print_report(rs.inspect(dataset).content())
 
-    _print_step("5. Load batches for training", *_LOADER.format(dataset=dataset).splitlines())
-    loader = rs.Loader(
-        rs.open(dataset, split="train"),
-        {"image": rs.Image(size=192, fit="center-crop"), "name": rs.Text("image/class/text")},
-        batch_size=_BATCH_SIZE,
-        shuffle=True,
-    )
-    batch, *_ = loader
-    for name, column in batch.items():
-        print(f"  {name:20} {column.dtype!s:6} shape {column.shape}")
-    stats = loader.stats()
-    print(f"  {stats.batch_count} batches, {stats.records_per_second:,.0f} images per second")
+    loop = _LOADER.format(dataset=dataset).splitlines()
+    with _step("5. Load batches for training", *loop):
+        loader = rs.Loader(
+            rs.open(dataset, split="train"),
+            {"image": rs.Image(size=192, fit="center-crop"), "name": rs.Text("image/class/text")},
+            batch_size=_BATCH_SIZE,
+            shuffle=True,
+        )
+        batch, *_ = loader
+        for name, column in batch.items():
+            print(f"  {name:20} {column.dtype!s:6} shape {column.shape}")
+        stats = loader.stats()
+        print(f"  {stats.batch_count} batches, {stats.records_per_second:,.0f} images per second")
 
     sheet = folder / _SHEET_NAME
-    _print_step(f"6. Preview a batch as a model receives it: {sheet}")
-    title = "Flowers, from TFRecord"
-    rs.draw_batch(batch["image"], sheet, captions=batch["name"], title=title, overwrite=True)
+    with _step(f"6. Preview a batch as a model receives it: {sheet}"):
+        title = "Flowers, from TFRecord"
+        rs.draw_batch(batch["image"], sheet, captions=batch["name"], title=title, overwrite=True)
     print(f"\n{_NEXT}")
 
 
-def _print_step(title: str, *commands: str) -> None:
+@contextmanager
+def _step(title: str, *commands: str) -> Iterator[None]:
+    """Print the title and commands of the step in the block, and how long it took."""
     print(f"\n{console.bold(title)}")
     for command in commands:
         print(f"  $ {command}" if command.startswith("recordsmith") else f"  >>> {command}")
+    sys.stdout.flush()
+    begin = time.perf_counter()
+    yield
+    print(f"  took {time.perf_counter() - begin:.1f} s", flush=True)
 
 
 def _draw(folder: Location) -> None:

@@ -192,10 +192,15 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
                 kind = parameter.annotation.__origin__
                 parameter = parameter.replace(annotation=Annotated[kind, info])  # noqa: PLW2901
             parameters.append(parameter)
+    numbers = {p.name: number for p in parameters if (number := _number_of(p)) is not None}
+    parameters = [_as_text(p) if p.name in numbers else p for p in parameters]
 
     def call(**given: Any) -> None:
         values: dict[str, Any] = {name: {} for name in groups}
-        for name, value in given.items():
+        for name, text in given.items():
+            value = text
+            if name in numbers and text is not None:
+                value = parsing.parse_number(text, name, *numbers[name])
             group = next((group for group, names in groups.items() if name in names), None)
             if group is None:
                 values[name] = value
@@ -206,6 +211,20 @@ def expand(command: Callable[..., None]) -> tuple[inspect.Signature, Callable[..
     ordered = [p for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
     ordered += [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.default is not p.empty]
     return signature.replace(parameters=ordered), call
+
+
+def _number_of(parameter: inspect.Parameter) -> tuple[type[int | float], int | None] | None:
+    """Return the type and the minimum of an option that is a number."""
+    annotated, info = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
+    kind = next((kind for kind in (int, float) if annotated in (kind, kind | None)), None)
+    return None if kind is None else (kind, info.min)
+
+
+def _as_text(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return an option without its type, so that errors of typer do not show its own messages."""
+    info = copy(parameter.annotation.__metadata__[0])
+    info.min = None
+    return parameter.replace(annotation=Annotated[str | None, info])
 
 
 def _metavar(name: str, kind: Any) -> str:

@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 _NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
 _IMAGES = "How images are stored"
 _PANELS = {
-    "Splits and shards": (
-        "splits resplit shards shard_size_bytes seed stratify in_order shard_names"
-    ),
-    "Records": "keys compression like",
+    "More about splits and shards": "resplit shard_size_bytes shard_names in_order",
+    "Records": "keys compression like license citation numbers_of",
     _IMAGES: "check_images",
-    "Many machines": "write_plan",
+    "Where it runs": "engine threads write_plan",
 }
 _NOT_PLANNED = frozenset({"like", "skip_errors", "overwrite", "engine", "threads"})
 """Options of `pack` that a plan does not take."""

@@ -28,6 +28,20 @@ def parse_size(text: str, name: str) -> int:
     return size_bytes
 
 
+def parse_number(text: str, name: str, kind: type[int | float], lowest: int | None) -> Any:
+    """Parse a number of a kind, of at least `lowest`."""
+    expected = "an integer" if kind is int else "a number"
+    if lowest is not None:
+        expected = "a positive integer" if lowest == 1 else f"{expected} of at least {lowest}"
+    try:
+        number = kind(text)
+    except ValueError:
+        number = None
+    if number is None or (lowest is not None and number < lowest):
+        raise OptionError(option=name, value=text, expected=expected)
+    return number
+
+
 def parse_pixels(text: str, name: str) -> int | tuple[int, int]:
     """Parse 224, or 192x256 as height and width."""
     match = _PIXELS.fullmatch(text)

@@ -27,6 +27,7 @@ _FLAGS = {
     "sample_count": "--sample",
     "shard_size_bytes": "--shard-size",
     "source": "SOURCE",
+    "sql": "SQL",
 }
 """Options whose name differs from that in Python; all others differ only in dashes."""
 _FLAGS_OF_VALUES: Mapping[tuple[str, str | None], str] = {
@@ -95,6 +96,8 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
     if isinstance(error, MissingFileError):
         if given.get("where") and is_part_of_condition(_paths(given)):
             return f". {QUOTE_CONDITION}"
+        if command == "query" and not _is_missing(given["sql"]):
+            return ". The query comes before the paths: `recordsmith query SQL PATH`"
         return "" if error.remedy else _similar_name(given)
     if not isinstance(error, DataError):
         return ""

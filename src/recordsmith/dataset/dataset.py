@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ from recordsmith.example import (
 )
 from recordsmith.summaries import Summarized, Summary, named
 from recordsmith.words import count as counted
-from recordsmith.words import parse_size
+from recordsmith.words import did_you_mean, parse_size
 from recordsmith.work import thread_count
 
 if TYPE_CHECKING:
@@ -48,6 +48,29 @@ if TYPE_CHECKING:
 
 _MAX_FEATURES = 10
 DEFAULT_PART_BYTES = 128 << 20
+
+_LOADER = "Use rs.Loader(dataset, features, batch_size=…"
+_EXPLAINED = {
+    name: remedy
+    for names, remedy in {
+        "apply map": f"{_LOADER}, map_examples=function).",
+        "as_numpy_iterator": "Iterate over the dataset.",
+        "batch batched padded_batch to_tf_dataset with_format set_format": f"{_LOADER}).",
+        "bucket_by_sequence_length": f"{_LOADER}, buckets=rs.BucketBySize()).",
+        "cardinality count num_rows size": "Use len(dataset).",
+        "column_names columns features element_spec": "Use dataset.schema.",
+        "concatenate concat": "Open a list of paths: rs.open([first, second]).",
+        "interleave": f"{_LOADER}, shuffle=True), which mixes all shards.",
+        "prefetch": f"{_LOADER}, prefetch=2).",
+        "random_split train_test_split": "Use dataset.split_by({'train': 0.8, 'test': 0.2}).",
+        "remove_columns": "Use dataset.select_columns.",
+        "repeat": f"{_LOADER}, epochs=3), or epochs=None without end.",
+        "shard": f"{_LOADER}, rank=…, world_size=…).",
+        "skip": "Use dataset[count:].",
+    }.items()
+    for name in names.split()
+}
+"""What to do instead of methods of tf.data, torch and Hugging Face datasets."""
 
 Validity: TypeAlias = dict[str, npt.NDArray[np.bool_]]
 """By feature name: which examples have it."""
@@ -96,6 +119,17 @@ class Dataset(Summarized):
     def schema(self) -> Schema:
         """The features of the examples, from the manifest or from one pass over the records."""
         return self.view.read_schema()
+
+    if not TYPE_CHECKING:  # for type checkers, any name would be an attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError, which says what to do instead of methods of other libraries."""
+            problem = f"a Dataset has no attribute {name!r}"
+            if name.startswith("_"):  # programs ask for many of these
+                raise AttributeError(problem)
+            public = [known for known in dir(self) if not known.startswith("_")]
+            remedy = _EXPLAINED.get(name) or did_you_mean(name, public)
+            raise AttributeError(f"{problem}. {remedy}" if remedy else problem)
 
     def _with(self, records: SelectedRecords, how: str | None = None) -> Dataset:
         return Dataset(self.view.of(records, how))

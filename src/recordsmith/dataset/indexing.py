@@ -31,7 +31,7 @@ from recordsmith.dataset.shard_index import (
     load_index,
     save_index,
 )
-from recordsmith.errors import ForbiddenFileError, OptionError, accessing, option
+from recordsmith.errors import ForbiddenFileError, OptionError, accessing, check_word, option
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, write_atomically
 from recordsmith.summaries import Report
@@ -114,8 +114,7 @@ def index(
     Example:
         rs.index("out", format="dali", to="out-index")
     """
-    if format not in get_args(IndexFormat):
-        raise OptionError(option="format", value=format, expected="'recordsmith' or 'dali'")
+    check_word("format", format, get_args(IndexFormat))
     if to is not None and format != "dali":
         raise OptionError(
             f"{option('to')} needs {option('format', 'dali')}",

@@ -559,8 +559,8 @@ def _no_shards_error(listed: ListedFolder, files: list[str]) -> OptionError:
     elif folders:
         content = f"{content}, and the folders: {first_of(folders, _NAMED)}"
         remedy = (
-            "If the shards are in one of these folders, pass that folder, or a glob such as "
-            f"{folder}/*/*.tfrecord"
+            "If the shards are in one of these folders, pass that folder or a glob: "
+            f"`{folder}/*/*.tfrecord`."
         )
     elif files and folder.store.is_remote:
         remedy = "Over a network, few files are examined: pass their names, or a pattern."

@@ -29,7 +29,7 @@ from recordsmith.dataset.names import is_split_slice
 from recordsmith.dataset.selected_records import joined_shards
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import DatasetSource, View
-from recordsmith.errors import DataError, OptionError
+from recordsmith.errors import DataError, OptionError, explain_unknown
 from recordsmith.example import Schema
 from recordsmith.stores import is_url
 from recordsmith.stores.location import remote
@@ -39,6 +39,19 @@ _PART = re.compile(rf"\s*(?P<name>[^\[\]+]+?)\s*(?:\[{_BOUNDARY}:{_BOUNDARY}\])?
 _EXPECTED = "a split, a part of it, or several: train, train[:80%], train[100:200], train+test"
 
 
+_EXPLAINED = {
+    "batch_size features shuffle": "Pass it to rs.Loader(dataset, …).",
+    "columns": "Use select_columns of the dataset.",
+    "compression compression_type": "Leave it out: the compression is detected.",
+    "filter where": "Use filter of the dataset.",
+    "num_workers threads": "Pass threads to rs.Loader(dataset, …).",
+    "streaming": "Leave it out: records are read when they are used.",
+    "storage_options": "Pass store_options.",
+}
+"""What to do instead of options that `open` does not have."""
+
+
+@explain_unknown(_EXPLAINED)
 def open(  # noqa: A001 - named as users say it
     paths: Paths,
     split: str | None = None,

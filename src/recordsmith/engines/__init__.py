@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import unknown_word
 from recordsmith.tasks import Engine
 
 if TYPE_CHECKING:
@@ -52,5 +52,4 @@ def parse_engine(text: str | None) -> Engine | None:
         if module == name:
             engine: Engine = __getattr__(kind).parse(address)
             return engine
-    known = ", ".join(_MODULES.values())
-    raise OptionError(option="engine", value=text, expected=f"one of {known}")
+    raise unknown_word("engine", name, _MODULES.values())

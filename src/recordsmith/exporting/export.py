@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, Problems, SourceError, option
+from recordsmith.errors import OptionError, Problems, SourceError, check_word, option
 from recordsmith.exporting import formats as _formats  # noqa: F401 - registers them
 from recordsmith.exporting.export_job import export_locally, export_on_engine
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
@@ -124,8 +124,7 @@ def export(
         report = rs.export("out", "images", "folder", split="train")
     """
     folder = as_folder(out)
-    if format not in (known := sorted(EXPORTERS)):
-        raise OptionError(option="format", value=format, expected=f"one of {', '.join(known)}")
+    check_word("format", format, sorted(EXPORTERS))
     exporter = EXPORTERS[format]()
     exporter.fps = fps
     given = {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, option, shown_value
+from recordsmith.errors import option, shown_value, unknown_word
 from recordsmith.examining import are_drawn_for_viewing
 from recordsmith.linting.class_check import check_classes
 from recordsmith.linting.duplicate_check import (
@@ -88,12 +88,8 @@ def _parse_checks(names: Iterable[str], argument: str) -> set[LintCheck]:
     known = {str(check): check for check in all_checks()}
     for name in names:
         if name not in known:
-            raise OptionError(
-                f"unknown check {shown_value(name)} in {option(argument)}",
-                option=argument,
-                value=name,
-                expected=f"one of {', '.join(known)}",
-            )
+            problem = f"unknown check {shown_value(name)} in {option(argument)}"
+            raise unknown_word(argument, name, known, problem)
     return {known[name] for name in names}
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.errors import DataError, OptionError, option
+from recordsmith.errors import DataError, OptionError, explain_unknown, option
 from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import make_batch_maker
@@ -35,6 +35,38 @@ from recordsmith.loading.planning import plan_reading
 from recordsmith.work import processor_count
 
 _NAMES_SHOWN = 8
+_EXPLAINED = {
+    "batch": "Pass batch_size.",
+    "batch_sampler": "Pass buckets=rs.BucketBySize() or shuffle=True.",
+    "cache": "Pack smaller images instead; rs.open() has a cache for files of a network.",
+    "collate_fn": "Pass map_batches; rs.Padded and rs.Ragged join lists of different lengths.",
+    "columns": "Pass features, a list of keys.",
+    "device": "Pass it to recordsmith.torch.batches(loader, device=…).",
+    "drop_last drop_remainder": "Pass last_batch='drop'.",
+    "dtype image_size mean size std": "Pass it to rs.Image, one of the features.",
+    "filter_fn predicate": "Pass filter.",
+    "generator random_state shuffle_seed worker_init_fn": "Pass seed.",
+    "ignore_errors": "Pass skip_errors, how many records to skip.",
+    "map map_fn map_func transform transforms": "Pass map_examples, or "
+    "map_batches for whole batches.",
+    "max_workers n_workers num_parallel_calls num_parallel_reads num_threads num_workers workers": (
+        "Pass threads: threads of this process decode, no worker processes are needed."
+    ),
+    "multiprocessing_context persistent_workers timeout": "Leave it out: threads of this process "
+    "decode, no worker processes are needed.",
+    "num_epochs repeat": "Pass epochs; None repeats without end.",
+    "num_replicas num_shards num_replicas_in_sync process_count": "Pass world_size.",
+    "pin_memory": "Pass it to DataLoader(recordsmith.torch.batches(loader), batch_size=None, "
+    "pin_memory=True), or copy with recordsmith.torch.batches(loader, device='cuda').",
+    "prefetch_buffer_size prefetch_factor": "Pass prefetch, a number of batches.",
+    "process_index shard_id shard_index": "Pass rank.",
+    "sampler": "Pass shuffle=True, rs.Weighted(dataset, …) or dataset.select(…).",
+    "buffer_size shuffle_buffer shuffle_buffer_size shuffle_size": (
+        "Pass shuffle=True, which shuffles all records without a buffer."
+    ),
+    "split": "Pass it to rs.open.",
+}
+"""What to do instead of the options of torch's DataLoader, of tf.data, grain and others."""
 
 FetchedSteps: TypeAlias = Iterable[tuple[Step, FetchedRecords | None]]
 
@@ -56,6 +88,7 @@ class Loader:
             print(batch["label"])  # int64, (8,)
     """
 
+    @explain_unknown(_EXPLAINED)
     def __init__(
         self,
         dataset: Dataset | LoaderInput,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.selection import share_counts
-from recordsmith.errors import OptionError, option
+from recordsmith.errors import OptionError, option, unknown_word
 from recordsmith.sources.problems import join_names
 
 
@@ -154,11 +154,9 @@ def _splits_to_divide(
         )
     for name in chosen:
         if name not in given:
-            raise OptionError(
-                option="resplit",
-                value=name,
-                expected=f"one of {join_names(given)}" if given else "a source with splits",
-            )
+            if given:
+                raise unknown_word("resplit", name, given)
+            raise OptionError(option="resplit", value=name, expected="a source with splits")
     for name in given:
         if name in splits and name not in chosen:
             raise OptionError(

@@ -115,7 +115,8 @@ def resolve_keys(keys: str | Mapping[str, str | None] | None) -> KeyScheme | Non
                 option="keys",
                 value=keys,
                 expected=f"one of {', '.join(PRESETS)}, or new names",
-                remedy=f"For new names, pass {option('keys', {'image/encoded': 'image'})}.",
+                remedy=did_you_mean(keys, PRESETS)
+                or f"For new names, pass {option('keys', {'image/encoded': 'image'})}.",
             )
         return PRESETS[keys]
     if not isinstance(keys, Mapping):

@@ -30,7 +30,14 @@ from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import OptionError, RecordsmithError, option, suggest_names, with_options
+from recordsmith.errors import (
+    OptionError,
+    RecordsmithError,
+    explain_unknown,
+    option,
+    suggest_names,
+    with_options,
+)
 from recordsmith.image import ImageOptions
 from recordsmith.packing.like import apply_like
 from recordsmith.packing.pack_plan import PackJob, PackPlan, parse_result
@@ -45,7 +52,26 @@ from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.work import Progress, WorkerPool, thread_count
 
+_IMAGES = "Pass image_options=rs.ImageOptions(…)."
+_EXPLAINED = {
+    "class_names classes format images label_map labels masks": (
+        "Pass it to a source, such as rs.ImageFolder, or to rs.detect."
+    ),
+    "features rename": "Pass keys, new names by old ones.",
+    "folder out_dir output output_dir": "Pass out.",
+    "force": "Pass overwrite=True.",
+    "max_shard_size shard_size": "Pass shard_size_bytes.",
+    "max_workers n_workers num_proc num_workers workers": "Pass threads.",
+    "n_shards num_shards": "Pass shards.",
+    "quality resize size store image_size": _IMAGES,
+    "split test_size train_size val_split validation_split": (
+        "Pass splits={'train': 0.8, 'test': 0.2}."
+    ),
+}
+"""What to do instead of options that `pack` does not have."""
 
+
+@explain_unknown(_EXPLAINED)
 def pack(
     source: Source | Any,
     out: PlaceLike,

@@ -12,7 +12,7 @@ from string import Template
 from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, check_word
 from recordsmith.readers.description import (
     Description,
     Field,
@@ -24,7 +24,6 @@ from recordsmith.readers.description import (
 )
 from recordsmith.stores import is_url
 from recordsmith.words import count as format_count
-from recordsmith.words import did_you_mean
 from recordsmith.work import Progress
 
 Reader = Literal["tf", "torch", "dali", "grain"]
@@ -137,13 +136,7 @@ def reader_code(
     Example:
         print(rs.reader_code("out", "torch"))
     """
-    if reader not in READERS:
-        raise OptionError(
-            option="reader",
-            value=reader,
-            expected=f"one of {', '.join(READERS)}",
-            remedy=did_you_mean(str(reader), READERS),
-        )
+    check_word("reader", reader, READERS)
     description = describe(paths, split, progress)
     if reader in _NEED_RANDOM_ACCESS and description.compression != "none":
         raise OptionError(

@@ -64,6 +64,10 @@ from recordsmith.work import Progress, WorkerPool, thread_count
 _VERSION = 1  # changes if the same inputs give other shards
 _NAMED = 5  # features in an error
 _NUMBERED = re.compile(r"(.*?)([0-9]+)-of-([0-9]+)(.*)", re.DOTALL)
+_PACK_FIRST = (
+    "The dataset comes last: `recordsmith append PATH DATASET`. Pack other data first, with "
+    "`recordsmith pack SOURCE NEW --like DATASET`, and append NEW."
+)
 _REWRITE = "Rewrite the dataset with `recordsmith reshard` and append to the copy."
 
 
@@ -162,10 +166,16 @@ def append(
             f"no such folder: {folder}",
             option="out",
             value=str(folder),
-            remedy="`recordsmith reshard` creates a dataset.",
+            remedy=f"`recordsmith pack` creates a dataset. {_PACK_FIRST}",
         )
     workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
-    inputs = find_inputs(paths, None, folder)
+    try:
+        inputs = find_inputs(paths, None, folder)
+        locate(folder)
+    except OptionError as error:
+        if error.option == "paths":  # no TFRecord files
+            error.advise(_PACK_FIRST)
+        raise
     if split is not None:
         inputs = _of_one_split(inputs, split)
     with locked_folder(folder, needs_lock=lock) as notices:

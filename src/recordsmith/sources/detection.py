@@ -20,7 +20,7 @@ from typing import Any, TypedDict
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
-from recordsmith.errors import OptionError, SourceError, with_options
+from recordsmith.errors import OptionError, SourceError, check_word, with_options
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
 from recordsmith.sources.archives.arrays import Arrays
@@ -461,8 +461,7 @@ def _is_data(name: str) -> bool:
 
 
 def _check_format(format: str, given: Mapping[str, Any]) -> None:
-    if format not in FORMATS:
-        raise OptionError(option="format", value=format, expected=f"one of {', '.join(FORMATS)}")
+    check_word("format", format, FORMATS)
     for name in given:
         if format not in formats_with(name):
             raise not_accepted(name, given[name], format, _accepted_options())

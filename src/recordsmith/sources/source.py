@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, unknown_word
 from recordsmith.example import Kind, SequenceExample
 from recordsmith.sources.files.account import Account
 from recordsmith.stores import Location, as_place
@@ -144,7 +144,7 @@ def open_reader(document: Mapping[str, Any]) -> SampleReader:
     known = StoredReader._by_name  # noqa: SLF001 - of this module
     name = str(document.get("reader"))
     if name not in known:
-        raise OptionError(option="document", value=name, expected=f"one of {', '.join(known)}")
+        raise unknown_word("document", name, known)
     return known[name].from_json(document)  # type: ignore[return-value]
 
 

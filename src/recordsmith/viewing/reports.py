@@ -8,7 +8,7 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.report_page import content_page
-from recordsmith.errors import OptionError, RecordsmithError
+from recordsmith.errors import RecordsmithError, check_word
 from recordsmith.examining.stats import stats
 from recordsmith.examining.verification import verify
 from recordsmith.reports import Place
@@ -31,8 +31,7 @@ class ReportJobs:
 
     def get(self, kind: str) -> _Job:
         """Return the job of a report, which begins if it has not run."""
-        if kind not in KINDS:
-            raise OptionError(option="kind", value=kind, expected=f"one of {', '.join(KINDS)}")
+        check_word("kind", kind, KINDS)
         with self._lock:
             job = self._jobs.get(kind)
             if job is None or job.state == "cancelled":

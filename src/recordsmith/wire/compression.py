@@ -10,7 +10,7 @@ import io
 import zlib
 from typing import BinaryIO, Literal, TypeAlias, Union
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.errors import CorruptDataError, Defect, option, unknown_word
 from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES, starts_with_frame
 
 ByteStream: TypeAlias = Union[BinaryIO, "io.RawIOBase"]
@@ -243,4 +243,4 @@ def check_compression(name: object) -> Compression:
     for compression in COMPRESSIONS:
         if str(name).lower() == compression:
             return compression
-    raise OptionError(option="compression", value=name, expected="none, gzip or zlib")
+    raise unknown_word("compression", name, COMPRESSIONS)

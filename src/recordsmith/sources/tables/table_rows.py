@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.errors import OptionError, Problems, SourceError
+from recordsmith.errors import Problems, SourceError, unknown_word
 from recordsmith.example import ColumnEncoder, Kind, RaggedArray
 from recordsmith.sources.problems import Fault, join_problems
 from recordsmith.sources.tables.categories import CategoryColumn, category_text
@@ -64,12 +64,8 @@ class TableRows(ABC):
         """Check that columns exist; `required` has the option that each is from."""
         for name, option_name in required.items():
             if name not in known:
-                raise OptionError(
-                    f"{self.paths[0]} has no column {name!r}",
-                    option=option_name,
-                    value=name,
-                    expected=f"one of {', '.join(known)}",
-                )
+                problem = f"{self.paths[0]} has no column {name!r}"
+                raise unknown_word(option_name, name, known, problem)
 
 
 class RowBatch(ABC):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import msgspec
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import OptionError, SourceError, accessing, check_word, option
+from recordsmith.errors import SourceError, accessing, check_word, option, unknown_word
 from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
@@ -158,12 +158,8 @@ def _find_columns(file: AnnotationFile) -> BoxColumns:
         )
     label_column = file.columns.get("label_column")
     if label_column is not None and "name" not in columns.roles:
-        raise OptionError(
-            f"{file.name} has no column {label_column!r}",
-            option="label_column",
-            value=label_column,
-            expected=f"one of {join_names(columns.others, 'or')}",
-        )
+        problem = f"{file.name} has no column {label_column!r}"
+        raise unknown_word("label_column", label_column, columns.others, problem)
     problem = remedy = ""
     if columns.repeated:
         problem = f"repeated column names: {join_names(columns.repeated)}"
