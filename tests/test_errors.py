@@ -268,6 +268,23 @@ def test_names_of_files_are_shown_in_one_short_line() -> None:
     assert errors.suggest_names("namee 7", known, "none") == "did you mean 'name 7'?"
 
 
+@pytest.mark.parametrize(
+    ("name", "similar"),
+    [
+        ("token", "tokens"),
+        ("lable", "image/class/label"),
+        ("image/class/lable", "image/class/label"),
+        ("image/object/bbox/ymin", "image/objects/bbox/ymin"),
+        ("image/class/text", None),  # next to the label, but another name
+        ("image/objects/bbox/ymax", None),
+        ("zz", None),
+    ],
+)
+def test_keys_are_similar_by_what_differs(name: str, similar: str | None) -> None:
+    known = ["image/class/label", "image/objects/bbox/ymin", "tokens"]
+    assert errors.similar_key(name, known) == similar
+
+
 # -- problems --------------------------------------------------------------------------------------
 
 

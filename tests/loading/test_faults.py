@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.raising import raises
+from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
@@ -211,3 +212,38 @@ def test_a_shard_that_is_cut_or_replaced_while_it_is_read(
         read += [number for batch in iteration for number in batch["id"].tolist()]
         assert len(loader.skipped) == 40 - len(read)
     assert read == list(range(20 + kept))
+
+
+@pytest.mark.parametrize("options", [{"by": "label"}, {"by": "name"}, {"weights": "weight"}])
+def test_records_that_are_damaged_before_they_are_drawn(
+    tmp_path: Path, numbered: Any, options: dict[str, Any]
+) -> None:
+    """A record that cannot be read is met as often as most others."""
+    records = [
+        {"id": number, "label": number % 3, "name": "abc"[number % 3], "weight": 1.0 + number % 2}
+        for number in range(40)
+    ]
+    dataset = written(tmp_path, records)
+    numbered.damage(dataset, [7, 21])
+    path = dataset.shards[0].location
+    weighted = rs.Weighted(rs.open(path), **options)
+    loader = rs.Loader(weighted, ["id"], batch_size=4, shuffle=True, skip_errors=2, epochs=5)
+    ids = {number for batch in loader for number in batch["id"].tolist()}
+    assert ids == set(range(40)) - {7, 21}
+    assert {error.record for error in loader.skipped} == {7, 21}
+    with raises(rs.CorruptDataError, defect="payload-crc-mismatch"):
+        list(rs.Loader(weighted, ["id"], batch_size=4, shuffle=True, epochs=5))
+
+
+def test_an_intact_record_without_a_class_is_an_error(tmp_path: Path, numbered: Any) -> None:
+    """Also where others are damaged: a loader of other features would not meet it."""
+    records: list[Any] = [{"id": number, "label": 1} for number in range(40)]
+    records[30] = {"id": 30, "label": [1, 2]}
+    dataset = written(tmp_path, records)
+    numbered.damage(dataset, [7])
+    dataset = rs.open(dataset.shards[0].location)
+    with raises(rs.CorruptDataError, record=30, feature="label"):
+        rs.Weighted(dataset, by="label")
+    numbered.damage(dataset, [number for number in range(40) if number not in (7, 30)])
+    with raises(rs.RecordsmithError):
+        rs.Weighted(rs.open(dataset.shards[0].location), by="label")

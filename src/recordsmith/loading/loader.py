@@ -516,9 +516,11 @@ class Iteration:
             made = next(self._runner)
             batch = self._loader._deliver(self, made)  # noqa: SLF001
         except StopIteration:
-            if not self._has_ended:  # not closed by another thread
-                self._loader._end(self)  # noqa: SLF001
+            was_closed = self._has_ended  # by another thread
             self.close()
+            if not was_closed:
+                self._loader._end(self)  # noqa: SLF001
+                self.watch.end_epoch()
             raise
         except BaseException as error:
             self.close()

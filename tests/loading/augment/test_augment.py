@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from recordsmith.errors import FunctionError, OptionError
 from recordsmith.image.kernel import augmenting
 
 from ...raising import raises
+from ...reading import written
 from .references import Array, InNumPy, InTorchvision, kolmogorov_smirnov
 
 STEPS = ("brightness", "contrast", "saturation", "hue")
@@ -258,6 +260,80 @@ def test_an_empty_batch_stays_empty(function: Any) -> None:
 def test_an_image_alone_is_a_batch_of_one(function: Any) -> None:
     alone = function({"image": images(1)[0]}, rng())["image"]
     np.testing.assert_array_equal(alone, function({"image": images(1)}, rng())["image"][0])
+
+
+@pytest.mark.parametrize("function", SAME[3:], ids=repr)
+def test_steps_of_a_window_are_changed_alike(function: Any) -> None:
+    """As if they were one image; of an example, and of a batch of windows."""
+    frames = images(5)
+    windows = np.stack([np.repeat(frames[row : row + 1], 4, axis=0) for row in range(5)])
+    changed = function({"image": windows}, rng())["image"]
+    expected = function({"image": frames}, rng())["image"]
+    assert not np.array_equal(expected, frames)
+    np.testing.assert_array_equal(changed, np.repeat(expected[:, np.newaxis], 4, axis=1))
+    example = function.map_example({"image": windows[0]}, rng(4))["image"]
+    alone = function.map_example({"image": frames[0]}, rng(4))["image"]
+    np.testing.assert_array_equal(example, np.repeat(alone[np.newaxis], 4, axis=0))
+    assert function({"image": np.zeros((0, 4, 9, 31, 3), "uint8")}, rng())["image"].shape[0] == 0
+
+
+@pytest.mark.parametrize("map_name", ["map_examples", "map_batches"])
+@pytest.mark.parametrize("function", SAME[3:], ids=repr)
+@pytest.mark.parametrize("is_list", [False, True])
+def test_windows_of_a_loader(
+    function: Any, map_name: str, tmp_path: Path, *, is_list: bool
+) -> None:
+    frame = images(1)[0].tobytes()
+    record = {"steps/cam": [frame] * 12, "steps/is_first": [1] + [0] * 11}
+    windows = rs.Episodes(written(tmp_path, [record]), window=3)
+    image = rs.Image("steps/cam", (9, 31), raw_shape=(9, 31, 3))
+    options: Any = {map_name: [function] if is_list else function}
+    (batch,) = rs.Loader(windows, {"image": image}, batch_size=10, threads=0, **options)
+    assert batch["image"].shape == (10, 3, 9, 31, 3)
+    assert (batch["image"] == batch["image"][:, :1]).all()
+    assert len({row.tobytes() for row in batch["image"]}) > 2
+
+
+def _with_id(batch: dict[str, Any]) -> dict[str, Any]:
+    assert len(batch["image"])  # users' functions are not called without rows
+    return {**batch, "label": batch["label"] + 0}
+
+
+@pytest.mark.parametrize(
+    ("maps", "dtypes"),
+    [
+        (rs.Mixup(classes=5, dtype="float32"), ("float32", "float32")),
+        (rs.Cutmix(classes=5), ("uint8", "float32")),
+        ([rs.RandomErasing(), rs.Mixup(classes=5)], ("uint8", "float32")),
+        ([rs.Mixup(classes=5), _with_id], ("uint8", "float32")),
+        (_with_id, ("uint8", "int64")),
+        ([_with_id, rs.Mixup(classes=5)], ("uint8", "int64")),
+    ],
+)
+def test_batches_without_rows_have_the_entries_of_others(
+    make: Any, maps: Any, dtypes: tuple[str, str]
+) -> None:
+    """As far as no user's function comes before."""
+    count = 0
+    for batch in make(map_batches=maps, filter=lambda example: example["label"] == 9):
+        assert (batch["image"].dtype, batch["label"].dtype) == dtypes
+        assert batch["image"].shape == (0, 9, 31, 3)
+        assert batch["label"].shape == ((0, 5) if dtypes[1] == "float32" else (0,))
+        count += 1
+    assert count == 6
+    spec = make(map_batches=maps, filter=lambda example: example["label"] == 9).spec()
+    assert spec["label"].dtype == dtypes[1]
+
+
+def test_padded_images_of_batches_without_rows(dataset: rs.Dataset) -> None:
+    """Which have no pixels."""
+    image = rs.Image("pixels", fit="pad", raw_shape=(9, 31, 3))
+    for function in (rs.Mixup(classes=5), rs.Cutmix(classes=5), SAME[3], SAME[5]):
+        loader = rs.Loader(
+            dataset, {"image": image, "label": "label"}, batch_size=23,
+            filter=lambda example: example["label"] == 9, map_batches=function,
+        )  # fmt: skip
+        assert [batch["image"].shape for batch in loader] == [(0, 0, 0, 3)]
 
 
 def test_images_need_not_be_contiguous() -> None:

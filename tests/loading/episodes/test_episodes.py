@@ -491,6 +491,229 @@ def test_damaged_images_skip_their_windows_or_their_episode(
             rs.Examples(windows, {"image": rs.Image("steps/image", 8)})[4]
 
 
+# -- padding ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    """Episodes of 4 and 3 steps, of which step i has the value i + 1 in each feature."""
+
+    def image(value: int, dtype: str) -> bytes:
+        file = io.BytesIO()
+        Image.fromarray(np.full((4, 4), value, dtype)).save(file, "PNG")
+        return file.getvalue()
+
+    records = []
+    for length in (4, 3):
+        values = range(1, length + 1)
+        records.append(
+            {
+                "steps/is_first": [value == 1 for value in values],
+                "steps/image": [image(value, "uint8") for value in values],
+                "steps/depth": [image(1000 * value, "uint16") for value in values],
+                "steps/raw": [np.full((2, 2), 1000 * value, "<u2").tobytes() for value in values],
+                "steps/pixels": [np.full((4, 4, 3), value, "u1").tobytes() for value in values],
+                "steps/number": [float(value) for value in values],
+                "steps/text": [str(value) for value in values],
+            }
+        )
+    return written(tmp_path_factory.mktemp("kinds"), records)
+
+
+@pytest.mark.parametrize("pad", ["drop", "repeat", "zero"])
+@pytest.mark.parametrize("window", [1, 2])
+@pytest.mark.parametrize(
+    "steps", [None, range(-1, 0), range(1, 2), range(1), range(-2, 0), range(-1, 3, 2)]
+)
+def test_each_kind_of_feature_has_an_axis_of_steps(
+    kinds: rs.Dataset, pad: Any, window: int, steps: range | None
+) -> None:
+    """Also of one step, and where all steps of a window are padding."""
+    keys = ("image", "depth", "raw", "pixels", "number", "text")
+    ranges = None if steps is None else {f"steps/{key}": steps for key in keys}
+    windows = rs.Episodes(kinds, window=window, pad=pad, ranges=ranges)
+    steps = range(window) if steps is None else steps
+    count = len(steps)
+    features: dict[str, Any] = {
+        "image": rs.Image("steps/image"),
+        "planes": rs.Image("steps/image", layout="CHW", dtype="float32"),
+        "mask": rs.Mask("steps/image", of="image", fill=9),
+        "own": rs.Mask("steps/image", size=4, dtype="int32", fill=-1),
+        "depth": rs.Image("steps/depth", channels=1, dtype="uint16"),
+        "depths": rs.Mask("steps/depth", size=4, dtype="uint16"),
+        "raw": rs.Raw("steps/raw", (count, 2, 2), "uint16"),
+        "pixels": rs.Image("steps/pixels", raw_shape=(4, 4, 3)),
+        "number": "steps/number",
+        "tensor": rs.Tensor("steps/number", (count,)),
+        "text": rs.Text("steps/text", (count,)),
+        "bytes": "steps/text",
+        "start": "window/start",
+        "episode": "window/episode",
+        "is_step": "window/is_step",
+    }
+    batch = next(iter(rs.Loader(windows, features, batch_size=len(windows))))
+    assert batch["image"].shape == (len(windows), count, 4, 4, 3)
+    assert batch["is_step"].shape == (len(windows), window)
+    for row, (start, episode) in enumerate(zip(batch["start"], batch["episode"], strict=True)):
+        length = (4, 3)[episode]
+        values = np.array(
+            [
+                0 if pad == "zero" and not 0 <= start + step < length
+                else min(max(start + step, 0), length - 1) + 1
+                for step in steps
+            ]
+        )  # fmt: skip
+        texts = [str(value) if value else "" for value in values.tolist()]
+        expected = {
+            "image": values, "planes": (values / 255).astype("float32"),
+            "mask": np.where(values, values, 9), "own": np.where(values, values, -1),
+            "depth": 1000 * values, "depths": 1000 * values, "raw": 1000 * values,
+            "pixels": values, "number": values, "tensor": values,
+        }  # fmt: skip
+        for name, own in expected.items():
+            found = batch[name][row].reshape(count, -1)
+            assert (found == own[:, np.newaxis]).all(), name
+        assert batch["text"][row].tolist() == texts
+        assert batch["bytes"][row].tolist() == [text.encode() for text in texts]
+
+
+def as_nested(path: Path, lists: list[list[int]]) -> tuple[rs.Dataset, str, str]:
+    """An episode as TensorFlow Datasets stores it; the keys of its values and their numbers."""
+    record = {
+        "steps/is_first": [step == 0 for step in range(len(lists))],
+        "steps/x/ragged_flat_values": [value for own in lists for value in own],
+        "steps/x/ragged_row_lengths_0": [len(own) for own in lists],
+    }
+    return written(path, [record]), *list(record)[1:]
+
+
+def as_lists(path: Path, lists: list[list[int]]) -> tuple[rs.Dataset, str, str]:
+    lengths = [[0]] * len(lists)
+    payload = rs.encode_sequence_example({}, {"x": lists, "is_first": lengths}, {"x": "int64"})
+    return written(path, [payload]), "x", "x/ragged_row_lengths_0"
+
+
+@pytest.mark.parametrize("make", [as_nested, as_lists])
+@pytest.mark.parametrize("pad", ["drop", "repeat", "zero"])
+def test_values_and_lengths_of_inner_lists_agree(make: Any, pad: Any, tmp_path: Path) -> None:
+    lists = [[5, 6], [], [7, 8, 9], [4]]
+    dataset, values, lengths = make(tmp_path, lists)
+    prefix = "" if make is as_lists else "steps/"
+    windows = rs.Episodes(dataset, window=3, pad=pad, count_by=f"{prefix}is_first")
+    features = {"x": rs.Ragged(values), "n": rs.Tensor(lengths, (3,)), "start": "window/start"}
+    batch = rs.Examples(windows, features).batch(range(len(windows)))
+    for row, start in enumerate(batch["start"].tolist()):
+        own = [
+            [] if pad == "zero" and step >= 4 else lists[min(step, 3)]
+            for step in range(start, start + 3)
+        ]
+        assert batch["n"][row].tolist() == [len(one) for one in own]
+        assert batch["x"][row].tolist() == [value for one in own for value in one]
+    alone = rs.Examples(windows, {"n": lengths}).batch([0])  # without the values
+    assert alone["n"].tolist() == [[2, 0, 3]]
+
+
+def test_lists_whose_lengths_have_the_name_of_another_list_are_refused(tmp_path: Path) -> None:
+    lists = {"x": [[1]], "x/ragged_row_lengths_0": [[1]]}
+    dataset = written(tmp_path, [rs.encode_sequence_example({}, lists)])
+    with raises(rs.OptionError, option="dataset"):
+        rs.Episodes(dataset, window=1)
+
+
+def test_lists_of_lists_in_the_steps_are_not_taken_for_lists(tmp_path: Path) -> None:
+    """The lengths of inner lists are those of the steps of the window; values are an error."""
+    record = {
+        "steps/is_first": [1, 0],
+        "steps/x/ragged_flat_values": [1, 2, 3, 4, 5, 6],
+        "steps/x/ragged_row_lengths_0": [1, 3],
+        "steps/x/ragged_row_lengths_1": [2, 0, 3, 1],
+    }
+    windows = rs.Episodes(written(tmp_path, [record]), window=1)
+    inner = rs.Examples(windows, {"n": rs.Ragged("steps/x/ragged_row_lengths_1")}).batch([0, 1])
+    assert inner["n"].tolist() == [[2], [0, 3, 1]]
+    key = "steps/x/ragged_flat_values"
+    with raises(rs.CorruptDataError, record=0, feature=key):
+        rs.Examples(windows, {"x": rs.Ragged(key)})
+
+
+# -- what is not of steps --------------------------------------------------------------------------
+
+
+def test_a_feature_that_is_not_of_steps_is_named(tmp_path: Path) -> None:
+    record = {"steps/reward": np.arange(20.0), "steps/is_first": [1] + [0] * 19}
+    windows = rs.Episodes(written(tmp_path, [record | {"steps/series": "a"}] * 3), window=4)
+    batch = rs.Examples(windows, {"r": "steps/reward"}).batch([5])
+    assert batch["r"].tolist() == [[5, 6, 7, 8]]
+    for features in (["steps/series"], {"x": rs.Text("steps/series")}, None,
+                     {"x": rs.Present("steps/series")}):  # fmt: skip
+        with raises(rs.CorruptDataError, record=0, feature="steps/series", found="1 value"):
+            rs.Loader(windows, features, batch_size=2)
+
+
+def test_the_feature_that_counts_steps_has_more_than_one_value(tmp_path: Path) -> None:
+    record = {"state": [0.0] * 40, "reward": [0.0] * 20, "series": "a"}
+    dataset = written(tmp_path, [record] * 2)
+    assert len(rs.Episodes(dataset, window=4, prefix="")) == 2 * 17
+    with raises(rs.OptionError, option="window", match="'series'"):
+        rs.Episodes(dataset, window=4, prefix="", count_by="series")
+
+
+@MAKERS
+def test_an_episode_without_the_feature_that_counts_its_steps_is_damaged(
+    make: Make, tmp_path: Path
+) -> None:
+    good = episodes_of([2, 0, 3])
+    without = {key: steps for key, steps in good[2].items() if key != "steps/text"}
+    dataset = make(tmp_path, [*good, without, good[0]])  # keys of the first ones are known
+    windows = rs.Episodes(dataset, window=1, count_by="steps/text")
+    assert len(windows) == 2 + 0 + 3 + 1 + 2
+    features = {"episode": "window/episode"}
+    with raises(rs.CorruptDataError, record=3, feature="steps/text", defect="missing-feature"):
+        list(rs.Loader(windows, features, batch_size=4))
+    loader = rs.Loader(windows, features, batch_size=20, skip_errors=1)
+    assert next(iter(loader))["episode"].tolist() == [0, 0, 2, 2, 2, 4, 4]
+    assert [error.record for error in loader.skipped] == [3]
+
+
+@MAKERS
+@pytest.mark.parametrize(
+    "feature",
+    [
+        rs.Ragged("steps/acton"), rs.Padded("steps/other"), rs.Present("steps/acton"),
+        rs.Text("other", "ragged"), rs.Bytes("steps/other", "ragged"), rs.Tensor("other", (3,)),
+        "steps/acton", rs.Present("window/other"),
+    ],
+)  # fmt: skip
+def test_keys_that_no_episode_has_are_refused(make: Make, feature: Any, tmp_path: Path) -> None:
+    windows = rs.Episodes(make(tmp_path, episodes_of([3] * 70)), window=2)
+    key = feature if isinstance(feature, str) else feature.key
+    with raises(rs.OptionError, option="features", value=key):
+        rs.Loader(windows, {"x": feature}, batch_size=4)
+    with pytest.warns(UserWarning, match="'other'") as caught:
+        rs.Loader(windows, {"x": rs.Scalar("other", default=0)}, batch_size=4)
+    assert len(caught) == 1
+
+
+def test_keys_that_only_other_episodes_have(tmp_path: Path) -> None:
+    records = [
+        {"steps/a": [1, 2]} | ({"note": "x"} if number == 40 else {}) for number in range(50)
+    ]
+    dataset = written(tmp_path, records)
+    with raises(rs.OptionError, value="note"):
+        rs.Loader(rs.Episodes(dataset, window=1), {"x": rs.Present("note")}, batch_size=4)
+    assert "note" in dataset.schema.features  # now it is known
+    for selected, count in ((dataset, 2), (dataset.take(30), 0)):
+        windows = rs.Episodes(selected, window=1)
+        loader = rs.Loader(windows, {"x": rs.Present("note")}, batch_size=4)
+        assert sum(batch["x"].sum() for batch in loader) == count
+
+
+def test_sequence_examples_in_a_loader_hint_at_episodes(tmp_path: Path) -> None:
+    dataset = as_sequences(tmp_path, episodes_of([3]))
+    with raises(rs.NotAnExampleError, payload="SequenceExample", match="Episodes"):
+        rs.Loader(dataset, ["id"], batch_size=2)
+
+
 # -- bad input -------------------------------------------------------------------------------------
 
 

@@ -286,6 +286,189 @@ def test_only_the_first_records_are_looked_at(tmp_path: Any) -> None:
         rs.Loader(dataset, {"k": rs.Scalar("later")}, batch_size=80)
 
 
+# -- keys that no record has -----------------------------------------------------------------------
+
+BOXES = {key: [0.5] for key in ("o/ymin", "o/xmin", "o/ymax", "o/xmax")}
+ABSENT = [
+    rs.Ragged("token"), rs.Padded("token"), rs.Present("token"), rs.Text("token", "ragged"),
+    rs.Bytes("token", "ragged"), rs.Bytes("token"), rs.Raw("token", (1,), "uint8"),
+    rs.Scalar("token"), rs.Tensor("token", (3,)), rs.Image("token", 8), rs.Mask("token", size=8),
+    rs.Patches(8, 1, key="token"), rs.Boxes(("token", *tuple(BOXES)[1:]), None), "token",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    """200 records without a manifest, of which the last has two more features."""
+    record = {"tokens": [1, 2, 3], "label": 1, **BOXES}
+    folder = tmp_path_factory.mktemp("many")
+    return written(folder, [record] * 199 + [record | {"rare": [5], "ratio": [0.5]}])
+
+
+@pytest.fixture
+def _long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a search for a key take too long when a loader is created."""
+    monkeypatch.setattr("recordsmith.loading.features.requests._SEARCHED_BYTES", -1)
+
+
+@pytest.fixture
+def _too_long(_long: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a search for a key take too long at any time."""
+    monkeypatch.setattr("recordsmith.loading.batches.key_watch._SEARCHED_BYTES", -1)
+
+
+@pytest.mark.parametrize("feature", ABSENT)
+def test_a_key_that_no_record_has(many: rs.Dataset, feature: Any) -> None:
+    dataset = rs.open(many.shards[0].location)
+    with raises(OptionError, option="features", value="token"):
+        rs.Loader(dataset, {"x": feature}, batch_size=4)
+
+
+@pytest.mark.usefixtures("_too_long")
+@pytest.mark.parametrize("feature", ABSENT)
+def test_a_key_that_is_similar_to_one_of_the_first_records(many: rs.Dataset, feature: Any) -> None:
+    dataset = rs.open(many.shards[0].location)
+    with raises(OptionError, option="features", value="token", match="'tokens'"):
+        rs.Loader(dataset, {"x": feature}, batch_size=4)
+    with raises(OptionError, value="image/object/bbox/ymin"):  # none of its keys is there
+        rs.Loader(dataset, {"x": rs.Boxes()}, batch_size=4)
+
+
+def test_a_key_that_a_later_record_has(many: rs.Dataset) -> None:
+    """Also where it is similar to another one, or no selected record has it."""
+    dataset = rs.open(many.shards[0].location)
+    for features in ({"x": rs.Present("rare")}, {"x": rs.Padded("rare")}):
+        for selected in (dataset, dataset.take(100), dataset.take(10)):
+            rs.Loader(selected, features, batch_size=4)
+    assert len(dataset.schema.features) == 8  # now it is known, also of selected records
+    for selected in (dataset.take(100), dataset.take(10)):
+        (batch,) = rs.Loader(selected, {"x": "ratio", "p": rs.Present("rare")}, batch_size=100)
+        assert batch["x"].values.dtype == np.float32  # the kind of other records
+        assert not len(batch["x"].values)
+        assert not batch["p"].any()
+        with raises(OptionError, option="features", value="rar"):
+            rs.Loader(selected, {"x": rs.Ragged("rar")}, batch_size=4)
+
+
+EPOCHS: list[dict[str, Any]] = [
+    {}, {"shuffle": True}, {"rank": 1, "world_size": 3}, {"last_batch": "drop"},
+    {"last_batch": "pad"}, {"filter": lambda example: example["x"] is None}, {"epochs": None},
+    {"shuffle": rs.BlockShuffle()}, {"threads": 0, "skip_errors": 1},
+    {"worker": 1, "worker_count": 2},
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("_long")
+@pytest.mark.parametrize("choose", [None, lambda dataset: dataset.take(90), rs.Weighted])
+@pytest.mark.parametrize("options", EPOCHS, ids=repr)
+def test_an_epoch_in_which_no_record_has_a_key(
+    many: rs.Dataset, options: dict[str, Any], choose: Any
+) -> None:
+    dataset: Any = rs.open(many.shards[0].location)
+    if choose is rs.Weighted:
+        dataset = rs.Weighted(dataset, weights="label")
+        options = {**options, "shuffle": True}
+    elif choose is not None:
+        dataset = choose(dataset)
+
+    def first_epoch(key: str) -> int:
+        loader = rs.Loader(dataset, {"x": rs.Ragged(key)}, batch_size=7, **options)
+        count = 0
+        for batch in loader:
+            count += len(batch["x"])
+            if loader.epoch:
+                break
+        return count
+
+    first_epoch("rare")  # raises nothing: another record may have it
+    with raises(OptionError, option="features", value="other"):
+        first_epoch("other")
+
+
+@pytest.mark.usefixtures("_long")
+def test_a_resumed_epoch_in_which_no_record_has_a_key(many: rs.Dataset) -> None:
+    dataset = rs.open(many.shards[0].location)[::-1]  # the first one has it
+
+    def resumed(key: str) -> rs.Loader:
+        loader = rs.Loader(dataset, {"x": rs.Present(key)}, batch_size=50)
+        next(iter(loader))
+        again = rs.Loader(dataset, {"x": rs.Present(key)}, batch_size=50)
+        again.load_state_dict(loader.state_dict())
+        return again
+
+    assert sum(batch["x"].sum() for batch in resumed("rare")) == 0
+    with raises(OptionError, value="other"):
+        list(resumed("other"))
+    # reading the beginning twice is not reading everything
+    loader = rs.Loader(dataset[1:], {"x": rs.Present("rare")}, batch_size=60)
+    begin = loader.state_dict()
+    next(iter(loader))
+    loader.load_state_dict(begin)
+    assert not any(batch["x"].any() for batch in loader)
+
+
+@pytest.mark.usefixtures("_too_long")
+def test_a_share_of_an_epoch_in_which_no_record_has_a_key_is_a_warning(many: rs.Dataset) -> None:
+    dataset = rs.open(many.shards[0].location)
+    features = {"x": rs.Ragged("other")}
+    loader = rs.Loader(dataset, features, batch_size=50, rank=1, world_size=2, epochs=2)
+    with pytest.warns(UserWarning, match="'other'") as caught:
+        assert len(list(loader)) == 4
+    assert len(caught) == 1
+    with raises(OptionError, value="other"):  # all were read
+        list(rs.Loader(dataset, features, batch_size=50))
+    nothing = rs.Loader(dataset.take(1), features, batch_size=50, rank=3, world_size=4)
+    assert sum(len(batch["x"]) for batch in nothing) == 0
+
+
+@pytest.mark.usefixtures("_too_long")
+def test_skipped_records_may_have_the_key(tmp_path: Path) -> None:
+    records: list[Any] = [{"k": 1}] * 100
+    dataset = written(tmp_path, [*records, b"plain words"])
+    loader = rs.Loader(dataset, {"x": rs.Ragged("other")}, batch_size=50, skip_errors=1)
+    with pytest.warns(UserWarning, match="'other'"):
+        assert sum(len(batch["x"]) for batch in loader) == 100
+
+
+@pytest.mark.parametrize("when", ["_too_long", None, "_long"])
+def test_a_default_warns_once(
+    many: rs.Dataset, when: str | None, request: pytest.FixtureRequest
+) -> None:
+    if when is not None:
+        request.getfixturevalue(when)
+    dataset = rs.open(many.shards[0].location)
+    for key in ("labell", "other"):
+        features = {"x": rs.Scalar(key, default=-1), "y": rs.Present(key)}
+        with pytest.warns(UserWarning, match=key) as caught:
+            batches = [*rs.Loader(dataset, features, batch_size=50, epochs=2)]
+        assert {value for batch in batches for value in batch["x"].tolist()} == {-1}
+        assert len(caught) == 1
+    batches = [*rs.Loader(dataset, {"x": rs.Scalar("rare", default=0)}, batch_size=50)]
+    assert batches[-1]["x"].tolist()[-1] == 5
+
+
+def test_a_key_that_one_dataset_of_a_mix_does_not_have(many: rs.Dataset) -> None:
+    dataset = rs.open(many.shards[0].location)
+    parts = [(dataset, 0.5), (dataset.take(80), 0.5)]
+    renamed = rs.Mix(parts, rename=[{"rare": "new"}, {"rare": "new"}])
+    rs.Loader(renamed, {"x": rs.Present("new")}, batch_size=4)
+    for key in ("rare", "token"):
+        with raises(OptionError, option="features", value=key):
+            rs.Loader(renamed, {"x": rs.Ragged(key)}, batch_size=4)
+
+
+def test_kinds_that_differ_are_named_with_a_record_of_each(tmp_path: Path) -> None:
+    values: list[Any] = [[], 3, 4, 0.5, 5]
+    dataset = written(tmp_path, [{"x": value} for value in values])
+    for selected, places in ((dataset, "1.*3"), (dataset[::-1], "0.*1")):
+        for feature in ("x", rs.Scalar("x", dtype="float32")):
+            with raises(OptionError, option="features", match=f"record {places}.*one kind"):
+                rs.Loader(selected, {"x": feature}, batch_size=2)
+    renamed = rs.Mix([(dataset, 1)], rename=[{"x": "y"}])
+    with raises(OptionError, value="y", match=r"record 1.*3"):
+        rs.Loader(renamed, {"y": "y"}, batch_size=2)
+
+
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize(
     "features",

@@ -297,6 +297,37 @@ def test_damaged_documents(tmp_path: Path, numbered: Any) -> None:
             list(rs.Loader(packed, batch_size=4, threads=0))
 
 
+@pytest.mark.parametrize("options", [{}, {"eos": EOS}, {"split_documents": False}])
+def test_documents_that_are_damaged_before_they_are_counted(
+    tmp_path: Path, numbered: Any, options: dict[str, Any]
+) -> None:
+    """Each costs one row, which `skip_errors` of a loader skips."""
+    dataset = documents(tmp_path, [5] * 60)
+    numbered.damage(dataset, [13, 40])
+    packed = rs.Packed(rs.open(tmp_path), "text", length=16, seed=None, **options)
+    loader = rs.Loader(packed, batch_size=4, skip_errors=2)
+    rows = [tokens for batch in loader for tokens in batch["tokens"].tolist()]
+    assert len(rows) == len(packed) - 2
+    assert {error.record for error in loader.skipped} == {13, 40}
+    assert not {13, 40} & {token // FIRST for row in rows for token in row if token > 0}
+    for skip_errors in (0, 1):
+        with raises(rs.CorruptDataError, defect=rs.errors.Defect.PAYLOAD_CRC):
+            list(rs.Loader(packed, batch_size=4, skip_errors=skip_errors))
+    numbered.damage(dataset, [number for number in range(60) if number not in (13, 40)])
+    with raises(rs.OptionError, option="tokens"):
+        rs.Packed(rs.open(tmp_path), "text", length=16)
+
+
+def test_a_damaged_document_counts_once_for_all_of_its_rows(tmp_path: Path, numbered: Any) -> None:
+    dataset = documents(tmp_path, [5, 60, 5])
+    packed = rs.Packed(dataset, "text", length=16, seed=None)
+    numbered.damage(dataset, [1])
+    packed.datasets = (rs.open(tmp_path),)
+    loader = rs.Loader(packed, batch_size=2, skip_errors=1, epochs=2)
+    assert sum(len(batch["tokens"]) for batch in loader) == 0
+    assert [error.record for error in loader.skipped] == [1]
+
+
 def test_documents_that_have_changed(tmp_path: Path) -> None:
     lengths = [5] * 30
     packed = rs.Packed(documents(tmp_path / "one", lengths), "text", length=8)

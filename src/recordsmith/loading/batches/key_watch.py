@@ -30,21 +30,24 @@ class KeyWatch:
         self._has_skipped = False
 
     def add(self, result: BatchResult) -> None:
-        """Add a batch; warn at the end of an epoch in which no record has a key.
-
-        Raises:
-            OptionError: it is the end of such an epoch, the key has no default, and no other record
-                has it.
-        """
+        """Add a batch; errors as in `end_epoch`."""
         for key in result.keys:
             self._watched.pop(key, None)
-        if not self._watched:
-            return
         if result.epoch != self._epoch:
+            self.end_epoch()
             self._epoch, self._read_count, self._has_skipped = result.epoch, 0, False
         self._read_count += result.record_count
         self._has_skipped |= bool(result.faults)
-        if result.after.epoch == result.epoch or not self._read_count:
+        if result.after.epoch > result.epoch:
+            self.end_epoch()
+
+    def end_epoch(self) -> None:
+        """End an epoch; warn if none of its records has a key.
+
+        Raises:
+            OptionError: the key has no default, and no other record has it.
+        """
+        if not self._watched or not self._read_count:
             return
         has_all = self._read_count == self._record_count and not self._has_skipped
         read = f"none of the {self._read_count:,} records read in epoch {self._epoch}"
@@ -55,4 +58,4 @@ class KeyWatch:
                 raise error
             del self._watched[key]
             if not is_there:
-                warnings.warn(str(error), stacklevel=4)  # the caller of the loader
+                warnings.warn(str(error), stacklevel=5)  # the caller of the loader

@@ -64,10 +64,8 @@ def resolve_requests(
     requests: dict[str, tuple[str, ColumnRequest]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
-            if key in preview.faults:
-                raise OptionError(
-                    f"feature {name!r}: {preview.faults[key]}", option="features", value=key
-                )
+            if key in preview.faults and not may_skip:
+                raise preview.faults[key]
             if request is None:
                 continue
             if request.shape is None:
@@ -147,13 +145,14 @@ def _absent_keys(features: Mapping[str, Feature], preview: Preview) -> list[Abse
         for key, request in feature.requests().items()
         if request is not None and request.default is not None
     }
+    readable = schema.features.keys() | preview.faults.keys()  # some may be skipped
     absent: list[AbsentKey] = []
     for name, feature in features.items() if schema.record_count else ():
         requests = feature.requests()
         missing = [
             key
             for key, request in requests.items()
-            if key not in names or (key not in schema.features and _is_required(request))
+            if key not in names or (key not in readable and _is_required(request))
         ]
         for key in missing:
             has_default = key in with_default  # also next to `Present`, which shows where it is

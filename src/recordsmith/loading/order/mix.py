@@ -210,6 +210,8 @@ class _Renamed(LoaderInput):
         ]
 
     def _has_key(self, preview: Preview, key: str, max_bytes: int) -> bool | None:
+        if key in self._names and key not in self._old_names:
+            return False  # it has another name
         return preview.has_key(self._old_names.get(key, key), max_bytes)
 
     def _renamed_records(self, preview: Preview) -> Iterator[tuple[int, bytes]]:

@@ -106,7 +106,6 @@ class Packed(LoaderInput):
 
         Raises:
             OptionError: the tokens are not int64, or no record has any; a document is too long.
-            CorruptDataError: all records are damaged.
         """
         check_random_access(dataset)
         self.datasets = (dataset,)

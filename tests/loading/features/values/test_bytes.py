@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.loading.features.conftest import made
 from tests.raising import raises
+from tests.reading import written
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect
@@ -118,6 +120,26 @@ def test_raw_of_another_size(batch: Any, value: bytes, found: str) -> None:
     assert (caught.value.defect, caught.value.record) == (Defect.FEATURE_SHAPE, 1)
     assert caught.value.found == found
     assert re.fullmatch(r"16 bytes .*\(2, 2\) .*float32", caught.value.expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", ">u2", "float32", "bool"])
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (2, 0), (2, 3, 1)])
+def test_raw_of_several_byte_strings(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+    """Of which those without bytes are 0."""
+    numbers = np.random.default_rng(0).integers(0, 2, (4, *shape)).astype(dtype)
+    values = [[row[at : at + 1].tobytes() for at in (0, 1)] for row in numbers]
+    values[1][0], numbers[1, 0] = b"", 0
+    dataset = written(tmp_path, [{"k": row} for row in values])
+    batch = rs.Examples(dataset, {"x": rs.Raw("k", shape, dtype)}).batch(range(4))
+    np.testing.assert_array_equal(batch["x"], numbers)
+    assert batch["x"].dtype == np.dtype(dtype).newbyteorder("=")
+    with raises(rs.OptionError, option="shape", value=(3,)):
+        rs.Loader(dataset, {"x": rs.Raw("k", (3, *shape[1:]), dtype)}, batch_size=2)
+    if len(shape) == 2 and shape[1]:
+        values[2][1] = b"xx"
+        dataset = written(tmp_path, [{"k": row} for row in values])
+        with raises(CorruptDataError, record=2, defect=Defect.FEATURE_SHAPE, found="2 bytes"):
+            rs.Examples(dataset, {"x": rs.Raw("k", shape, dtype)}).batch([2])
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "int64", "float32", "float64"])

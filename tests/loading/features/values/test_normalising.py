@@ -163,6 +163,11 @@ def test_stale_and_missing_statistics(folder: Path, tmp_path: Path) -> None:
         (lambda: rs.Normalise("mean", {"mean": [0] * 4, "std": ["a"] * 4}), "statistics"),
         (lambda: rs.Normalise("mean", {"mean": [0] * 3 + [np.nan], "std": [1] * 4}), "statistics"),
         (lambda: rs.Normalise("mean", {"mean": [0] * 4, "std": [1, 1, 1, -1e-8]}), "statistics"),
+        (lambda: rs.Normalise("mean", {"mean": [0] * 4, "std": [1, 0, 1, 1]}), "statistics"),
+        (lambda: rs.Normalise("mean", {"mean": [0] * 4, "std": [0, 1, 1, 1], "min": [0] * 4,
+                                       "max": [1] * 4}), "statistics"),
+        (lambda: rs.Normalise("mean", {"mean": [0] * 4, "std": [0, 0, 1, 1]},
+                              mask=[False, True, True, True]), "statistics"),
         (lambda: rs.Normalise("q99", {"q01": [0, 0, 0, 2], "q99": [1] * 4}), "statistics"),
         (lambda: rs.Normalise("q99", {"x": [0, 1]}), "statistics"),
         (lambda: rs.Normalise("mean", {"mean": [0] * 3, "std": [1] * 3}), "shape"),
@@ -174,3 +179,26 @@ def test_stale_and_missing_statistics(folder: Path, tmp_path: Path) -> None:
 def test_bad_options(folder: Path, how: Any, option: str) -> None:
     with raises(rs.OptionError, option=option):
         rs.Examples(rs.open(folder), {"x": rs.Tensor("x", shape=(4,), normalise=how())})
+
+
+def test_a_standard_deviation_of_0(folder: Path) -> None:
+    """Of a dimension that is constant, or is left as it is."""
+    dataset = rs.open(folder)
+    values = values_of(dataset, "x")
+    figures = {"mean": [0.0] * 4, "std": [0.0, 1, 1, 1]}
+    constant = {**figures, "min": [0.0, 0, 0, 0], "max": [0.0, 9, 9, 9]}
+    for given, mask, first in (
+        (constant, None, np.zeros(COUNT)),
+        (figures, [False, True, True, True], values[:, 0]),
+    ):
+        how = rs.Normalise("mean", given, mask=mask)
+        examples = rs.Examples(dataset, {"x": rs.Tensor("x", shape=(4,), normalise=how)})
+        found = examples.batch(range(COUNT))["x"]
+        np.testing.assert_allclose(found[:, 0], first, 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
+def test_integers_cannot_hold_what_is_normalised(dtype: str) -> None:
+    with raises(rs.OptionError, option="dtype", value=dtype):
+        rs.Tensor("x", shape=(4,), normalise="mean", dtype=dtype)
+    rs.Scalar("x", normalise="mean", dtype="float16")
