@@ -50,10 +50,26 @@ def new_place(kind: str, path: Path) -> Iterator[Location]:
 
 
 def contents(folder: PlaceLike) -> dict[str, bytes]:
-    """Every object below a folder, hidden ones included: name -> bytes."""
+    """Every object below a folder, hidden ones included: name -> bytes.
+
+    Without the times of shards that their indexes and columns have.
+    """
     below = as_folder(folder)
-    found = {str(location.relative_to(below)): location.read() for location in below.list()}
+    found = {
+        str(location.relative_to(below)): _without_time(location.read())
+        for location in below.list()
+    }
     return dict(sorted(found.items()))
+
+
+def _without_time(data: bytes) -> bytes:
+    """The bytes of an index or of columns without the version of the shard and their checksum."""
+    checksum = 36
+    if data[:8] not in (b"RSINDEX\3", b"RSCOLMN\2"):
+        return data
+    if data[:8] == b"RSINDEX\3":
+        checksum += 4 * (int.from_bytes(data[28:36], "little") // 8192 + 1)
+    return data[:16] + bytes(8) + data[24:checksum] + bytes(4) + data[checksum + 4 :]
 
 
 def visible(folder: PlaceLike) -> dict[str, bytes]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import struct
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +16,15 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import column_file
 from recordsmith.dataset.column_file import (
+    ColumnsOrigin,
     ColumnSurvey,
     ShardColumn,
     column_pieces,
     record_counts,
     record_values,
 )
-from recordsmith.dataset.shard_index import sample_checksum
-from recordsmith.stores import Location, as_location
+from recordsmith.stores import Location
+from recordsmith.wire import HEADER_BYTES, encode_record
 
 SHARD_COUNT, PER_SHARD = 3, 7
 TEXTS = ["rose", "daisy", "tulip", "fern"]
@@ -45,7 +49,14 @@ def folder(tmp_path: Path) -> Path:
         with rs.ShardWriter(tmp_path / f"part-{number}.tfrecord") as writer:
             for row in rows[number * PER_SHARD : (number + 1) * PER_SHARD]:
                 writer.write_example(row)
+        _make_older(tmp_path / f"part-{number}.tfrecord")
     return tmp_path
+
+
+def _make_older(path: Path, seconds: float = 3600) -> None:
+    """Change the time of a file, which a clock may not distinguish from another one just now."""
+    time = path.stat().st_mtime_ns - int(seconds * 1e9)
+    os.utime(path, ns=(time, time))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -128,9 +139,8 @@ def test_impossible_numbers_are_not_used(
     dataset = rs.open(folder)
     texts = record_values(dataset, "text")
     shard = folder / "part-0.tfrecord"
-    size = shard.stat().st_size
-    samples = sample_checksum(as_location(shard), size)
-    _files(folder)[0].write_bytes(b"".join(column_pieces({name: column}, size, samples)))
+    origin = ColumnsOrigin(shard.stat().st_size, shard.stat().st_mtime_ns, 0)
+    _files(folder)[0].write_bytes(b"".join(column_pieces({name: column}, origin)))
     reads.clear()
     if name == "count text":
         assert (record_counts(dataset, "text") == 1).all()
@@ -151,6 +161,106 @@ def test_huge_files_are_not_read(
     assert reads == ["part-0.tfrecord"]
 
 
+def _with_label(folder: Path, row: int, label: int) -> bytes:
+    """The bytes of the first shard with another label of a record: as many as before."""
+    path = folder / "other.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number, own in enumerate([*_rows()][:PER_SHARD]):
+            writer.write_example({**own, "label": label} if number == row else own)
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+def _rename_over(path: Path, data: bytes) -> None:
+    path.with_name("new").write_bytes(data)
+    os.replace(path.with_name("new"), path)
+
+
+def _copy_older(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    _make_older(path, 2 * 3600)
+
+
+@pytest.mark.parametrize("age", [0, 3600], ids=["young", "old"])
+@pytest.mark.parametrize("replace", [_rename_over, Path.write_bytes, _copy_older])
+@pytest.mark.parametrize("row", range(PER_SHARD))
+def test_of_a_shard_that_is_replaced_by_one_of_equal_size(
+    folder: Path, reads: list[str], replace: Any, age: int, row: int
+) -> None:
+    path = folder / "part-0.tfrecord"
+    if not age:
+        os.utime(path)
+    labels = record_values(rs.open(folder), "label").numbers.tolist()
+    record_values(rs.open(folder), "weight")
+    other = labels[row] + 1 if labels[row] > 100 else 0 if labels[row] else 7
+    data = _with_label(folder, row, other)
+    assert len(data) == path.stat().st_size
+    replace(path, data)
+    reads.clear()
+    labels[row] = other
+    for _ in range(2):
+        assert record_values(rs.open(folder), "label").numbers.tolist() == labels
+        assert record_counts(rs.open(folder), "label").tolist() == [1] * len(labels)
+    assert Counter(reads) == {"part-0.tfrecord": 2, "part-1.tfrecord": 1, "part-2.tfrecord": 1}
+
+
+def test_of_a_shard_with_another_time(
+    folder: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a copy: the checksums of its payloads are compared once."""
+    expected = record_values(rs.open(folder), "label").numbers.tolist()
+    before = [path.read_bytes() for path in _files(folder)]
+    for path in folder.glob("*.tfrecord"):
+        _make_older(path)
+    reads.clear()
+    assert record_values(rs.open(folder), "label").numbers.tolist() == expected
+    times = [struct.unpack_from("<Q", path.read_bytes(), 16)[0] for path in _files(folder)]
+    assert times == [path.stat().st_mtime_ns for path in sorted(folder.glob("*.tfrecord"))]
+    assert all(len(a) == len(b.read_bytes()) for a, b in zip(before, _files(folder), strict=True))
+    monkeypatch.delattr(column_file, "_shard_crc32c")
+    assert record_values(rs.open(folder), "label").numbers.tolist() == expected
+    assert not reads
+
+
+def test_of_a_compressed_shard_with_another_time(tmp_path: Path, reads: list[str]) -> None:
+    path = tmp_path / "rows.tfrecord"
+    with rs.ShardWriter(path, compression="gzip") as writer:
+        for number in range(9):
+            writer.write_example({"label": number})
+    rs.index(path, numbers_of=["label"])
+    reads.clear()
+    _make_older(path)
+    assert record_values(rs.open(path), "label").numbers.tolist() == list(range(9))
+    assert not reads
+
+
+def test_sparse_files_are_not_read(tmp_path: Path, reads: list[str]) -> None:
+    """A file may be long without taking disk space: the shard decides what it can hold."""
+    path = tmp_path / "rows.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(200):
+            writer.write_example({"label": number})
+    rs.index(path, numbers_of=["label"])
+    (columns,) = _files(tmp_path)
+    good = columns.read_bytes()
+    for length, text_bytes in ((1 << 30, 0), (1 << 29, 1 << 28), (1 << 29, 1 << 17)):
+        head = bytearray(good)
+        if text_bytes:
+            head[32:36] = text_bytes.to_bytes(4, "little")
+        columns.write_bytes(head)
+        os.truncate(columns, length)
+        reads.clear()
+        tracemalloc.start()
+        try:
+            values = record_values(rs.open(path), "label").numbers
+            assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        finally:
+            tracemalloc.stop()
+        assert values.tolist() == list(range(200))
+        assert reads == ["rows.tfrecord"]
+
+
 def test_of_a_shard_that_is_removed_and_written_again(tmp_path: Path) -> None:
     path = tmp_path / "rows.tfrecord"
     for label in (0, 1):  # so few bytes differ that no sample shows it
@@ -163,11 +273,12 @@ def test_of_a_shard_that_is_removed_and_written_again(tmp_path: Path) -> None:
 
 def test_long_texts_are_not_collected() -> None:
     record = rs.encode_example({"fill": bytes(100_000)})
+    frame, start = encode_record(record), np.full(1, HEADER_BYTES)
     survey = ColumnSurvey(["fill"])
     tracemalloc.start()
     try:
         for _ in range(20):
-            survey.update(record, np.zeros(1, np.int64), np.full(1, len(record)))
+            survey.update(frame, start, np.full(1, len(record)))
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()

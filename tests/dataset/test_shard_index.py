@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import Shard, records_of
+from recordsmith.dataset import Shard, records_of, shard_index
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     ShardIndex,
@@ -21,7 +22,9 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     load_index,
     save_index,
+    version_of,
 )
+from recordsmith.stores import as_location
 from recordsmith.wire import encode_record, encode_records
 
 from .. import numbered_examples as numbered
@@ -40,7 +43,14 @@ def foreign(tmp_path: Path) -> Path:
     path = tmp_path / "data" / "big.tfrecord"
     path.parent.mkdir()
     path.write_bytes(b"".join(map(encode_record, BIG_PAYLOADS)))
+    _make_older(path)
     return path
+
+
+def _make_older(path: Path) -> None:
+    """Change the time of a file by an hour."""
+    time = path.stat().st_mtime_ns - 3600 * 10**9
+    os.utime(path, ns=(time, time))
 
 
 def _payloads(path: Path) -> list[bytes]:
@@ -109,25 +119,63 @@ def test_index_of_a_changed_shard_is_not_used(foreign: Path, replace: Any, chang
     assert _payloads(foreign) == [frame[12:-4] for frame in frames]
 
 
-def test_stale_index_that_looks_valid_returns_no_wrong_record(foreign: Path) -> None:
-    """A change of equal size between the sampled bytes."""
+@pytest.mark.parametrize("age", [0, 3600], ids=["young", "old"])
+@pytest.mark.parametrize("replace", [_replace, Path.write_bytes], ids=["replaced", "rewritten"])
+def test_a_shard_of_equal_size_with_other_frames(foreign: Path, replace: Any, age: int) -> None:
+    if not age:
+        os.utime(foreign)
     _payloads(foreign)
-    data = foreign.read_bytes()
     begin = len(encode_record(BIG_PAYLOADS[0]))
     old = encode_record(BIG_PAYLOADS[1])
     half = len(old) // 2
-    new = encode_record(b"p" * (half - 16)) + encode_record(b"q" * (len(old) - half - 16))
-    foreign.write_bytes(data[:begin] + new + data[begin + len(old) :])
-    dataset = rs.open(foreign)
-    expected = [BIG_PAYLOADS[0], b"p" * (half - 16), b"q" * (len(old) - half - 16)]
-    try:
-        found = [records_of(dataset).read_record(position) for position in range(len(dataset))]
-    except rs.CorruptDataError:
-        return
-    assert found == [*expected, *BIG_PAYLOADS[2:]]
+    halves = [b"p" * (half - 16), b"q" * (len(old) - half - 16)]
+    data = foreign.read_bytes()
+    new = b"".join(map(encode_record, halves))
+    replace(foreign, data[:begin] + new + data[begin + len(old) :])
+    for _ in range(2):
+        assert _payloads(foreign) == [BIG_PAYLOADS[0], *halves, *BIG_PAYLOADS[2:]]
 
 
-@pytest.mark.parametrize("place", range(40 + 8 * (len(BIG_PAYLOADS) + 1)))
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_the_index_of_a_copy_gets_its_time(
+    tmp_path: Path, compression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path, compression=compression) as writer:
+        for number in range(300):
+            writer.write(np.random.default_rng(number).bytes(5000))
+    before = index_paths(path)[0].read_bytes()
+    _make_older(path)
+    expected = Shard(path, "").index.offsets.tolist()
+    after = index_paths(path)[0].read_bytes()
+    assert int.from_bytes(after[16:24], "little") == path.stat().st_mtime_ns
+    assert after[24:32] == before[24:32]
+    # from now on, the time is enough
+    monkeypatch.delattr(shard_index, "_fits")
+    monkeypatch.delattr(Shard, "walk")
+    assert Shard(path, "").index.offsets.tolist() == expected
+
+
+def test_the_time_of_a_young_file_is_not_kept(tmp_path: Path) -> None:
+    """Another change of it could have the same time."""
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(encode_record(b"x"))
+    location = as_location(path)
+
+    def version(time: float, *, is_own: bool = False) -> int:
+        os.utime(path, ns=(int(time), int(time)))
+        return version_of(location, location.info(), is_own=is_own)
+
+    now = time.time_ns() | 1
+    assert version(now) == 0
+    assert version(now, is_own=True) == now
+    assert version(now - 10**9) == now - 10**9
+    assert version(now // 10**9 * 10**9 - 10**9) == 0  # a clock of seconds
+    assert version(now // 10**9 * 10**9 - 10**10) != 0
+    assert 0 < version(-(10**9) - 1) < 1 << 63  # before 1970
+
+
+@pytest.mark.parametrize("place", range(44 + 8 * (len(BIG_PAYLOADS) + 1)))
 def test_index_damaged_at_any_byte_is_rebuilt(foreign: Path, place: int) -> None:
     Shard(foreign, "")._build_index()
     path = index_paths(foreign)[0]
@@ -159,7 +207,7 @@ def test_indexes_of_writer_and_reader_are_equal(tmp_path: Path, compression: str
     for number in range(7):
         writer.write_example(numbered.features(number))
     writer.close()
-    save_index(path, writer._index())
+    save_index(path, writer._index(), is_own=True)
     saved = load_index(path)
     assert saved is not None
     written = saved[0]
@@ -185,9 +233,9 @@ def test_impossible_record_counts_take_no_memory(foreign: Path, count: int) -> N
     own = index_paths(foreign)[0]
     shard = foreign.read_bytes()
     good = b"".join(index_pieces(foreign, Shard(foreign, "").index))
-    own.write_bytes(good[:24] + count.to_bytes(8, "little"))
+    own.write_bytes(good[:28] + count.to_bytes(8, "little"))
     with open(own, "r+b") as file:
-        file.truncate(min(32 + 4 * (count // 8192 + 2) + 8 * (count + 1), 1 << 28))
+        file.truncate(min(36 + 4 * (count // 8192 + 2) + 8 * (count + 1), 1 << 28))
     tracemalloc.start()
     try:
         assert load_index(foreign) is None

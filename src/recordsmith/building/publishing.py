@@ -36,6 +36,7 @@ from recordsmith.dataset import (
     read_begun_note,
     read_manifest,
 )
+from recordsmith.dataset.column_file import keep_for_copy
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import (
     DONE_SUFFIX,
@@ -362,6 +363,8 @@ def _publish_files(
                 contents = {name: file.read() for name, file in waiting.items() if file.exists()}
             _remove(folder, others)
             for_each(pairs, lambda pair: _copy(*pair), folder)
+            shards_renamed = [(folder / old, folder / new) for old, new in renamed.items()]
+            for_each(shards_renamed, lambda pair: keep_for_copy(*pair), folder)
             for name in small_files:  # the manifest is the last of them
                 if name in contents:
                     (folder / name).put(contents[name])

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from recordsmith.dataset import Manifest, ShardEntry, ShardWriter, read_begun_note
-from recordsmith.dataset.column_file import ColumnSurvey, column_pieces
+from recordsmith.dataset.column_file import ColumnsOrigin, ColumnSurvey, column_pieces
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, count_in_json, integer_in_json
 from recordsmith.dataset.names import (
     DONE_SUFFIX,
@@ -27,7 +27,7 @@ from recordsmith.dataset.names import (
     PARTIAL_SUFFIX,
     SIDE_SUFFIXES,
 )
-from recordsmith.dataset.shard_index import samples_of
+from recordsmith.dataset.shard_index import version_of
 from recordsmith.errors import (
     CorruptDataError,
     Defect,
@@ -291,13 +291,18 @@ def open_partial_shard(
     try:
         yield writer
         if writer.is_open:
-            pieces = _undisturbed(folder, writer.index_pieces)
-            partial_location(folder, f"{file}.index").put(pieces)
+            index = _undisturbed(folder, writer.index_pieces)
+            partial_location(folder, f"{file}.index").put(index)
             columns = partial_location(folder, f"{file}.columns")
             columns.delete()  # those of another shard of this name
             writer.publish()
-            if writer.columns:
-                columns.put(column_pieces(writer.columns, writer.size_bytes, samples_of(pieces)))
+            kept = {} if writer.columns is None else writer.columns.finish()
+            if writer.columns is not None and kept:
+                shard = partial_location(folder, file)
+                version = version_of(shard, shard.info(), is_own=True)
+                payloads = writer.columns.payloads
+                origin = ColumnsOrigin(writer.size_bytes, version, payloads, writer.crc32c)
+                columns.put(column_pieces(kept, origin))
     except BaseException:
         writer.discard()
         raise
@@ -365,7 +370,7 @@ def _survey(writer: ShardWriter, keys: Collection[str]) -> Schema:
             remedy="The disk or its file system is failing.",
             path=writer.location,
         )
-    writer.columns = columns.finish()
+    writer.columns = columns
     return survey.finish()
 
 

@@ -2,8 +2,10 @@
 
 An order by class, by weight or by length needs a number of each record before the first batch.
 Reading it takes a pass over the records, so the numbers are kept, by the rules of the index: in the
-hidden folder next to the shard, or in the user's cache, with the size and a checksum over samples
-of the shard. What is missing, stale or damaged is read again from the records.
+hidden folder next to the shard, or in the user's cache, with the size and the time of the shard. If
+the time differs, the shard was copied or changed: the checksums of its payloads decide, and numbers
+of the same payloads get the new time. Over a network, the version of the shard decides. What is
+missing, stale or damaged is read again from the records.
 
 docs/reference/dataset.md describes the file.
 """
@@ -27,8 +29,10 @@ from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     check_folder,
     index_locations,
-    sample_checksum,
+    is_version,
+    max_bytes,
     save_pieces,
+    version_of,
 )
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.dataset.view import PREVIEW_COUNT
@@ -52,7 +56,7 @@ from recordsmith.example import (
     step_counts,
 )
 from recordsmith.stores import Location, ObjectInfo
-from recordsmith.wire import crc32c
+from recordsmith.wire import FOOTER_BYTES, crc32c
 from recordsmith.work import Progress, WorkerPool
 
 Measure = Literal["value", "count", "steps"]
@@ -60,8 +64,12 @@ Measure = Literal["value", "count", "steps"]
 
 Numbers: TypeAlias = npt.NDArray[Any]
 
-_MAGIC = b"RSCOLMN\x01"
-_HEADER = struct.Struct("<8sQIII")
+_MAGIC = b"RSCOLMN\x02"
+_HEADER = struct.Struct("<8sQQIIII")
+_FOOTERS_AT_ONCE = 1 << 16
+_FIRST_BYTES = 1 << 16
+_DESCRIPTION_BYTES = 1 << 16  # longer ones are of texts, each of which is in the shard
+_ESCAPED_BYTES = 6  # bytes of JSON for a byte
 _TYPES = ("<u1", "<u2", "<u4", "<i8", "<f4")
 _LARGEST_TEXT = 1 << 10
 MAX_FILE_BYTES = 1 << 30
@@ -81,6 +89,20 @@ class ColumnEntry(msgspec.Struct, frozen=True):
 class _Description(msgspec.Struct, frozen=True):
     record_count: int
     columns: dict[str, ColumnEntry]
+
+
+class ColumnsOrigin(NamedTuple):
+    """What the columns of a file were computed from.
+
+    version: of the shard, as `version_of` returns it.
+    payloads: CRC-32C over the checksums that the frames of the shard have for their payloads.
+    file_crc32c: of the shard, from its manifest or its writer; 0 if unknown.
+    """
+
+    size_bytes: int
+    version: int
+    payloads: int
+    file_crc32c: int = 0
 
 
 class ShardColumn(NamedTuple):
@@ -226,13 +248,16 @@ def _shard_column(
     info = shard.info()
     near, cached = _locations(shard, info)
     kept = _load(shard, info, [near] if is_near else [near, cached])
-    if name in kept:
-        return kept[name]
-    column = _read(shard, key, kind, measure)
+    if kept is not None and name in kept.columns:
+        return kept.columns[name]
+    column, payloads = _read(shard, key, kind, measure)
     if is_near or (shard.keeps_index and info.size_bytes >= KEEP_FROM_BYTES):
         places = [near] if is_near else [cached] if shard.is_remote else [near, cached]
-        samples = 0 if shard.is_remote else sample_checksum(shard.location, info.size_bytes)
-        pieces = column_pieces({**kept, name: column}, info.size_bytes, samples)
+        others = {} if kept is None or kept.origin.payloads != payloads else kept.columns
+        file_crc32c = 0 if shard.entry is None else shard.entry.crc32c
+        version = version_of(shard.location, info)
+        origin = ColumnsOrigin(info.size_bytes, version, payloads, file_crc32c)
+        pieces = column_pieces({**others, name: column}, origin)
         if save_pieces(pieces, places) is None and is_near:
             near.put(pieces)  # raises the reason
     return column
@@ -241,25 +266,55 @@ def _shard_column(
 def kept_values(shard: Shard, keys: Iterable[str]) -> dict[str, ShardColumn]:
     """Return the values of each record, of those features whose values are kept.
 
-    Reads no record, and writes nothing.
+    Reads no payload.
     """
-    kept: dict[str, ShardColumn] = {}
+    kept = None
     with suppress(FileAccessError, DataError):
         info = shard.info()
         kept = _load(shard, info, [*_locations(shard, info)])
-    return {key: kept[name] for key in keys if (name := f"value {key}") in kept}
+    columns = {} if kept is None else kept.columns
+    return {key: columns[name] for key in keys if (name := f"value {key}") in columns}
 
 
 # -- from the records ------------------------------------------------------------------------------
 
 
-def _read(shard: Shard, key: str, kind: Kind, measure: Measure) -> ShardColumn:
-    column = _ColumnBuilder(key, kind, measure)
+def _read(shard: Shard, key: str, kind: Kind, measure: Measure) -> tuple[ShardColumn, int]:
+    """Return a column, and the checksum of the payloads that it was read from."""
+    column, payloads = _ColumnBuilder(key, kind, measure), 0
     for block in shard.blocks():
+        payloads = _payloads_crc32c(payloads, block.buffer, block.starts, block.lengths)
         with located(shard.location, block.position):
             column.append(block.buffer, block.starts, block.lengths)
     with located(shard.location):
-        return column.finish()
+        return column.finish(), payloads
+
+
+def _payloads_crc32c(
+    before: int, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+) -> int:
+    """Continue a CRC-32C over the checksums that frames have after their payloads."""
+    footers = (starts + lengths)[:, np.newaxis] + np.arange(FOOTER_BYTES)
+    return crc32c(np.frombuffer(buffer, np.uint8)[footers].reshape(-1), before)
+
+
+def _shard_crc32c(shard: Shard) -> int:
+    """Return `_payloads_crc32c` of a local shard; of a plain one, reads nothing else of it."""
+    checksum = 0
+    if shard.compression != "none":
+        for block in shard.blocks():
+            checksum = _payloads_crc32c(checksum, block.buffer, block.starts, block.lengths)
+        return checksum
+    ends = shard.index.offsets[1:]
+    footers = np.empty(FOOTER_BYTES * min(len(ends), _FOOTERS_AT_ONCE), np.uint8)
+    with shard.open_read() as file:
+        for start in range(0, len(ends), _FOOTERS_AT_ONCE):
+            own = ends[start : start + _FOOTERS_AT_ONCE]
+            places = FOOTER_BYTES * np.arange(len(own))
+            if not file.read_pieces(own - FOOTER_BYTES, own, places, footers):
+                raise ValueError("the shard is being changed")
+            checksum = crc32c(footers[: FOOTER_BYTES * len(own)], checksum)
+    return checksum
 
 
 class _ColumnBuilder:
@@ -300,16 +355,23 @@ class ColumnSurvey:
     """Collects the columns of a new shard while its records are verified.
 
     Leaves out a feature that has no number in one of the records: its first use reports why.
+
+    Attributes:
+        payloads: as in `ColumnsOrigin`.
     """
 
     def __init__(self, keys: Collection[str]) -> None:
+        self.payloads = 0
         self._keys = keys
         self._builders: dict[str, tuple[str, _ColumnBuilder]] | None = None
 
     def update(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
-        """Add the payloads at buffer[starts[i]:starts[i] + lengths[i]]."""
+        """Add the payloads at buffer[starts[i]:starts[i] + lengths[i]], each in its frame."""
+        if not self._keys:
+            return
+        self.payloads = _payloads_crc32c(self.payloads, buffer, starts, lengths)
         if self._builders is None:
-            self._builders = self._begin(buffer, starts, lengths) if self._keys else {}
+            self._builders = self._begin(buffer, starts, lengths)
         for key, (_, builder) in tuple(self._builders.items()):
             try:
                 builder.append(buffer, starts, lengths)
@@ -391,38 +453,86 @@ def _locations(shard: Shard, info: ObjectInfo) -> tuple[Location, Location]:
     return index_locations(shard.location, version, ".columns")
 
 
-def _load(shard: Shard, info: ObjectInfo, locations: list[Location]) -> dict[str, ShardColumn]:
-    """Return the columns that are kept of a shard; none if no file is valid.
+class _Kept(NamedTuple):
+    """The columns of a valid file."""
+
+    origin: ColumnsOrigin
+    columns: dict[str, ShardColumn]
+
+
+def _load(shard: Shard, info: ObjectInfo, locations: list[Location]) -> _Kept | None:
+    """Return the columns that are kept of a shard; None if no file is valid.
 
     `locations`: next to the shard, and in the cache.
     """
     if shard.is_remote:  # the cache takes no request
         locations = [*locations[1:], *(locations[:1] if shard.may_have_index else ())]
+    others = []
     for location in locations:
         with suppress(FileAccessError, ValueError, DataError):
             check_folder(location)
-            size = location.size()
-            if size <= MAX_FILE_BYTES:
-                return _parse(shard, info, location.read(0, size))
-    return {}
+            kept = _parse(shard, info, location)
+            if is_version(kept.origin.version, shard.location, info):
+                return kept
+            if not shard.is_remote:
+                others.append(kept)
+    with suppress(FileAccessError, ValueError, DataError):
+        payloads = _shard_crc32c(shard) if others else 0
+        for origin, columns in others:
+            if origin.payloads == payloads:
+                version = version_of(shard.location, info)
+                kept = _Kept(origin._replace(version=version), columns)
+                if version:
+                    save_pieces(column_pieces(columns, kept.origin), locations)
+                return kept
+    return None
 
 
-def _parse(shard: Shard, info: ObjectInfo, data: bytes) -> dict[str, ShardColumn]:
-    """Return the columns of a file; ValueError if it is not one of this shard."""
+def _parse(shard: Shard, info: ObjectInfo, location: Location) -> _Kept:
+    """Return the columns of a file; ValueError if it is not one of this shard, or is damaged.
+
+    The file is untrusted: its length is compared with the shard before it is read.
+    """
+    file_bytes = location.size()
+    if file_bytes > MAX_FILE_BYTES:
+        raise ValueError("too long")
+    data = location.read(0, min(file_bytes, _FIRST_BYTES))
     if len(data) < _HEADER.size:
         raise ValueError("too short")
-    magic, size, samples, description_size, checksum = _HEADER.unpack_from(data)
-    text = data[_HEADER.size : _HEADER.size + description_size]
-    if magic != _MAGIC or size != info.size_bytes or crc32c(text) != checksum:
+    magic, *origin, text_bytes, checksum = _HEADER.unpack_from(data)
+    made_from = ColumnsOrigin(*origin)
+    if magic != _MAGIC or made_from.size_bytes != info.size_bytes:
         raise ValueError("another file")
-    if not shard.is_remote and samples != sample_checksum(shard.location, size):
-        raise ValueError("the shard was changed")
+    entry = shard.entry
+    if entry is not None and made_from.file_crc32c not in (0, entry.crc32c):
+        raise ValueError("made from a shard of another manifest")
+    start = _HEADER.size + text_bytes
+    if text_bytes > min(_DESCRIPTION_BYTES, file_bytes) and (
+        text_bytes > file_bytes
+        or text_bytes > _ESCAPED_BYTES * max_bytes(info.size_bytes, shard.compression)
+    ):
+        raise ValueError("the description is longer than the texts of the shard")
+    if start > len(data):
+        data += location.read(len(data), start)
+    text = data[_HEADER.size : start]
+    if _checksum(data[: _HEADER.size - 4], text) != checksum:
+        raise ValueError("damaged")
     description = msgspec.json.decode(text, type=_Description)
-    count, start = description.record_count, _HEADER.size + description_size
-    if count != shard.record_count:
+    count = description.record_count
+    entries = description.columns.items()
+    row_bytes = sum(np.dtype(entry.dtype).itemsize for _, entry in entries)
+    if count != shard.record_count or file_bytes != start + count * row_bytes:
         raise ValueError("another number of records")
-    columns = {}
-    for name, entry in description.columns.items():
+    if file_bytes > len(data):
+        data += location.read(len(data), file_bytes)
+    return _Kept(made_from, dict(_columns(data, start, count, entries)))
+
+
+def _columns(
+    data: bytes, start: int, count: int, entries: Iterable[tuple[str, ColumnEntry]]
+) -> Iterator[tuple[str, ShardColumn]]:
+    """Yield name and content of each column; ValueError if one is invalid."""
+    for name, entry in entries:
         stop = start + count * np.dtype(entry.dtype).itemsize
         content = data[start:stop]
         numbers = np.frombuffer(content, entry.dtype)
@@ -433,20 +543,22 @@ def _parse(shard: Shard, info: ObjectInfo, data: bytes) -> dict[str, ShardColumn
             raise ValueError("a number that is not a count")
         if entry.texts and int(numbers.max(initial=0)) >= len(entry.texts):
             raise ValueError("a number without a text")
-        columns[name] = ShardColumn(numbers, entry.texts)
+        yield name, ShardColumn(numbers, entry.texts)
         start = stop
-    return columns
+
+
+def _checksum(head: bytes, text: bytes) -> int:
+    return crc32c(text, crc32c(head))
 
 
 def column_pieces(
-    columns: Mapping[str, ShardColumn], size_bytes: int, samples: int
+    columns: Mapping[str, ShardColumn], origin: ColumnsOrigin
 ) -> tuple[bytes | memoryview, ...]:
     """Return the content of the file of a shard.
 
     Args:
         columns: by name, at least one.
-        size_bytes: of the shard.
-        samples: the checksum of samples of it; 0 over a network.
+        origin: what they were computed from.
     """
     entries, arrays = {}, []
     for name, column in columns.items():
@@ -457,5 +569,25 @@ def column_pieces(
         arrays.append(data)
     count = len(next(iter(columns.values())).numbers)
     text = msgspec.json.encode(_Description(count, entries))
-    head = _HEADER.pack(_MAGIC, size_bytes, samples, len(text), crc32c(text))
-    return head, text, *arrays
+    head = _HEADER.pack(_MAGIC, *origin, len(text), 0)[:-4]
+    return head, struct.pack("<I", _checksum(head, text)), text, *arrays
+
+
+def keep_for_copy(shard: Location, copy: Location) -> None:
+    """Keep the columns of a shard for its copy over a network, which has another version.
+
+    Their files were copied together.
+    """
+    with suppress(FileAccessError):
+        near = index_locations(copy, suffix=".columns")[0]
+        data = near.read()
+        if len(data) < _HEADER.size:
+            return
+        magic, *origin, text_bytes, _ = _HEADER.unpack_from(data)
+        made_from = ColumnsOrigin(*origin)
+        if magic != _MAGIC or not is_version(made_from.version, shard, shard.info()):
+            return
+        made_from = made_from._replace(version=version_of(copy, copy.info(), is_own=True))
+        head = _HEADER.pack(_MAGIC, *made_from, text_bytes, 0)[:-4]
+        rest = data[_HEADER.size :]
+        near.put((head, struct.pack("<I", _checksum(head, rest[:text_bytes])), rest))

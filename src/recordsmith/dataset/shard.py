@@ -488,12 +488,11 @@ class Shard:
         return ShardIndex.from_lengths(lengths, self.compression)
 
     def _build_index(self) -> ShardIndex:
+        info = self.info() if self.keeps_index else None  # before it is read: it may change
         index = self.walk()
-        if not self.keeps_index:
-            return index
-        if self.size_bytes >= KEEP_FROM_BYTES:
+        if info is not None and info.size_bytes >= KEEP_FROM_BYTES:
             if self.is_remote:
-                cache_index(self.location, index, self.info())
+                cache_index(self.location, index, info)
             else:
-                save_index(self.location, index)
+                save_index(self.location, index, info)
         return index

@@ -1,21 +1,22 @@
 r"""Index files, which store the offset of each record of a shard.
 
 An index lies in a hidden folder next to the shard, or in the user's cache if that folder is not
-writable. It has the size of the shard and a checksum over samples of its bytes, so that the index
-of a changed shard is not used, and checksums of itself. Files are replaced atomically, so several
-processes may build an index at once.
+writable. It has the size and the time of the shard, and checksums of itself. If the time differs,
+the shard was copied or changed: the headers of its frames decide, and an index that fits them gets
+the new time. Files are replaced atomically, so several processes may build an index at once.
 
-Of a shard in a store over a network, the samples are not read, and most indexes are one request.
-An index that is built on reading such a shard goes to the user's cache, by the name and version of
-the shard; its samples are 0. So does one that is read, if the store keeps what it reads.
+Of a shard in a store over a network, the time is not compared, as records show a wrong index, and
+most indexes are one request. An index that is built on reading such a shard goes to the user's
+cache, by the name and version of the shard. So does one that is read, if the store keeps what it
+reads.
 
 Layout, little-endian:
-    0   8  b"RSINDEX\\2"
+    0   8  b"RSINDEX\\3"
     8   8  size of the shard in bytes
-    16  4  CRC-32C over samples of the shard
-    20  4  compression: 0 none, 1 gzip, 2 zlib
-    24  8  number of records
-    32  4 * blocks  CRC-32C of each block of 8,192 offsets; the last block may be shorter
+    16  8  version of the shard: the time of its last change in nanoseconds; 0 if unknown
+    24  4  compression: 0 none, 1 gzip, 2 zlib
+    28  8  number of records
+    36  4 * blocks  CRC-32C of each block of 8,192 offsets; the last block may be shorter
     ..  4  CRC-32C of all bytes before
     ..  8 * (records + 1)  the offsets: where each frame begins, then where the last one ends; in
            the decompressed stream, if the shard is compressed
@@ -24,7 +25,8 @@ Layout, little-endian:
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -45,20 +47,20 @@ from recordsmith.stores.local.caches import (
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
-    HEAD_BYTES,
+    HEADER_BYTES,
     Compression,
     crc32c,
-    detect_compression,
+    lengths_of_headers,
 )
 from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES
 
-_MAGIC = b"RSINDEX\x02"
-_HEADER = struct.Struct("<8sQIIQ")
+_MAGIC = b"RSINDEX\x03"
+_HEADER = struct.Struct("<8sQQIQ")
 _BLOCK_OFFSETS = 1 << 13
 _DEFLATE_RATIO = 1032  # the maximum expansion of a deflate stream (RFC 1951)
 _MAX_TABLE_BYTES = 1 << 26  # plus 8 per byte of the shard; limits compressed shards
-_SAMPLE_BYTES = 4096
-_SAMPLE_COUNT = 8
+_HEADERS_AT_ONCE = 1 << 16
+_TICK_NS, _COARSE_TICK_NS = 10**8, 2 * 10**9  # of clocks of file systems, with a margin
 _FIRST_BYTES = 1 << 20  # of an index over a network: most are shorter
 
 KEEP_FROM_BYTES = 1 << 20
@@ -125,18 +127,68 @@ def load_index(
         info: of a shard over a network.
         is_next_to_it, is_cached: where there may be one.
     """
-    for head in _heads(as_location(shard), info, is_next_to_it, is_cached):
+    location = as_location(shard)
+    others = []
+    for head in _heads(location, info, is_next_to_it, is_cached):
+        if (index := head.load()) is not None:
+            if head.is_current:
+                return index, head.location
+            others.append((index, head))
+    for index, head in others:
         with suppress(FileAccessError):
-            if (index := head.load()) is not None:
+            if _fits(location, index):
+                if version_of(location, head.info):
+                    save_pieces(index_pieces(location, index, head.info), index_locations(location))
                 return index, head.location
     return None
 
 
 def saved_record_count(shard: Location) -> int | None:
     """The number of records of a local shard according to its index, of which only the head is
-    read; None if there is no valid one.
+    read; None if there is none that is known to be of its present version.
     """
-    return next((head.record_count for head in _heads(shard)), None)
+    return next((head.record_count for head in _heads(shard) if head.is_current), None)
+
+
+def version_of(shard: Location, info: ObjectInfo, *, is_own: bool = False) -> int:
+    """Return a number for what a shard contains now, to keep with what is computed from it.
+
+    Of a local file, it is the time of its last change; 0 if that is so recent that another change
+    could have the same time. Over a network, it is of the ETag; 0 if there is none.
+
+    Args:
+        is_own: whether this process wrote the file, and no other could have changed it since.
+    """
+    store = shard.store
+    if not store.has_identity(info.version):
+        return 0
+    version = store.version_number(info.version)
+    tick = _TICK_NS if version % 10**9 else _COARSE_TICK_NS
+    return version if is_own or abs(time.time_ns() - version) > tick else 0
+
+
+def is_version(version: int, shard: Location, info: ObjectInfo) -> bool:
+    """Whether a number that was kept is of what the shard contains now, without reading it."""
+    return version != 0 and version == version_of(shard, info, is_own=True)
+
+
+def _fits(shard: Location, index: ShardIndex) -> bool:
+    """Whether each frame of a local shard begins where its index has it."""
+    if index.compression != "none":
+        return False  # to read it takes as long as to build the index again
+    begins, lengths = index.offsets[:-1], np.diff(index.offsets)
+    headers = np.empty((min(len(begins), _HEADERS_AT_ONCE), HEADER_BYTES), np.uint8)
+    places = np.arange(len(headers)) * HEADER_BYTES
+    with shard.open_read() as file:
+        for start in range(0, len(begins), _HEADERS_AT_ONCE):
+            own = begins[start : start + _HEADERS_AT_ONCE]
+            count = len(own)
+            if not file.read_pieces(own, own + HEADER_BYTES, places[:count], headers.reshape(-1)):
+                return False
+            found, _ = lengths_of_headers(headers[:count], int(index.offsets[-1] - own[0]))
+            if not np.array_equal(found + FRAME_BYTES, lengths[start : start + count]):
+                return False
+    return True
 
 
 def _heads(
@@ -145,15 +197,14 @@ def _heads(
     is_next_to_it: bool = True,
     is_cached: bool = True,
 ) -> Iterator[_Head]:
-    near, cached = index_locations(shard)
-    locations = [near, cached]
-    if shard.store.is_remote:
-        with suppress(FileAccessError):
-            info = shard.info() if info is None else info
-        if info is None:
-            return
-        # the cache comes first: it takes no request
-        locations = [index_locations(shard, info.version)[1]] * is_cached + [near] * is_next_to_it
+    with suppress(FileAccessError):
+        info = shard.info() if info is None else info
+    if info is None:
+        return
+    near, cached = index_locations(shard, info.version if shard.store.is_remote else "")
+    locations = [near] * is_next_to_it + [cached] * is_cached
+    if shard.store.is_remote:  # the cache comes first: it takes no request
+        locations.reverse()
     for location in locations:
         with suppress(FileAccessError):
             head = _read_head(location, shard, info)
@@ -166,17 +217,24 @@ def _heads(
 class _Head(NamedTuple):
     """The beginning of an index file, which was verified.
 
+    is_current: whether it is known to be of the present version of the shard.
     data: the bytes of the file that were read.
     """
 
     location: Location
     compression: Compression
     record_count: int
-    shard_bytes: int
+    info: ObjectInfo
+    is_current: bool
     data: bytes
 
     def load(self) -> ShardIndex | None:
-        """Read the whole index; None if the file is damaged."""
+        """Read the whole index; None if the file is damaged or cannot be read."""
+        with suppress(FileAccessError):
+            return self._load()
+        return None
+
+    def _load(self) -> ShardIndex | None:
         start = _table_start(self.record_count)
         data = self.data
         stop = start + 8 * (self.record_count + 1)
@@ -188,9 +246,9 @@ class _Head(NamedTuple):
         offsets = np.frombuffer(data, "<i8", offset=start).astype(np.int64)
         stored = np.frombuffer(data[_HEADER.size : start - 4], "<u4")
         end = int(offsets[-1])
-        ends_well = end == self.shard_bytes
+        ends_well = end == self.info.size_bytes
         if self.compression != "none":
-            ends_well = end <= max_bytes(self.shard_bytes, self.compression)
+            ends_well = end <= max_bytes(self.info.size_bytes, self.compression)
         if (
             offsets[0] == 0
             and ends_well
@@ -202,39 +260,32 @@ class _Head(NamedTuple):
 
 
 def index_pieces(
-    shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None, *, has_samples: bool = True
+    shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None, *, is_own: bool = False
 ) -> tuple[bytes | memoryview, ...]:
-    """The content of an index file for a shard."""
+    """The content of an index file for a shard; `is_own` as in `version_of`."""
     location = as_location(shard)
     info = location.info() if info is None else info
-    size = info.size_bytes
-    samples = sample_checksum(location, size, info) if has_samples else 0
-    head = _HEADER.pack(
-        _MAGIC, size, samples, COMPRESSIONS.index(index.compression), index.record_count
-    )
+    version = version_of(location, info, is_own=is_own)
+    compression = COMPRESSIONS.index(index.compression)
+    head = _HEADER.pack(_MAGIC, info.size_bytes, version, compression, index.record_count)
     head += np.array(_checksums(index.offsets), "<u4").tobytes()
     table = np.ascontiguousarray(index.offsets, "<i8").view(np.uint8)
     return head, struct.pack("<I", crc32c(head)), as_view(table)
 
 
-def samples_of(pieces: Sequence[bytes | memoryview]) -> int:
-    """The checksum of samples of the shard in the content of an index file."""
-    samples: int = _HEADER.unpack_from(pieces[0])[2]
-    return samples
-
-
 def save_index(
-    shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None
+    shard: PlaceLike, index: ShardIndex, info: ObjectInfo | None = None, *, is_own: bool = False
 ) -> Location | None:
     """Save an index; return its location, or None if none is writable."""
     location = as_location(shard)
     version = info.version if info is not None and location.store.is_remote else ""
-    return save_pieces(index_pieces(location, index, info), index_locations(location, version))
+    pieces = index_pieces(location, index, info, is_own=is_own)
+    return save_pieces(pieces, index_locations(location, version))
 
 
 def cache_index(shard: Location, index: ShardIndex, info: ObjectInfo) -> Location | None:
     """Save the index of a version of a shard over a network, in the user's cache."""
-    pieces = index_pieces(shard, index, info, has_samples=False)
+    pieces = index_pieces(shard, index, info)
     return save_pieces(pieces, index_locations(shard, info.version)[1:])
 
 
@@ -272,7 +323,7 @@ def _table_start(record_count: int) -> int:
     return _HEADER.size + 4 * (record_count // _BLOCK_OFFSETS + 1) + 4
 
 
-def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> _Head | None:
+def _read_head(location: Location, shard: Location, info: ObjectInfo) -> _Head | None:
     """Read the head of an index file; None if anything is wrong, because it can be rebuilt.
 
     The file is untrusted: the author of the shard may have made it with matching checksums. Its
@@ -283,10 +334,8 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
     data = location.read(0, _FIRST_BYTES if is_remote else _HEADER.size)
     if len(data) < _HEADER.size or data[:8] != _MAGIC:
         return None
-    _, size, samples, compression, count = _HEADER.unpack_from(data)
-    if compression >= len(COMPRESSIONS) or size != (
-        shard.size() if info is None else info.size_bytes
-    ):
+    _, size, version, compression, count = _HEADER.unpack_from(data)
+    if compression >= len(COMPRESSIONS) or size != info.size_bytes:
         return None
     name = COMPRESSIONS[compression]
     table_start, table_bytes = _table_start(count), 8 * (count + 1)
@@ -301,12 +350,8 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo | None) -> 
         data[table_start - 4 : table_start], "little"
     ):
         return None
-    if info is None:
-        if sample_checksum(shard, size) != samples:
-            return None
-        if size and detect_compression(shard.read(0, HEAD_BYTES)) != name:
-            return None
-    return _Head(location, name, count, size, data)
+    is_current = shard.store.is_remote or is_version(version, shard, info)
+    return _Head(location, name, count, info, is_current, data)
 
 
 def _checksums(offsets: Int64Array) -> list[int]:
@@ -326,14 +371,3 @@ def _are_frames(offsets: Int64Array) -> bool:
         if (np.diff(part) < FRAME_BYTES).any():
             return False
     return True
-
-
-def sample_checksum(shard: Location, size: int, info: ObjectInfo | None = None) -> int:
-    """CRC-32C over evenly spaced samples, from the first to the last bytes."""
-    numbers = np.arange(_SAMPLE_COUNT)
-    begins = max(0, size - _SAMPLE_BYTES) * numbers // (_SAMPLE_COUNT - 1)
-    length = min(_SAMPLE_BYTES, size)
-    samples = np.zeros(_SAMPLE_COUNT * length, np.uint8)
-    with shard.open_read(info) as file:
-        file.read_pieces(begins, begins + length, numbers * length, samples)
-    return crc32c(samples)

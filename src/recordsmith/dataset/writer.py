@@ -42,7 +42,7 @@ from recordsmith.wire import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from recordsmith.dataset.column_file import ShardColumn
+    from recordsmith.dataset.column_file import ColumnSurvey
 
 _BUFFER_BYTES = 1 << 20
 _ROWS_AT_A_TIME = 1 << 13  # measured: fewer rows cost more calls, more rows exceed the cache
@@ -93,7 +93,7 @@ class ShardWriter:
         self._records = RecordWriter(cast(BinaryIO, self._file), compression=self.compression)
         self.is_open = True  # neither closed nor discarded
         self._is_sealed = False
-        self.columns: Mapping[str, ShardColumn] = {}  # numbers of its records, to be kept
+        self.columns: ColumnSurvey | None = None  # of numbers of its records, to be kept
         self._overwrites = overwrite
         self._info: ObjectInfo | None = None  # of the file over a network that was read back
 
@@ -227,7 +227,7 @@ class ShardWriter:
         self.publish()
         self.location.store.sync(self.location.parent.key)
         if self.size_bytes >= KEEP_FROM_BYTES:
-            save_index(self.location, self._index())
+            save_index(self.location, self._index(), is_own=True)
 
     def seal(self) -> None:
         """Write buffered records and sync; the file keeps its temporary name."""
@@ -258,7 +258,7 @@ class ShardWriter:
         """Seal, and return the content of the index file."""
         self.seal()
         info, self._info = self._info, None  # asked again if it was replaced meanwhile
-        return index_pieces(self._sealed, self._index(), info)
+        return index_pieces(self._sealed, self._index(), info, is_own=True)
 
     def write_piece(self, frames: BytesLike, lengths: Int64Array) -> None:
         """Write a piece of a stream of valid frames.

@@ -154,7 +154,7 @@ class ShardJobs:
         if is_verified:
             writer.seal()
             schema = survey.finish()
-            writer.columns = columns.finish()
+            writer.columns = columns
         else:
             schema = survey_written(writer, self._kept)
         return ShardResult.from_writer(writer, schema, bytes_in, skipped=skipped)

@@ -137,7 +137,7 @@ class LocalStore(Store):
 
     def version_number(self, version: str) -> int:
         # the time only: some network file systems number their files at each mount
-        return int(version.split("-")[1], 16)
+        return int(version.partition("-")[2].rpartition("-")[0], 16) & (2**63 - 1)
 
     def list_entries(self, key: str = "") -> Iterator[FolderEntry]:
         entries = [  # plain tuples, which the garbage collector passes over
