@@ -16,11 +16,12 @@ from typing import Any
 
 from recordsmith.dataset import Dataset, dataset_of, read_manifest
 from recordsmith.dataset.locate import Paths
+from recordsmith.errors import accessing
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import Location, PlaceLike, as_folder, write_atomically
+from recordsmith.stores import Location, PlaceLike, as_folder, write_document
 from recordsmith.words import count as format_count
 from recordsmith.words import size as format_size
 from recordsmith.work import Progress
@@ -110,7 +111,7 @@ class Card:
             place.check_target(overwrite=overwrite)
         texts = self.readme, json.dumps(self.croissant, indent=1) + "\n"
         for place, text in zip(places, texts, strict=True):
-            write_atomically(place, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+            write_document(place, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
         return places
 
     def to_json(self) -> dict[str, Any]:
@@ -200,7 +201,7 @@ def _hashes(dataset: Dataset, summary: Inspection, progress: Progress | None) ->
     hashes, done = {}, 0
     for shard in shards:
         digest = hashlib.sha256()
-        with shard.location.open_read() as stream:
+        with accessing(shard.location), shard.location.open_read() as stream:
             while block := stream.read(_BLOCK_BYTES):
                 digest.update(block)
                 done += len(block)
