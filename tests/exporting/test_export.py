@@ -500,7 +500,9 @@ def test_killed_before_any_change_of_the_file_system(
         is_begun = (out / ".export.begun.json").exists()
         interrupted += is_begun
         is_done = is_begun and "result" in json.loads((out / BEGUN_NOTE).read_bytes())
-        if fails and not is_done:  # a run that fails changes nothing, unless files were being renamed
+        if (
+            fails and not is_done
+        ):  # a run that fails changes nothing, unless files were being renamed
             with pytest.raises(KeyboardInterrupt):
                 rs.export(records, out, "parquet", overwrite=True, progress=_stop)
             assert is_begun or visible() == before, step
