@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,10 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
+from recordsmith.errors import FileAccessError
+from recordsmith.stores.local.reader import LocalReader
+
+from ..raising import raises
 
 FEATURES = {
     "image/encoded": [b"\xff\xd8\xff\xe0" + bytes(16)],
@@ -185,3 +191,111 @@ def test_names_from_records_are_no_markup(tmp_path: Path) -> None:
     readme = rs.card(tmp_path / "a.tfrecord", name="x\n---\ny").readme
     assert "<script>" not in readme.split("---\n", 2)[2]
     assert header(readme)["pretty_name"] == "x\n---\ny"
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "a | b",
+    "**bold** _it_ `code` ~no~",
+    "[x](javascript:alert(1)) ![y](z)",
+    "# heading",
+    "- item",
+    "12. item",
+    "&lt;",
+    "two\nlines\n---\n# more",
+    "\\*",
+    "$x$",
+    "``` fence",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_names_and_texts_are_shown_as_they_are(tmp_path: Path, text: str) -> None:
+    """As CommonMark with tables renders the page, after its header."""
+    markdown = pytest.importorskip("markdown_it")
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example({text: 1})
+    card = rs.card(tmp_path / "a.tfrecord", name=text, description=text, url=text, citation=text)
+    assert header(card.readme)["pretty_name"] == text
+    assert header(card.readme)["dataset_info"]["features"][0]["name"] == text
+    page = card.readme.split("---\n", 2)[2]
+    tokens = markdown.MarkdownIt("commonmark").enable("table").parse(page)
+    kinds = [token.type for token in tokens if token.level == 0 and token.nesting >= 0]
+    assert kinds == [
+        *("heading_open", "paragraph_open", "paragraph_open", "table_open", "table_open"),
+        *("fence", "heading_open", "fence"),
+    ]
+    shown = [token for token in tokens if token.type == "inline"]
+    line = " ".join(text.split())
+    for token in shown[:3]:
+        assert {child.type for child in token.children} <= {"text", "text_special"}
+        assert "".join(child.content for child in token.children) == line
+    cell = next(token for token in shown if "code" in str(token.children)).children
+    assert {c.type for c in cell} <= {"text", "text_special", "code_inline", "html_inline"}
+    tags = [child.content for child in cell if child.type == "html_inline"]
+    assert tags in ([], ["<code>", "</code>"])
+    code = "".join(child.content for child in cell if child.type != "html_inline")
+    assert code == " ".join(text.replace("\n", "\\n").split())
+
+
+def test_names_of_splits_are_escaped(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "<b>x*_-00000-of-00001.tfrecord") as writer:
+        writer.write_example({"a": 1})
+    readme = rs.card(tmp_path).readme
+    assert "| &lt;b&gt;x\\*\\_ | 1 |" in readme
+    assert "<b>" not in readme.split("---\n", 2)[2].partition("```")[0]
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE])
+def test_a_shard_that_cannot_be_read(
+    packed: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Also while it is read for its checksum."""
+    dataset = rs.open(packed)
+    rs.inspect(dataset)
+
+    def refuse(*_: Any) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(LocalReader, "read", refuse, raising=False)
+    with raises(FileAccessError, errno=number, path=dataset.shards[0].location):
+        rs.card(dataset)
+
+
+def _truncated(shard: Path) -> None:
+    shard.write_bytes(shard.read_bytes()[:-3])
+
+
+def _of_text(shard: Path) -> None:
+    shard.write_text("words about the data")
+
+
+def _folder(shard: Path) -> None:
+    shard.unlink()
+    shard.mkdir()
+
+
+@pytest.mark.parametrize("change", [_truncated, _of_text, _folder, Path.unlink])
+def test_the_command_reports_a_damaged_shard(tmp_path: Path, change: Any) -> None:
+    rs.pack(rs.Rows([{"x": number} for number in range(10)]), tmp_path / "out", shards=2)
+    change(next((tmp_path / "out").glob("*.tfrecord")))
+    outcome = CliRunner().invoke(app, ["card", str(tmp_path / "out")])
+    assert outcome.exit_code in (1, 2)
+    assert isinstance(outcome.exception, SystemExit)
+    assert not (tmp_path / "out" / "README.md").exists()
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("command", ["card", "normalisation"])
+def test_what_a_killed_command_left_is_removed(tmp_path: Path, command: str) -> None:
+    packed = tmp_path / "out"
+    rs.pack(rs.Rows([{"x": number} for number in range(10)]), packed)
+    names = {"card": ["README.md", "croissant.json"], "normalisation": ["normalisation.json"]}
+    for name in names[command]:
+        (packed / f".{name}.0123456789abcdef.partial").write_text("{")
+    other = packed / ".other.json.0123456789abcdef.partial"
+    other.touch()
+    arguments = {"card": [], "normalisation": ["--feature", "x"]}
+    outcome = CliRunner().invoke(app, [command, str(packed), *arguments[command]])
+    assert outcome.exit_code == 0, outcome.output
+    assert list(packed.glob(".*.partial")) == [other]

@@ -24,7 +24,8 @@ from recordsmith.errors import MAX_PROBLEMS
 from recordsmith.exporting import EXPORTERS, ExportReport
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
-from recordsmith.stores import LocalStore, Location
+from recordsmith.stores import EXPORT_NOTE, LocalStore, Location
+from recordsmith.stores.folders import BEGUN_NOTE
 
 from ..raising import raises
 
@@ -498,7 +499,10 @@ def test_killed_before_any_change_of_the_file_system(
         assert visible() == wanted or set(before.values()) <= found, step
         is_begun = (out / ".export.begun.json").exists()
         interrupted += is_begun
-        if fails:  # a run that fails changes nothing, unless files were being renamed
+        is_done = is_begun and "result" in json.loads((out / BEGUN_NOTE).read_bytes())
+        if (
+            fails and not is_done
+        ):  # a run that fails changes nothing, unless files were being renamed
             with pytest.raises(KeyboardInterrupt):
                 rs.export(records, out, "parquet", overwrite=True, progress=_stop)
             assert is_begun or visible() == before, step
@@ -576,6 +580,48 @@ def test_only_the_same_job_replaces_what_a_job_killed_at_its_end_has_written(
     (out / "mine").unlink()
     job()
     assert {*before} - {*files(out)} == {".export.begun.json", "mine"}
+
+
+@pytest.mark.posix
+def test_a_job_killed_after_it_renamed_all_files_is_done(
+    records: Path,
+    tmp_path: Path,
+    files: Any,
+    killed_jobs: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same job ends it without reading records; another one, or other records, does not."""
+    rs.export(records, tmp_path / "expected", "csv")
+    expected = files(tmp_path / "expected")
+    out = tmp_path / "out"
+    for name in (EXPORT_NOTE, BEGUN_NOTE):  # before it is written, before it is deleted
+
+        def stopped(name: str = name) -> None:
+            def kill(place: Location, *_: Any) -> None:
+                if place.name == name:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                real(place, *_)
+
+            attribute = "put" if name == EXPORT_NOTE else "delete"
+            real = getattr(Location, attribute)
+            monkeypatch.setattr(Location, attribute, kill)
+            rs.export(records, out, "csv")
+
+        shutil.rmtree(out, ignore_errors=True)
+        assert killed_jobs.killed_before(10**6, stopped)
+        assert (out / BEGUN_NOTE).exists()
+        report = rs.export(records, out, "csv", progress=lambda *_: pytest.fail("records are read"))
+        assert (report.record_count, report.splits) == (5, {"train": 3, "val": 2})
+        assert files(out) == expected
+        assert (out / EXPORT_NOTE).read_bytes() == (
+            tmp_path / "expected" / EXPORT_NOTE
+        ).read_bytes()
+        shutil.rmtree(out)
+        assert killed_jobs.killed_before(10**6, stopped)
+        with raises(rs.OptionError, option="out"):
+            rs.export(records, out, "parquet")
+        assert rs.export(records, out, "csv", skip_errors=True).problems == []
+        assert files(out) == expected
 
 
 def _stop(_done: int, _total: int) -> None:

@@ -152,7 +152,7 @@ def run(
         results: write the results to this file, for `recordsmith finish`. [default: it finds them
             in the folder of the dataset]
     """
-    from recordsmith.stores import write_atomically
+    from recordsmith.stores import write_document
 
     loaded = rs.PackPlan.load(plan)
     numbers = range(len(loaded.shards)) if only is None else parse_numbers(only, "only")
@@ -166,7 +166,7 @@ def run(
             progress(done, total)
     if results is not None:
         lines = (json_module.dumps(result.to_json()).encode() + b"\n" for result in written)
-        write_atomically(results, b"".join(lines))
+        write_document(results, b"".join(lines), overwrite=True)
     planned = {shard.file: shard.sample_count for shard in loaded.shards}
     _print_shards(written, planned, json=json)
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from recordsmith.errors import DataError, OptionError
-from recordsmith.stores import PlaceLike, write_atomically
+from recordsmith.stores import PlaceLike, write_document
 from recordsmith.wire import detect_other_format, read_records
 
 NOT_AS_EXPECTED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -43,7 +43,7 @@ def write_json(path: PlaceLike, document: Any, *, overwrite: bool = False) -> No
     """Write a JSON document atomically. Bytes of names that are not UTF-8 are escaped."""
     data = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     # a byte of a name is \\udcff then, as JSON escapes it
-    write_atomically(path, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+    write_document(path, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
 
 
 def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:

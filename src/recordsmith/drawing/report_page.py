@@ -22,7 +22,7 @@ from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.linting import LintExample, LintReport
 from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of
 from recordsmith.reports import Bar, Cell, Example, Place, ReportContent, Strip, show_commands
-from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
+from recordsmith.stores import Location, PlaceLike, as_location, write_document
 from recordsmith.words import printable
 
 _ROWS_SHOWN = 500
@@ -238,7 +238,7 @@ def save_html(
             expected="the result of recordsmith.stats, verify, diff, lint or forecast",
         )
     page = content_page(content, title)
-    write_atomically(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+    write_document(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
     return path
 
 

@@ -27,7 +27,7 @@ from recordsmith.example import SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import label_colour, message_tile
 from recordsmith.image.masks.colours import Colour
 from recordsmith.image.storing.encode import encode_jpeg
-from recordsmith.stores import Location, PlaceLike, as_location, write_atomically
+from recordsmith.stores import Location, PlaceLike, as_location, write_document
 from recordsmith.summaries import Report
 from recordsmith.words import first_of
 
@@ -118,7 +118,7 @@ def sheet(
     title, subtitle = _title(opened), _order(total, report.positions, split, seed)
     if path.suffix.lower() in _HTML:
         page = _html_page(tiles, title, subtitle)
-        write_atomically(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+        write_document(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
         return report
     image = contact_sheet(
         tiles,
@@ -343,4 +343,4 @@ def write_page(page: Any, path: Location, *, overwrite: bool) -> None:
     """Write a page atomically."""
     stream = io.BytesIO()
     page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
-    write_atomically(path, stream.getvalue(), overwrite=overwrite)
+    write_document(path, stream.getvalue(), overwrite=overwrite)

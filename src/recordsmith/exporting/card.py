@@ -16,19 +16,24 @@ from typing import Any
 
 from recordsmith.dataset import Dataset, dataset_of, read_manifest
 from recordsmith.dataset.locate import Paths
+from recordsmith.errors import accessing
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import Location, PlaceLike, as_folder, write_atomically
+from recordsmith.stores import Location, PlaceLike, as_folder, write_document
 from recordsmith.words import count as format_count
+from recordsmith.words import printable
 from recordsmith.words import size as format_size
 from recordsmith.work import Progress
 
 README_NAME = "README.md"
 CROISSANT_NAME = "croissant.json"
 
-_MARKUP = re.compile(r"[`|<>\x00-\x1f\x7f]")
+_MARKUP = re.compile(r"[\\`*_\[\]|~$#<>&]|^(?:[-+=:]|\d+(?=[.)]))")
+_NOT_IN_CODE = re.compile(r"[`|<>\\]|^\s|\s$")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_URL = re.compile(r"https?://[^\s<>\\`|\x00-\x1f\x7f]+")
 _NOT_IN_YAML = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _BLOCK_BYTES = 8 << 20
 _HUB_SIZES = (10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
@@ -110,7 +115,7 @@ class Card:
             place.check_target(overwrite=overwrite)
         texts = self.readme, json.dumps(self.croissant, indent=1) + "\n"
         for place, text in zip(places, texts, strict=True):
-            write_atomically(place, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+            write_document(place, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
         return places
 
     def to_json(self) -> dict[str, Any]:
@@ -135,7 +140,7 @@ def card(
     Args:
         paths_or_dataset: as in `inspect`.
         name: what the dataset is called; by default as its folder.
-        description: one or two sentences.
+        description: one or two sentences, plain text.
         license: an SPDX identifier such as `cc-by-4.0`, or a URL. The default of `license` and
             `citation` is what the dataset was packed with.
         citation: how to cite the dataset, such as a BibTeX entry.
@@ -200,7 +205,7 @@ def _hashes(dataset: Dataset, summary: Inspection, progress: Progress | None) ->
     hashes, done = {}, 0
     for shard in shards:
         digest = hashlib.sha256()
-        with shard.location.open_read() as stream:
+        with accessing(shard.location), shard.location.open_read() as stream:
             while block := stream.read(_BLOCK_BYTES):
                 digest.update(block)
                 done += len(block)
@@ -234,23 +239,41 @@ def _readme(summary: Inspection, words: Mapping[str, str]) -> str:
         "dataset_size": summary.size_bytes,
     }
     lines = ["---", *(f"{key}: {to_yaml(value)}" for key, value in header.items()), "---", ""]
-    lines += [f"# {words['name']}", "", words["description"], ""]
+    lines += [f"# {_markdown(words['name'])}", "", _markdown(words["description"]), ""]
     if "url" in words:
-        lines += [words["url"], ""]
+        is_url = _URL.fullmatch(words["url"])
+        lines += [f"<{words['url']}>" if is_url else _markdown(words["url"]), ""]
     lines += ["| split | records | shards | size |", "| --- | ---: | ---: | ---: |"]
     for split, total in totals.items():
-        name, size = _MARKUP.sub("?", split), format_size(total["size_bytes"])
+        name, size = _markdown(split), format_size(total["size_bytes"])
         lines.append(f"| {name} | {total['records']:,} | {total['shards']:,} | {size} |")
     lines += ["", "| feature | kind | values |", "| --- | --- | --- |"]
     for key, feature in _features(summary):
         values = "1" if feature.shape == () else str(feature.shape or "any number")
-        lines.append(
-            f"| `{_MARKUP.sub('?', key)}` | {feature.content or feature.kind} | {values} |"
-        )
+        lines.append(f"| {_code_cell(key)} | {feature.content or feature.kind} | {values} |")
     lines += ["", "```python", "import recordsmith as rs", ""]
     lines.append(f"dataset = rs.open({words['name']!r})")
     lines += ["print(dataset[0])", "```", ""]
     return "\n".join([*lines, *citation_lines(words.get("citeAs"))])
+
+
+def _markdown(text: str) -> str:
+    """Return a text in one line that Markdown and HTML show as it is."""
+    line = printable(" ".join(text.split()))
+    return _MARKUP.sub(_escape, line)
+
+
+def _escape(match: re.Match[str]) -> str:
+    text = match[0]
+    if text.isdecimal():  # the number of a list
+        return f"&#{ord(text[0])};{text[1:]}"
+    return _ENTITIES.get(text, f"\\{text}")
+
+
+def _code_cell(text: str) -> str:
+    """Return a text as code in a cell of a table."""
+    line = printable(text)
+    return f"<code>{_markdown(line)}</code>" if _NOT_IN_CODE.search(line) else f"`{line}`"
 
 
 def citation_lines(citation: str | None) -> list[str]:

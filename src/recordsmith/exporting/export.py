@@ -6,10 +6,13 @@ cannot hold and changed names are reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
@@ -21,7 +24,7 @@ from recordsmith.exporting.export_writer import ChangedName, ExportTally, Export
 from recordsmith.exporting.exporter import EXPORTERS, FileExporter
 from recordsmith.exporting.standard_names import StandardNames, find_standard_names
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
+from recordsmith.stores import FolderWriter, Location, PlaceLike, as_folder, write_folder
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
 from recordsmith.work import Progress
@@ -163,10 +166,15 @@ def export(
             progress(done, records_of(dataset).known_record_count or 0)
 
     note = {"format": "recordsmith-export", "version": 2, "export_format": format}
+    options = [format, image_key, restore_types, fps, shard_size_bytes, skip_errors]
+    job = _fingerprint(dataset, options)
     problems = Problems()
     with write_folder(
         folder, note, overwrite=overwrite, keeping=shards, report=problems.add
     ) as files:
+        if (finished := _finished_report(files, folder, format, job)) is not None:
+            files.keep()
+            return finished
         splits = dict.fromkeys(shard.split for shard in dataset.shards)
         writer = ExportWriter(files, splits, names)
         try:
@@ -179,9 +187,16 @@ def export(
                 )
             _check_tally(writer.tally, format, skip_errors=skip_errors)
             finish()
+            tally = writer.tally
+            if job is not None:
+                files.result = {
+                    "fingerprint": job,
+                    "splits": dict(tally.splits),
+                    "file_count": tally.file_count,
+                    "size_bytes": tally.size_bytes,
+                }
         finally:
             exporter.abandon()
-    tally = writer.tally
     problems.extend(tally.problems)
     return ExportReport(
         folder,
@@ -211,6 +226,43 @@ def formats_with(name: str) -> list[str]:
 export.__doc__ = str(export.__doc__).replace(
     "`recordsmith.exporting.EXPORTERS`", f",\n{' ' * 12}".join(formats_with("format"))
 )
+
+
+def _fingerprint(dataset: Dataset, options: Sequence[Any]) -> str | None:
+    """Return a hash of the records and of options; None for a selection of records."""
+    if not records_of(dataset).has_all:
+        return None
+    shards = []
+    for shard in dataset.shards:
+        info = shard.info()
+        shards.append([shard.location.identity, shard.split, info.size_bytes, info.version])
+    return hashlib.sha256(json.dumps([shards, *options]).encode()).hexdigest()
+
+
+class _Finished(msgspec.Struct):
+    """What an export leaves in its folder until it ends."""
+
+    fingerprint: str
+    splits: dict[str, int]
+    file_count: int
+    size_bytes: int
+
+
+def _finished_report(
+    files: FolderWriter, folder: Location, format: str, job: str | None
+) -> ExportReport | None:
+    """Return the report of an equal export that was killed after it wrote all files."""
+    try:
+        finished = msgspec.convert(files.finished, _Finished)
+    except msgspec.ValidationError:
+        return None
+    if finished.fingerprint != job:
+        return None
+    report = ExportReport(folder, format, sum(finished.splits.values()), finished.splits)
+    report.file_count, report.size_bytes = finished.file_count, finished.size_bytes
+    report.problems.append("the files are those of an equal export that was interrupted at its end")
+    report.problem_count = 1
+    return report
 
 
 def _check_apart(shards: Iterable[str], folder: Location) -> None:

@@ -19,6 +19,7 @@ from recordsmith.stores.location import (
     read_existing,
     read_note,
     write_atomically,
+    write_document,
 )
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.stores.object_reader import ObjectReader
@@ -54,5 +55,6 @@ __all__ = [
     "read_note",
     "shared_folder",
     "write_atomically",
+    "write_document",
     "write_folder",
 ]

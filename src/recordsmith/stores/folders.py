@@ -164,6 +164,15 @@ class FolderWriter:
         self._noted: set[str] = set()
         self._earlier: set[str] = set()  # is removed before the first name is given
         self._replaceable: set[str] = set()
+        self.result: Mapping[str, Any] | None = None
+        """What a later job finds in `finished` if this one is killed after it wrote everything."""
+        self.finished: Mapping[str, Any] | None = None
+        """The `result` of such a job, which the next `finish` completes if `keep` is called."""
+        self._is_kept = False
+
+    def keep(self) -> None:
+        """Keep what the job wrote that has left `finished`, instead of writing it again."""
+        self._is_kept = True
 
     def open(self, name: str) -> BinaryIO:
         """Open a new object for writing until `close`; `name` is its key in the folder."""
@@ -244,6 +253,8 @@ class FolderWriter:
         }  # fmt: skip
         begun = folder / BEGUN_NOTE
         own = set(_entries_in(begun, self._job) if self._job else ())  # killed at its end
+        if own and own <= names:
+            self.finished = _result_in(begun)
         own |= {BEGUN_NOTE, EXPORT_NOTE} if own else set()
         entries = sorted(names - own, key=lambda name: (name == EXPORT_NOTE, name))  # files first
         if entries and not overwrite:
@@ -286,8 +297,10 @@ class FolderWriter:
         self._replaceable -= removed
         self._earlier = set()
 
-    def _put_note(self) -> None:
-        note = {"job": self._job} if self._job else {}
+    def _put_note(self, result: Mapping[str, Any] | None = None) -> None:
+        note: dict[str, Any] = {"job": self._job} if self._job else {}
+        if result is not None:
+            note["result"] = result
         (self._folder / BEGUN_NOTE).put(_note_to_bytes(note, self._noted))
         self._sync()
 
@@ -340,6 +353,15 @@ def _entries_in(note: Location, job: str | None = None) -> list[str]:
         return [*map(_plain_name, document["entries"])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
+
+
+def _result_in(note: Location) -> Mapping[str, Any] | None:
+    """Return the result in the note of a job that wrote everything; None without one."""
+    try:
+        result = json.loads(read_note(note)).get("result")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
+    return result if isinstance(result, dict) else None
 
 
 def _plain_name(name: Any) -> str:
@@ -426,10 +448,17 @@ class _StagedFolderWriter(FolderWriter):
                     str(self._new / name),
                     remedy="All machines must see the folder of the export.",
                 )
-        entries = [name for name in os.listdir(self._new) if not is_temporary_name(name)]
-        self._begin(entries)
-        for name in sorted(entries):
-            rename(self._new / name, self._path / name)
+        if self._is_kept:
+            self._entries.update(_entries_in(self._folder / BEGUN_NOTE, self._job))
+        else:
+            entries = [name for name in os.listdir(self._new) if not is_temporary_name(name)]
+            self._begin(entries)
+            for name in sorted(entries):
+                rename(self._new / name, self._path / name)
+            if self.result is not None:
+                self._sync()
+                self._noted = set(entries)
+                self._put_note(self.result)
         super().finish(note)
         self._noted.clear()
         with suppress(OSError):

@@ -359,3 +359,11 @@ def write_atomically(place: PlaceLike, data: Data, *, overwrite: bool = True) ->
         location.put(data)
     elif not location.put_if_absent(data):
         raise exists_error(str(location))
+
+
+def write_document(place: PlaceLike, data: Data, *, overwrite: bool) -> None:
+    """Write an object for users atomically, and remove what killed processes left of it."""
+    location = as_location(place)
+    folder = location.parent
+    folder.store.remove_leftovers(folder.key, (location.name,))
+    write_atomically(location, data, overwrite=overwrite)
