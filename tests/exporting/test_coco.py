@@ -159,3 +159,115 @@ def test_split_named_annotations(write: Any, image: Any, tmp_path: Path, files: 
         "annotations/instances_masks-3.json",
         "masks-3/b.jpg",
     ]
+
+
+def coco_folder(folder: Path, images: ModuleType, document: dict[str, Any]) -> Path:
+    """A COCO folder with a file for each split; its images are drawn."""
+    (folder / "annotations").mkdir(parents=True)
+    (folder / "annotations" / "instances_train.json").write_text(json.dumps(document), "utf-8")
+    (folder / "train").mkdir()
+    for number, entry in enumerate(document["images"]):
+        data = images.jpeg(number, entry["width"], entry["height"])
+        (folder / "train" / entry["file_name"]).write_bytes(data)
+    return folder
+
+
+def coco_document(first_category: int = 3) -> dict[str, Any]:
+    """Images, annotations and categories whose ids are neither sorted nor without gaps."""
+    categories = {first_category: ("cat", "animal"), 17: ("dog", "animal"), 90: ("cup", None)}
+    sides = {"width": 40, "height": 20}
+    return {
+        "images": [
+            {"id": 900, "file_name": "b.jpg", **sides},
+            {"id": 5, "file_name": "a.jpg", **sides},
+            {"id": 77, "file_name": "c.jpg", **sides},
+        ],
+        "annotations": [
+            {
+                "id": annotation_id,
+                "image_id": image_id,
+                "category_id": category_id,
+                "bbox": [4 + number, 5, 10.5, 10],
+                "area": 100.5 + number,
+                "iscrowd": number % 2,
+            }
+            for number, (annotation_id, image_id, category_id) in enumerate(
+                [(44, 5, 90), (2**53 + 1, 900, first_category), (9, 5, 17), (7, 900, 90)]
+            )
+        ],
+        "categories": [
+            {"id": key, "name": name, **({"supercategory": above} if above else {})}
+            for key, (name, above) in categories.items()
+        ],
+    }
+
+
+def by_id(document: dict[str, Any], what: str) -> dict[int, dict[str, Any]]:
+    return {entry["id"]: entry for entry in document[what]}
+
+
+@pytest.mark.parametrize("first_category", [3, 0])
+@pytest.mark.parametrize("is_resharded", [False, True])
+def test_ids_and_supercategories_there_and_back(
+    images: ModuleType, tmp_path: Path, first_category: int, is_resharded: bool
+) -> None:
+    """Also of categories from 0, whose labels are ids plus 1."""
+    document = coco_document(first_category)
+    rs.pack(rs.Coco(coco_folder(tmp_path / "in", images, document)), tmp_path / "packed")
+    folder = tmp_path / "packed"
+    if is_resharded:
+        rs.reshard(folder, tmp_path / "again", shards=2, shuffle=True)
+        folder = tmp_path / "again"
+    report = rs.export(folder, tmp_path / "out", "coco")
+    assert (report.problems, report.dropped_features) == ([], {})
+    (found,) = documents(tmp_path / "out").values()
+    for what in ("images", "annotations", "categories"):
+        assert by_id(found, what) == by_id(document, what)
+
+
+def test_pycocotools_reads_the_same(images: ModuleType, tmp_path: Path) -> None:
+    tools = pytest.importorskip("pycocotools.coco")
+    document = coco_document()
+    folder = coco_folder(tmp_path / "in", images, document)
+    rs.pack(rs.Coco(folder), tmp_path / "packed")
+    rs.export(tmp_path / "packed", tmp_path / "out", "coco")
+    name = Path("annotations") / "instances_train.json"
+    before, after = (tools.COCO(str(root / name)) for root in (folder, tmp_path / "out"))
+    assert sorted(after.getImgIds()) == sorted(before.getImgIds())
+    assert after.loadCats([3, 17, 90]) == before.loadCats([3, 17, 90])
+    for chosen in ({}, {"imgIds": [5]}, {"catIds": [90]}, {"iscrowd": True}):
+        ids = before.getAnnIds(**chosen)
+        assert sorted(after.getAnnIds(**chosen)) == sorted(ids)
+        assert after.loadAnns(sorted(ids)) == before.loadAnns(sorted(ids))
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ([[8, 3], [5]], [8, 3, 5]),
+        ([[8, 3], [3]], None),
+        ([[8, -1], [3]], None),
+        ([[8, 3], None], None),
+    ],
+)
+def test_ids_of_annotations_are_kept_if_all_differ(
+    write: Any, image: Any, box_features: Any, tmp_path: Path, ids: Any, expected: Any
+) -> None:
+    records = []
+    for number, of_image in enumerate(ids):
+        more = box_features(*[(0, 0, 1, 1)] * (2 - number))
+        more |= {} if of_image is None else {"image/object/id": of_image}
+        records.append(image(f"{number}.jpg", more=more))
+    report = rs.export(write(train=records), tmp_path / "out", "coco")
+    found = documents(tmp_path / "out")["instances_train.json"]["annotations"]
+    assert [annotation["id"] for annotation in found] == (expected or [1, 2, 3])
+    assert len(report.problems) == (expected is None)
+    assert all("image/object/id" in problem for problem in report.problems)
+
+
+def test_new_ids_of_images_are_reported(write: Any, image: Any, tmp_path: Path) -> None:
+    names = ({"image/source_id": text} for text in ("scene-1", "scene-2"))
+    records = [image(f"{number}.jpg", more=more) for number, more in enumerate(names)]
+    report = rs.export(write(train=records), tmp_path / "out", "coco")
+    (line, *_) = report.problems
+    assert "scene-1" in line

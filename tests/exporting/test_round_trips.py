@@ -144,6 +144,7 @@ MORE_OF_OBJECTS: dict[str, dict[str, tuple[str, Any]]] = {  # kinds, and values 
     "coco": {
         "image/object/is_crowd": ("int64", lambda k, _: k % 2),
         "image/object/area": ("float", lambda k, _: 1.1 * k + 0.3),
+        "image/object/id": ("int64", lambda k, number: 1000 * k + 7 * number),
     },
 }
 
@@ -191,6 +192,7 @@ def test_coco_with_instance_masks(
         "image/source_id": "1",
         "image/object/is_crowd": [0, 1, 0],
         "image/object/area": [1.0, 2.0, 3.0],
+        "image/object/id": [30, 10, 2**53 + 1],
         "image/object/mask": [images.encode(Image.fromarray(mask), "PNG") for mask in masks],
     }
     records = write(train=[image("a.jpg", more=more)])

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.example.serialized_tensor import describe_tensor
 from recordsmith.wire import encode_record
 
 COMPRESSIONS = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
@@ -43,6 +44,16 @@ def _tf_write(tf: Any, path: Path, payloads: list[bytes], compression: str = "no
         for payload in payloads:
             writer.write(payload)
     return path
+
+
+def test_serialised_tensors_are_recognised(tf: Any) -> None:
+    for value, expected in (
+        (np.arange(12, dtype=np.float32).reshape(3, 4), "float32 [3, 4]"),
+        (np.zeros((200, 300), np.uint8), "uint8 [200, 300]"),
+        (np.float64(3), "float64 []"),
+    ):
+        data = tf.io.serialize_tensor(value).numpy()
+        assert describe_tensor(data) == f"serialised tensor {expected}"
 
 
 # -- written here, read by TensorFlow ------------------------------------------------------------

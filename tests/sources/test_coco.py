@@ -87,6 +87,7 @@ def test_features(tmp_path: Path) -> None:
         "image/object/class/text": [b"cat", b"Dog"],
         "image/object/is_crowd": [0, 1],
         "image/object/area": [100.5, 800],
+        "image/object/id": [1, 2],
     }
     assert read(source, 1)[0]["image/object/bbox/ymin"] == []
 

@@ -34,6 +34,7 @@ BOX = (YMIN, XMIN, YMAX, XMAX)
 OBJECT_LABEL = "image/object/class/label"
 OBJECT_TEXT = "image/object/class/text"
 OBJECT_MASK = "image/object/mask"
+OBJECT_ID = "image/object/id"
 OBJECT_AREA = "image/object/area"
 OBJECT_IS_CROWD = "image/object/is_crowd"
 OBJECT_DIFFICULT = "image/object/difficult"

@@ -171,19 +171,24 @@ def card(
 
 def stated_terms(dataset: Dataset) -> Mapping[str, str]:
     """Return the licence and the citation with which a dataset, or its source, was packed."""
-    folders = {shard.location.parent for shard in dataset.shards}
-    manifest = read_manifest(folders.pop()) if len(folders) == 1 else None
-    if manifest is None:
-        return {}
-    source = manifest.provenance.get("source")
-    steps = [*(source.get("provenance", []) if isinstance(source, Mapping) else [])]
     terms: dict[str, str] = {}
-    for step in (*steps, manifest.provenance):  # the newest last
-        options = step.get("options") if isinstance(step, Mapping) else None
+    for step in steps_of(dataset):
+        options = step.get("options")
         if isinstance(options, Mapping):
             stated = {key: options.get(key) for key in ("license", "citation")}
             terms |= {key: text for key, text in stated.items() if isinstance(text, str)}
     return terms
+
+
+def steps_of(dataset: Dataset) -> list[Mapping[str, Any]]:
+    """Return the provenance of each job that the records came from, the newest last."""
+    folders = {shard.location.parent for shard in dataset.shards}
+    manifest = read_manifest(folders.pop()) if len(folders) == 1 else None
+    if manifest is None:
+        return []
+    source = manifest.provenance.get("source")
+    steps = source.get("provenance", []) if isinstance(source, Mapping) else []
+    return [step for step in (*steps, manifest.provenance) if isinstance(step, Mapping)]
 
 
 def _name_of(summary: Inspection) -> str:

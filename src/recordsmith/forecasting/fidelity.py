@@ -8,6 +8,9 @@ import numpy as np
 
 _PEAK = 255.0
 _WINDOW, _SIGMA = 11, 1.5
+MIN_SIDE = _WINDOW
+"""Smaller images cannot be compared."""
+
 _STABLE_MEAN, _STABLE_VARIANCE = (0.01 * _PEAK) ** 2, (0.03 * _PEAK) ** 2
 _STRIP_PIXELS = 1 << 20  # images are compared in strips, to use little memory
 _LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601

@@ -17,7 +17,6 @@ from recordsmith.errors import MAX_PROBLEMS, SourceError
 from recordsmith.forecasting.forecast_report import Estimate, ForecastReport, VariantForecast
 from recordsmith.forecasting.stored_sample import (
     SampleStorage,
-    StoredRecord,
     StoredSample,
     Variant,
     make_variants,
@@ -108,14 +107,18 @@ def forecast(
     figures: list[VariantForecast] = []
     notices = list(listing.notices)
     for variant in variants:
-        records = [s.records[variant.name] for s in stored if variant.name in s.records]
+        with_image = [sample for sample in stored if variant.name in sample.records]
+        records = [sample.records[variant.name] for sample in with_image]
         if records and all(record.refusal for record in records):  # such as for a missing package
             notices.append(f"{variant.label}: left out. {records[0].refusal}")
         elif records:
-            stored_sizes = [sample.size_in(variant) for sample in stored]
-            total = estimate_total(sizes, choice, np.array(stored_sizes, float))
-            original = figures[0].size_bytes.value if figures else total.value
-            figures.append(_figures(variant, records, total, original))
+            stored_sizes = np.array([sample.size_in(variant) for sample in stored], float)
+            total = estimate_total(sizes, choice, stored_sizes)
+            same = [
+                sample.size_in(variants[0]) * (sample.size_in(variant) > 0) for sample in stored
+            ]
+            original = estimate_total(sizes, choice, np.array(same, float))
+            figures.append(_figures(variant, with_image, total, original.value))
     return ForecastReport(
         sample_count=len(samples),
         source_bytes=int(samples.sizes.sum()),
@@ -186,9 +189,15 @@ def _quantile(freedom: int) -> float:
 
 
 def _figures(
-    variant: Variant, records: Sequence[StoredRecord], total: Estimate, original_bytes: float
+    variant: Variant, samples: Sequence[StoredSample], total: Estimate, original_bytes: float
 ) -> VariantForecast:
-    similarities = [record.ssim for record in records if record.ssim is not None]
+    records = [sample.records[variant.name] for sample in samples]
+    lossy_count = sum(record.ssim is not None for record in records)
+    similarities = [
+        1.0 if record.ssim is None else record.ssim  # of an image that is unchanged
+        for sample, record in zip(samples, records, strict=True)
+        if lossy_count and sample.is_measured and not record.refusal
+    ]
     refusals = [record.refusal for record in records if record.refusal]
     options = variant.options.to_json()
     if not any(record.drops_alpha for record in records):
@@ -199,7 +208,7 @@ def _figures(
         options=options,
         size_bytes=total,
         ratio=total.value / original_bytes if original_bytes else 1.0,
-        lossy_count=len(similarities),
+        lossy_count=lossy_count,
         ssim=fmean(similarities) if similarities else None,
         lowest_ssim=min(similarities, default=None),
         refused_count=len(refusals),

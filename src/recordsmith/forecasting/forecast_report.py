@@ -33,10 +33,11 @@ class VariantForecast:
         name, label: of the variant, for programs and people.
         options: `ImageOptions` as keyword arguments.
         size_bytes: of all shards: value, and the low and high end of the interval.
-        ratio: to the size of the dataset with the original images.
+        ratio: to the size of the dataset with the original images, without those that were refused.
         lossy_count: sampled images, of 11 pixels a side or more, that were encoded with loss.
-        ssim, lowest_ssim: their mean and lowest structural similarity; 1 for equal images. Of
-            images that are also resized, it measures the loss after resizing.
+        ssim, lowest_ssim: mean and lowest structural similarity of all sampled images of this
+            size, so that variants compare the same images: 1 for those that keep their pixels. Of
+            images that are also resized, it measures the loss after resizing. None without loss.
         refused_count, refusal: sampled images that cannot be stored so, and the first reason. They
             count as left out, as with `skip_errors`.
     """

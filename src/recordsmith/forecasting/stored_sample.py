@@ -17,7 +17,7 @@ from recordsmith.errors import (
 )
 from recordsmith.example import decode_payload
 from recordsmith.example.keys import FORMAT, IMAGE
-from recordsmith.forecasting.fidelity import structural_similarity
+from recordsmith.forecasting.fidelity import MIN_SIDE, structural_similarity
 from recordsmith.image import ImageOptions, find_image_header, probe_image, store_image
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
@@ -91,11 +91,13 @@ class StoredRecord(NamedTuple):
 class StoredSample:
     """A sample as all variants store it; only as the original, if it has no encoded image.
 
+    is_measured: whether its image is large enough to measure what is lost.
     failure: why it cannot be read or decoded; empty if it can.
     """
 
     name: str
     has_image: bool = False
+    is_measured: bool = False
     records: dict[str, StoredRecord] = field(default_factory=dict)
     failure: str = ""
 
@@ -128,6 +130,7 @@ class SampleStorage:
             return sample
         header = find_image_header(data)
         sample.has_image = header is not None
+        sample.is_measured = header is not None and min(header.height, header.width) >= MIN_SIDE
         references: dict[int | None, Any] = {}
         for variant in self._variants[1:]:
             if variant.options.recompress and header is not None and header.format != "jpeg":

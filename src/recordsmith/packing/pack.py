@@ -409,9 +409,10 @@ def _unknown_features(recipe: Recipe, manifest: Manifest) -> tuple[str, ...]:
 
 
 def _describe(source: Source, listing: Listing) -> Mapping[str, Any]:
-    """Describe a source for the manifest, with what the caller leaves out of it."""
+    """Describe a source for the manifest, with its categories and what the caller leaves out."""
     requested = () if listing.account is None else listing.account.requested
-    return {**source.describe(), **({"leave_out": list(requested)} if requested else {})}
+    more = {"leave_out": list(requested), "categories": dict(listing.categories)}
+    return {**source.describe(), **{key: value for key, value in more.items() if value}}
 
 
 def _list_samples(source: Source, unread: Sequence[str]) -> Listing:

@@ -170,6 +170,8 @@ class Listing:
     only_split: the split of all samples if `splits` is empty, such as that of a test set; None for
         the split of the caller, or train.
     has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
+    categories: what annotations have on classes besides their names, by label as text: `name`,
+        and `id` (if it is not the label) or `supercategory`; for the provenance.
     arrow_schema: of a table; see `Manifest`.
     account: which file of the source's folder is read as what, or left out and why; None for a
         source without a folder.
@@ -182,6 +184,7 @@ class Listing:
     splits: tuple[str, ...] = ()
     only_split: str | None = None
     has_label_map: bool = False
+    categories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     arrow_schema: str | None = None
     account: Account | None = field(default=None, compare=False)
 

@@ -33,7 +33,7 @@ _MAX_AS_VALUES = 40  # different integers; more are a histogram, unless they are
 _BINS = 20
 _LABEL_WORDS = ("label", "class", "category", "split", "type")
 _SKIPPED = frozenset(
-    {*keys.BOX, keys.FILENAME, keys.SOURCE_ID, keys.OBJECT_AREA, "image/key/sha256"}
+    {*keys.BOX, keys.FILENAME, keys.SOURCE_ID, keys.OBJECT_ID, keys.OBJECT_AREA, "image/key/sha256"}
 )
 
 

@@ -44,7 +44,9 @@ _SERIES_POINTS = 240
 _SERIES_TESTED = 100_000
 _LARGEST_NUMBER = 2**53  # that a browser reads without loss
 
-_NOT_SERIES = frozenset({*keys.BOX, keys.OBJECT_LABEL, keys.OBJECT_AREA, keys.OBJECT_IS_CROWD})
+_NOT_SERIES = frozenset(
+    {*keys.BOX, keys.OBJECT_LABEL, keys.OBJECT_ID, keys.OBJECT_AREA, keys.OBJECT_IS_CROWD}
+)
 
 
 class TileMaker:

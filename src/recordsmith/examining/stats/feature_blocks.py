@@ -33,7 +33,7 @@ from recordsmith.example import (
     field_spans,
 )
 from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import KIND_NAMES, decode_key
+from recordsmith.example.payload import KIND_NAMES, KIND_NUMBERS, decode_key
 from recordsmith.example.schema import UNBOUNDED
 from recordsmith.example.spans import map_entries, payload_views, whole
 
@@ -114,7 +114,6 @@ MANY_VALUES = 1 << 18
 """Of a list in one record: longer ones are decoded in pieces."""
 
 _PIECE_BYTES = 1 << 20
-_KIND_FIELDS: dict[Kind, int] = {"bytes": 1, "float": 2, "int64": 3}
 _DELIMITED_1 = 0x0A  # the tag of bytes, or packed numbers, in field 1
 
 LISTS_FIELD = 2
@@ -180,7 +179,7 @@ def _list_of(
     names = payload_views(buffer, keys.starts, keys.lengths)
     numbers = [number for number, name in enumerate(names) if decode_key(bytes(name)) == key]
     spans = entries.starts[numbers], entries.lengths[numbers]
-    for field_number in (2, _KIND_FIELDS[kinds[0]]):
+    for field_number in (2, KIND_NUMBERS[kinds[0]]):
         found = field_spans(buffer, *spans, field_number)
         spans = found.starts, found.lengths
     return next(payload_views(buffer, *spans)) if len(numbers) == len(spans[0]) == 1 else None
@@ -190,7 +189,7 @@ def _decoded_pieces(content: memoryview, kind: Kind) -> Iterator[tuple[Kind, Val
     """Decode a list in pieces, each as an Example."""
     cut = _cut_bytes if kind == "bytes" else partial(_cut_numbers, width=4 * (kind == "float"))
     for piece in cut(content):
-        feature = delimited(1, b"x"), delimited(2, delimited(_KIND_FIELDS[kind], piece))
+        feature = delimited(1, b"x"), delimited(2, delimited(KIND_NUMBERS[kind], piece))
         payload = delimited(1, delimited(1, *feature))
         decoder = ColumnDecoder({"x": FeatureSpec(kind, "ragged")}, borrowed=["x"])
         decoder.append(payload, *whole(memoryview(payload)))

@@ -23,6 +23,7 @@ from recordsmith.examining.stats.sampling import (
 )
 from recordsmith.examining.stats.table_cells import format_number, short, span_of
 from recordsmith.example import BytesArray, Kind
+from recordsmith.example.serialized_tensor import describe_tensor
 from recordsmith.reports import Cell, Histogram, ReportTable
 from recordsmith.summaries import Report
 from recordsmith.words import size as format_size
@@ -347,6 +348,11 @@ def _distinct(values: NumberStats | BytesStats) -> str:
 def _content(values: BytesStats) -> str:
     counts = {"text": values.text, "raw": values.raw, "image": values.image_count}
     there = {name: count for name, count in counts.items() if count}
+    if there.keys() == {"raw"}:
+        tensors = {describe_tensor(top.begins, top.size) for top in values.sample.top}
+        if len(tensors) == 1:
+            return tensors.pop() or "raw"
+        return "raw" if None in tensors else "serialised tensors"
     if len(there) == 1:
         return next(iter(there))
     return ", ".join(f"{count / values.count:.0%} {name}" for name, count in there.items())

@@ -7,16 +7,18 @@
 A box is x, y, width and height in pixels, as the shortest numbers that restore the same float32
 when a reader computes x / width and (x + w) / width. Instance masks become run lengths. If the
 first image of a split has an integer as its source id, the source ids are the ids of the images,
-which must differ; otherwise, an id is 1 + the position. Annotations are written to a temporary
-file, which is appended at the end, so memory holds one example.
+which must differ; otherwise, an id is 1 + the position. Annotations have the ids of their objects
+if all of them differ, and categories those of the COCO files that were packed, with their
+supercategories. What is not kept is reported. Annotations are written to a temporary file, which is
+appended at the end, so memory holds one example, and the ids.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO
 
@@ -25,7 +27,7 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.errors import DataError, SourceError
 from recordsmith.example import Features
-from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
+from recordsmith.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.boxes import (
     BoxFolder,
     Object,
@@ -34,6 +36,7 @@ from recordsmith.exporting.boxes import (
     pixels,
     shortest_float,
 )
+from recordsmith.exporting.card import steps_of
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import (
     ExportedImage,
@@ -41,8 +44,11 @@ from recordsmith.exporting.images import (
     get_ints,
     get_text,
 )
-from recordsmith.image import decode_mask
+from recordsmith.image import IMAGE_SUFFIXES, decode_mask
 
+_NO_ID = -1
+_MAX_DIGITS = 10  # of a label
+_IMAGE_SUFFIXES = tuple(IMAGE_SUFFIXES)
 _INTEGER = re.compile("-?[0-9]{1,19}")
 
 
@@ -55,18 +61,18 @@ class _Split:
     annotations: IO[bytes]
     keeps_ids: bool
     ids: set[int] = field(default_factory=set)
-    annotation_count: int = 0
+    annotation_ids: array[int] = field(default_factory=lambda: array("q"))
 
 
 class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes"):
     """Writes images, and JSON files with their boxes."""
 
-    also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK))
+    also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID))
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         super().begin(dataset, out)
         self._splits: dict[str, _Split] = {}
-        self._annotation_count = 0
+        self._categories = _packed_categories(dataset)
         out.reserve(("annotations", "masks"))
 
     def write(
@@ -95,6 +101,12 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
         name, suffix = out.write_image(example, image, folder, mask=mask, masks=f"masks/{folder}")
         if part is None:
             part = self._splits[split] = self._begin_split(split, keeps_ids)
+            known_id = get_text(example, SOURCE_ID) or ""
+            if known_id and not keeps_ids and not known_id.lower().endswith(_IMAGE_SUFFIXES):
+                out.tally.problems.add(
+                    f"the images of split {split!r} have new ids: {SOURCE_ID} {known_id!r:.60} is "
+                    "not an integer"
+                )
         document = {
             "id": image_id,
             "file_name": f"{name}{suffix}",
@@ -103,23 +115,49 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
         }
         _append(part.file, bool(part.ids), document)
         part.ids.add(image_id)
-        for annotation in annotations:
-            self._annotation_count += 1
-            document = {"id": self._annotation_count, "image_id": image_id, **annotation}
-            _append(part.annotations, bool(part.annotation_count), document)
-            part.annotation_count += 1
+        object_ids = get_ints(example, OBJECT_ID).tolist() or [_NO_ID] * len(annotations)
+        if len(object_ids) != len(annotations):
+            raise SourceError(
+                f"{OBJECT_ID} has {len(object_ids)} values for {len(annotations)} boxes"
+            )
+        for object_id, annotation in zip(object_ids, annotations, strict=True):
+            document = {"image_id": image_id, **annotation}
+            part.annotations.write(json.dumps(document, allow_nan=False).encode() + b"\n")
+            part.annotation_ids.append(object_id)
 
     def finish(self) -> None:
         super().finish()
         categories = [
-            {"id": label, "name": name} for label, name in sorted(self._classes.names.items())
+            {"id": self._category_id(label, name), "name": name, **self._supercategory(label, name)}
+            for label, name in sorted(self._classes.names.items())
         ]
+        first = 1
         for part in self._splits.values():
             part.file.write(b'\n], "annotations": [')
             part.annotations.seek(0)
-            shutil.copyfileobj(part.annotations, part.file)
+            ids: Sequence[int] = part.annotation_ids
+            if min(ids, default=0) < 0 or len(set(ids)) < len(ids):
+                ids = range(first, first + len(ids))
+                if max(part.annotation_ids) >= 0:
+                    self._out.tally.problems.add(
+                        f"the annotations of {part.name} have new ids: {OBJECT_ID} is missing in "
+                        "some records, or repeated"
+                    )
+            first += len(ids)
+            for number, (annotation_id, line) in enumerate(zip(ids, part.annotations, strict=True)):
+                comma = "," if number else ""
+                part.file.write(f'{comma}\n{{"id": {annotation_id}, '.encode() + line[1:-1])
             part.file.write(b'\n], "categories": ' + json.dumps(categories).encode() + b"}\n")
             self._out.close(part.name)
+
+    def _category_id(self, label: int, name: str) -> int:
+        """The id that the category had in the COCO file that was packed, or the label."""
+        category_id = self._categories.get((label, name), {}).get("id", label)
+        return category_id if isinstance(category_id, int) else label
+
+    def _supercategory(self, label: int, name: str) -> dict[str, str]:
+        known = self._categories.get((label, name), {}).get("supercategory")
+        return {"supercategory": known} if isinstance(known, str) else {}
 
     def _begin_split(self, split: str, keeps_ids: bool) -> _Split:
         name = f"annotations/instances_{self._out.split_name(split)}.json"
@@ -144,7 +182,7 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
             if not (is_same(stop[0], box.xmax) and is_same(stop[1], box.ymax)):
                 self._out.warn(f"box {number}: its edges cannot be restored exactly")
             document: dict[str, Any] = {
-                "category_id": box.label,
+                "category_id": self._category_id(box.label, box.name),
                 "bbox": [x, y, width, height],
                 "area": shortest_float(areas[number]) if len(areas) else width * height,
                 "iscrowd": int(crowds[number]) if len(crowds) else 0,
@@ -153,6 +191,18 @@ class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes
                 document["segmentation"] = _run_lengths(masks[number], image)
             annotations.append(document)
         return annotations
+
+
+def _packed_categories(dataset: Dataset) -> dict[tuple[int, str], Mapping[str, Any]]:
+    """What the manifest has on the categories of a packed COCO file, by label and name."""
+    found: dict[tuple[int, str], Mapping[str, Any]] = {}
+    for step in steps_of(dataset):
+        source = step.get("source")
+        categories = source.get("categories") if isinstance(source, Mapping) else None
+        for label, known in categories.items() if isinstance(categories, Mapping) else ():
+            if isinstance(known, Mapping) and label.isdecimal() and len(label) < _MAX_DIGITS:
+                found[int(label), str(known.get("name"))] = known
+    return found
 
 
 def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:

@@ -7,13 +7,14 @@ import math
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray, Schema
+from recordsmith.example.serialized_tensor import describe_tensor
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
@@ -22,6 +23,32 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.numbers import row_of
 from recordsmith.words import count as counted
+
+_TYPES_BY_SIZE = {
+    1: ("uint8",),
+    2: ("uint16", "float16"),
+    4: ("float32", "int32"),
+    8: ("float64", "int64"),
+}
+_READ_TENSOR = (
+    "Read it with rs.Bytes({key!r}), and parse the bytes with tf.io.parse_tensor; or write arrays "
+    "with `ndarray.tobytes`."
+)
+
+
+def is_number_type(dtype: object) -> TypeGuard[str]:
+    """Return whether NumPy knows a type of numbers by this name."""
+    try:
+        return dtype is not None and np.dtype(dtype).kind in "biufc"  # type: ignore[call-overload]
+    except TypeError:
+        return False
+
+
+def types_of_size(value_count: int, byte_count: int) -> tuple[str, ...]:
+    """Return the usual types of so many values in so many bytes."""
+    if not value_count or byte_count % value_count:
+        return ()
+    return _TYPES_BY_SIZE.get(byte_count // value_count, ())
 
 
 @dataclass(frozen=True)
@@ -73,11 +100,7 @@ class Raw(ValueFeature):
     count: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        try:
-            is_number = np.dtype(self.dtype).kind in "biufc"
-        except TypeError:
-            is_number = False
-        if not is_number or self.dtype is None:
+        if not is_number_type(self.dtype):
             raise OptionError(
                 option="dtype", value=self.dtype, expected="a numeric dtype such as 'float32'"
             )
@@ -112,13 +135,19 @@ class Raw(ValueFeature):
         is_good = is_whole if self.count is None else is_whole | (lengths == 0)
         if not is_good.all():
             number = int(np.argmin(is_good))
-            row = number // (self.count or 1)
+            data, row = column[number], number // (self.count or 1)
+            fitting, tensor = types_of_size(math.prod(shape), len(data)), describe_tensor(data)
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
                 f"feature {self.key!r} has the wrong size",
-                found=counted(int(lengths[number]), "byte"),
+                found=f"{counted(len(data), 'byte')}{f' ({tensor})' if tensor else ''}",
                 expected=f"{counted(size, 'byte')} for shape {shape} of "
                 f"{np.dtype(self.dtype).name}",
+                remedy=_READ_TENSOR.format(key=self.key)
+                if tensor
+                else f"The bytes fit {' or '.join(fitting)}."
+                if fitting
+                else "",
                 feature=self.key,
                 record=row,
             )

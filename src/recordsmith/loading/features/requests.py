@@ -312,6 +312,9 @@ def _check(
             option="features",
             value=known.kind,
             expected=" or ".join(request.kinds),
+            remedy=f"Read numbers with rs.Tensor({key!r}, shape) or rs.Ragged({key!r})."
+            if request.kinds == ("bytes",) and known.kind in ("int64", "float")
+            else "",
         )
     if request.shape == "ragged":
         return

@@ -103,6 +103,7 @@ class AnnotationFile:
     name: its path relative to the root, for messages.
     with_outlines: whether outlines of objects are needed.
     class_names: by what stands for them in the file; `parse` adds those that the file declares.
+    supercategories: of those classes that have one, by the same keys.
     used_classes: the keys of those that objects have; set by `parse` where names may repeat.
     keypoints: how many keypoints objects have, and how many values each, where only other files
         show it; None if these do not.
@@ -116,6 +117,7 @@ class AnnotationFile:
     version: int = 0
     with_outlines: bool = False
     class_names: dict[Any, str] = field(default_factory=dict)
+    supercategories: dict[Any, str] = field(default_factory=dict)
     used_classes: set[Any] = field(default_factory=set)
     keypoints: tuple[int, ...] | None = ()
     columns: Mapping[str, Any] = field(default_factory=dict)

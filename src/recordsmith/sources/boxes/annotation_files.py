@@ -22,6 +22,7 @@ from recordsmith.sources.boxes.source import (
     listed_entry,
     path_notes,
 )
+from recordsmith.sources.classes import Classes
 from recordsmith.sources.files.account import Reason, Role
 from recordsmith.sources.files.file_index import (
     FOUND_WITH_SUFFIX,
@@ -127,7 +128,14 @@ class SharedAnnotationSource(AnnotatedSource):
         notices += dict.fromkeys(text for file in files.values() for text in file.notices)
         present = {key for file in files.values() for key in file.features}
         features = tuple(key for key in self.box_format.features if key in present)
-        return ListedImages(entries, classes, notices, {"features": features})
+        categories = self._categories(files.values(), classes)
+        return ListedImages(entries, classes, notices, {"features": features}, categories)
+
+    def _categories(
+        self, files: Collection[AnnotationFile], classes: Classes
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """What `Listing.categories` needs; most formats have only names of classes."""
+        return {}
 
     def _find(self, index: FileIndex) -> Sequence[str]:
         """The annotation files of the format."""

@@ -64,12 +64,14 @@ class ListedImages:
 
     entries: by sample name.
     options: other fields of `AnnotatedReader`.
+    categories: as in `Listing`.
     """
 
     entries: Mapping[str, Entry]
     classes: Classes
     notices: list[str]
     options: Mapping[str, Any] = field(default_factory=dict)
+    categories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class AnnotatedSource(TreeSource):
@@ -187,6 +189,7 @@ class AnnotatedSource(TreeSource):
             splits,
             only,
             has_label_map=0 not in dict(classes.labels()).values(),
+            categories=listed.categories,
         ).with_account(self._account(index, entries))
 
     def _account(self, index: FileIndex, entries: Mapping[str, Entry]) -> Account:

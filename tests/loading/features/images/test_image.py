@@ -277,6 +277,28 @@ def test_rows_of_pixels_that_are_not_there(
         _batch(records({"h": 5, "w": 7, "raw": bytes(105)}), large)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "words"),
+    [("uint8", ""), ("uint16", "raw_dtype"), ("float32", "rs.Raw('raw'"), ("float64", "float64")],
+)
+def test_pixels_of_another_type_name_what_reads_them(
+    records: Records, dtype: str, words: str
+) -> None:
+    data = np.zeros((5, 7, 3), dtype).tobytes()
+    image = rs.Image("raw", 4, raw_shape=("h", "w", 3))
+    dataset = records({"h": 5, "w": 7, "raw": data})
+    if dtype == "uint8":
+        assert _batch(dataset, image)["image"].shape == (1, 4, 4, 3)
+        return
+    with pytest.raises(CorruptDataError) as caught:
+        _batch(dataset, image)
+    assert words in caught.value.remedy
+    if dtype != "uint16":
+        with pytest.raises(rs.OptionError) as refused:
+            rs.Image("raw", 4, raw_shape=("h", "w", 3), raw_dtype=dtype)  # type: ignore[arg-type]
+        assert (refused.value.option, dtype in refused.value.remedy) == ("raw_dtype", True)
+
+
 # -- what is wrong -------------------------------------------------------------------------------
 
 

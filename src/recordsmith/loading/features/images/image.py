@@ -199,7 +199,7 @@ class Image(ImageFeature):
 
     def stored(self) -> RawShape | None:
         """Return the layout of raw pixels; None for files."""
-        return raw_shape(self.raw_shape, self.raw_dtype, " and channels")
+        return raw_shape(self.raw_shape, self.raw_dtype, " and channels", self.key)
 
     @property
     def needs_one_size(self) -> bool:

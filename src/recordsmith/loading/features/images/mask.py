@@ -202,7 +202,7 @@ class Mask(RowFeature):
 
     def stored(self) -> RawShape | None:
         """Return the layout of raw arrays; None for files."""
-        return raw_shape(self.raw_shape, self.raw_dtype, "")
+        return raw_shape(self.raw_shape, self.raw_dtype, "", self.key)
 
 
 class MaskBuffer(BatchBuffer):

@@ -21,6 +21,7 @@ from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.decoding.parts import PartFile, Window, find_part
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.probe import read_image_header
+from recordsmith.loading.features.bytes import is_number_type, types_of_size
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
 from recordsmith.loading.number_options import count_number, is_whole
 
@@ -65,6 +66,7 @@ class RawShape:
                 f"{key!r} has the wrong size",
                 f"{len(data):,} bytes",
                 f"{byte_count:,} for {names} = {sizes} of {self.dtype}",
+                remedy=self._suggest(shape, len(data), key),
             )
         if len(shape) == 3 and shape[2] > 4:
             raise _shape_error(
@@ -78,6 +80,13 @@ class RawShape:
                 f"at most {max_pixels:,}",
                 remedy=f"Pass a larger {option('max_pixels')} if the shape is right.",
             )
+
+    def _suggest(self, shape: Shape, byte_count: int, key: str) -> str:
+        """What to type if the bytes are pixels of another type; empty if they are not."""
+        fitting = types_of_size(math.prod(int(side) for side in shape), byte_count)
+        if "uint16" in fitting:
+            return f"Pass {option('raw_dtype', 'uint16')} if pixels have 16 bits."
+        return _other_pixels(key, fitting[0]) if fitting and fitting[0] != "uint8" else ""
 
     def view(self, shape: Shape, data: memoryview) -> npt.NDArray[Any]:
         """Return a read-only view of the data, (height, width, channels)."""
@@ -180,10 +189,23 @@ def check_image_count(count: object, raw: RawShape | None) -> None:
         )
 
 
-def raw_shape(sides: object, dtype: object, channel_words: str) -> RawShape | None:
-    """Check a feature's `raw_shape` and `raw_dtype`; return None without them."""
+def _other_pixels(key: str, dtype: str) -> str:
+    """How to read pixels that are not 8 or 16 bits."""
+    return (
+        f"Read {dtype} pixels as numbers: rs.Raw({key!r}, (height, width, channels), {dtype!r}) "
+        f"for images of one size, or rs.Bytes({key!r}) and np.frombuffer for others."
+    )
+
+
+def raw_shape(sides: object, dtype: object, channel_words: str, key: str) -> RawShape | None:
+    """Check the `raw_shape` and `raw_dtype` of the feature `key`; return None without them."""
     if dtype not in ("uint8", "uint16"):
-        raise OptionError(option="raw_dtype", value=dtype, expected="'uint8' or 'uint16'")
+        raise OptionError(
+            option="raw_dtype",
+            value=dtype,
+            expected="'uint8' or 'uint16'",
+            remedy=_other_pixels(key, dtype) if is_number_type(dtype) else "",
+        )
     if sides is None:
         if dtype != "uint8":
             raise OptionError(

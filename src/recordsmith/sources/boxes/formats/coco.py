@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ import numpy as np
 from recordsmith.dataset.documents import json_fault
 from recordsmith.dataset.labels import LARGEST_LABEL
 from recordsmith.errors import Problems, SourceError, option
-from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD
+from recordsmith.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,
@@ -51,6 +51,7 @@ _MAX_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be collidi
 _LARGEST_AREA = float(np.finfo(np.float32).max)
 _KINDS = {str: "text", float: "a fraction", bool: "a truth value", type(None): "missing"}
 _NOT_REQUESTED = ": object masks are not requested"
+_NO_ID = -1
 _SPLIT_FILE = "_annotations.coco.json"
 
 
@@ -117,13 +118,18 @@ def _object(item: _Annotation, file: AnnotationFile) -> AnnotatedObject:
         return AnnotatedObject(where, name, fault=fault)
     x, y, width, height = map(to_float, box)
     area = to_float(item.area)
-    extra = (int(to_float(item.iscrowd) > 0), area if 0 <= area <= _LARGEST_AREA else None)
+    known_area = area if 0 <= area <= _LARGEST_AREA else None
+    extra = (int(to_float(item.iscrowd) > 0), known_area, item.id if _is_id(item.id) else _NO_ID)
     corners = (x, y, x + width, y + height)
     degrees = _rotation(item.attributes)
     if degrees and bytes(item.segmentation).strip(b"[] \t\r\n") in (b"", b"null"):
         return outlined(where, name, rotated(corners, degrees), extra)
     outline = bytes(item.segmentation).decode("utf-8", "replace") if file.with_outlines else None
     return AnnotatedObject(where, name, corners, outline or None, extra)
+
+
+def _is_id(value: object) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63
 
 
 def _rotation(attributes: msgspec.Raw) -> float:
@@ -145,6 +151,7 @@ class _CocoFile:
         self._data = _finite(text_as_utf8(file.location.read(), file.name))
         self._counted = 0, 1  # a position in the file, and its line
         self._keypoints = self._outlines = 0
+        self._has_ids = False
         # keyed by ids as text, because a file may contain integers that collide as dict keys
         self._annotations: dict[str, list[msgspec.Raw]] = {}
         self._images: dict[str, AnnotatedImage] = {}
@@ -165,6 +172,8 @@ class _CocoFile:
             if number:
                 annotations = count(number, "annotation")
                 file.notices.append(f"{what} of {annotations} in {file.name} left out{reason}")
+        if not self._has_ids:
+            file.features = [key for key in file.features if key != OBJECT_ID]
         self._report_orphans()
         for key, image in self._images.items():
             items = (_decode(raw) for raw in self._annotations.pop(key, ())[: MAX_OBJECTS + 1])
@@ -219,6 +228,7 @@ class _CocoFile:
                 self._add_problem(start, f"invalid {key} {shown!r}; expected objects")
 
     def _add_annotation(self, item: _Annotation, start: int, raw: msgspec.Raw) -> None:
+        self._has_ids |= _is_id(item.id)
         self._keypoints += bool(bytes(item.keypoints))
         self._outlines += len(memoryview(item.segmentation)) > len("null")
         if memoryview(item.segments_info):
@@ -254,6 +264,9 @@ class _CocoFile:
         elif names.setdefault(number, name) != name:
             other = names[number]
             self._add_problem(start, f"category {number} is both {other!r} and {name!r}")
+        above = category.get("supercategory")
+        if isinstance(above, str) and above:
+            self._file.supercategories.setdefault(number, above)
 
     def _report_orphans(self) -> None:
         """Report annotations whose image is not listed."""
@@ -300,14 +313,15 @@ class Coco(
         expected="annotations/instances_<split>.json with one folder of images per split, "
         "<split>/_annotations.coco.json next to the images, or one .json file next to or above "
         "them",
-        features={OBJECT_IS_CROWD: "int64", OBJECT_AREA: "float"},
+        features={OBJECT_IS_CROWD: "int64", OBJECT_AREA: "float", OBJECT_ID: "int64"},
     ),
 ):
     """Images with boxes, and optionally masks, in COCO's JSON format.
 
     Each sample has the image and box features of `Voc`, with category ids as labels, and
-    `image/object/is_crowd` and `image/object/area` (in pixels, from the file). Boxes that CVAT
-    rotated (`attributes.rotation`) become the boxes around them.
+    `image/object/is_crowd`, `image/object/area` (in pixels, from the file) and `image/object/id`
+    (of the annotation; -1 without one). Boxes that CVAT rotated (`attributes.rotation`) become the
+    boxes around them. The manifest keeps the supercategories, for exports.
 
     Example:
         rs.pack(rs.Coco("coco", object_masks="instance"), "packed")
@@ -329,6 +343,24 @@ class Coco(
             if known := [path for path in group if self._matches(index, path)]:
                 return known
         raise no_files(index.root, self.box_format.expected, index)
+
+    def _categories(
+        self, files: Collection[AnnotationFile], classes: Classes
+    ) -> Mapping[str, Mapping[str, Any]]:
+        categories: dict[str, dict[str, Any]] = {}
+        for file in files:
+            for number, name in file.class_names.items():
+                label = classes.label_of(name)
+                known = categories.setdefault(str(label), {"name": name})
+                if number != label and self._label_map is None:
+                    known["id"] = number
+                if number in file.supercategories:
+                    known.setdefault("supercategory", file.supercategories[number])
+        return {
+            label: known
+            for label, known in sorted(categories.items())
+            if len(known) > 1 and label != "None"
+        }
 
     def _classes(
         self, index: FileIndex, files: Collection[AnnotationFile], used: Collection[str]
