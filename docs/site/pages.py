@@ -10,9 +10,11 @@ complete offline.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from os.path import normpath, relpath
 from pathlib import Path, PurePosixPath
@@ -90,16 +92,47 @@ def main() -> None:
         sections += "".join(f"          - {path}\n" for path in pages)
     config = (REPOSITORY / "docs" / "site" / "mkdocs.yml").read_text("utf-8")
     CONFIG.write_text(config.replace(GENERATED, sections), "utf-8")
+    write("assets/site.css", (REPOSITORY / "docs" / "site" / "site.css").read_bytes())
     write("llms.txt", llms())
     archive_corpus()
 
 
 def finish() -> None:
-    """Remove what pages would load from other hosts: a script that search does without."""
+    """Complete the site: nothing from other hosts, and no two hits of search look the same."""
+    index = json.loads((SITE / "search.json").read_text("utf-8"))
+    name_hits(index["items"])
+    text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    (SITE / "search.json").write_text(text, "utf-8")
+    (SITE / "search.js").write_text(f"var __index = {text}", "utf-8")
     for path in SITE.rglob("*.html"):
         text = EXTERNAL.sub("", path.read_text("utf-8"))
         assert not re.search(r'(src|data-src)="https?://|<link[^>]*href="https?://', text), path
         path.write_text(text, "utf-8")
+
+
+def name_hits(items: list[dict[str, Any]]) -> None:
+    """Add to titles that several hits have the class or page that they belong to."""
+    pages = {item["location"]: item["title"] for item in items if "#" not in item["location"]}
+    for owner_of in (_class_of, lambda item: pages[item["location"].partition("#")[0]], _path_of):
+        counts = Counter(item["title"] for item in items)
+        for item in items:
+            owner = owner_of(item)
+            if counts[item["title"]] > 1 and owner and owner != item["title"]:
+                item["title"] = f"{owner}: {item['title']}"
+    repeated = [
+        title for title, count in Counter(item["title"] for item in items).items() if count > 1
+    ]
+    assert not repeated, repeated
+
+
+def _class_of(item: dict[str, Any]) -> str:
+    """The class or module of a public name: `Loader` of `recordsmith.loading.Loader.close`."""
+    return item["location"].partition("#")[2].rpartition(".")[0].rpartition(".")[2]
+
+
+def _path_of(item: dict[str, Any]) -> str:
+    """The section of a page in the navigation, or its folder."""
+    return " ".join(item.get("path", ())) or str(PurePosixPath(item["location"]).parent)
 
 
 def llms() -> str:

@@ -23,7 +23,7 @@ MIN_SIDE = 128
 GROWTH = 0.02
 """The most that a file may grow, as a share of its size."""
 
-_USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance.md
+_USUAL_WIDTHS = range(64, 129)  # of a tile in pixels; measured: see docs/performance/benchmarks.md
 _MIN_WIDTH = 32
 _VERIFYING = 12  # bytes per pixel
 BASELINE = (0xC0, 0xC1)
