@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.examining.stats import feature_blocks, record_builder
+from recordsmith.examining.stats import feature_blocks, record_builder, sampling
 from recordsmith.example.spans import delimited
 from recordsmith.image import encode_mask
 
@@ -84,6 +84,7 @@ def test_pieces_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         writer.write(other if is_other_allowed else RECORDS[name]())
         for _ in range(3):
             writer.write(RECORDS[name]())
+    monkeypatch.setattr(sampling, "SAMPLE_SIZE", 50)  # which values depends on their numbers
     whole = rs.stats(path).to_json()
     for module, limit, value in (
         (feature_blocks, "MANY_VALUES", 64),
