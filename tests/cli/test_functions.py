@@ -31,6 +31,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "fit": ("--fit pad", "pad"),
     "host": ("--host ::1", "::1"),
     "fps": ("--fps 10", 10.0),
+    "image_key": ("--image-key left", "left"),
     "ignore": ("--ignore alpha --ignore cmyk", ["alpha", "cmyk"]),
     "image_options": (
         "--store jpeg --quality 80 --background #ffffff --shorter-side 4 --baseline --tiles",

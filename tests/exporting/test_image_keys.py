@@ -103,6 +103,18 @@ def test_a_raw_mask_is_found(write: Any, tmp_path: Path) -> None:
     assert mask.tolist() == GREY.tolist()
 
 
+def test_records_without_images_keep_their_keys(write: Any, tmp_path: Path) -> None:
+    source = write(train=[{"label": 3, "path": "a.txt", "image": "a.jpg"}])
+    rs.export(source, tmp_path / "out", "webdataset")
+    with tarfile.open(tmp_path / "out" / "train-000000.tar") as archive:
+        (name,) = archive.getnames()
+        file = archive.extractfile(name)
+        assert file is not None
+        assert json.load(file) == {"label": 3, "path": "a.txt", "image": "a.jpg"}
+    with pytest.raises(rs.SourceError, match="found image, label, path"):
+        rs.export(source, tmp_path / "other", "folder")
+
+
 TWO = {"left": PNG, "right": encode(PIXELS[::-1])}
 
 

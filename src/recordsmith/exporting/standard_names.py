@@ -101,13 +101,14 @@ def find_standard_names(
             expected=f"one of {', '.join(images)}" if images else "",
             remedy=did_you_mean(image_key, images),
         )
-    standard = {} if image_key in (None, IMAGE) else {str(image_key): IMAGE}
+    if image_key is None:
+        return StandardNames()
+    standard = {} if image_key == IMAGE else {image_key: IMAGE}
     mask = _mask_of(features)
     if mask is not None:
         standard[mask] = MASK
-    is_raw = any(
-        features[key].content == "raw" for key in (image_key, mask) if key and key in features
-    )
+    found = (features[key] for key in filter(None, (image_key, mask)) if key in features)
+    is_raw = any(feature.content == "raw" for feature in found)
     for key, kind in _KINDS.items():
         if key in features or (key in _OF_PIXELS and not is_raw):
             continue

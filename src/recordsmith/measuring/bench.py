@@ -11,7 +11,7 @@ from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Schema
-from recordsmith.example.keys import IMAGE, is_mask_key
+from recordsmith.example.usual_names import find_images
 from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.loading.features import Feature
@@ -144,9 +144,7 @@ def _image_key(schema: Schema, key: str | None) -> str | None:
     """The feature with the images; None if there are none."""
     images = [name for name, known in schema.features.items() if known.content == "image"]
     if key is None:
-        no_masks = [name for name in images if not is_mask_key(name)]
-        largest = max(no_masks, key=lambda name: schema.features[name].value_bytes, default=None)
-        return IMAGE if IMAGE in images else largest
+        return next((name for name in find_images(schema.features) if name in images), None)
     if key in images:
         return key
     known = schema.features.get(key)

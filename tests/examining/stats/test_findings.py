@@ -53,11 +53,11 @@ GOOD: dict[str, tuple[dict[str, Records], str]] = {
     "objects from 1": ({"train": objects([1, 2], [2], [1, 1])}, ""),
     "objects of one class": ({"train": objects([1], [1], [1])}, "1:person\n"),
     "one-hot": (
-        {"train": [{"id": n, "label": [int(n % 9 == k) for k in range(9)]} for n in range(18)]},
+        {"train": [{"id": n, "label": [int(n % 30 == k) for k in range(30)]} for n in range(18)]},
         "",
     ),
     "one-hot floats": (
-        {"train": [{"id": n, LABEL: [float(n % 9 == k) for k in range(9)]} for n in range(18)]},
+        {"train": [{"id": n, LABEL: [float(n % 30 == k) for k in range(30)]} for n in range(18)]},
         "",
     ),
     "measurements": (
