@@ -34,9 +34,8 @@ FILES = st.text(min_size=1, max_size=60).filter(  # of at most 255 bytes
 NAMES = st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=("Cs",)))
 
 
-def _possible(schema: Schema, most: int) -> Schema:
-    """A schema without contradictions, of at most so many records."""
-    record_count = min(schema.record_count, most)
+def _possible(schema: Schema) -> Schema:
+    """A schema without contradictions."""
 
     def change(feature: FeatureSchema) -> FeatureSchema:
         low, high = sorted((feature.min_length, feature.max_length))
@@ -45,7 +44,7 @@ def _possible(schema: Schema, most: int) -> Schema:
             feature,
             min_length=high if is_fixed else low,
             max_length=high,
-            present=min(feature.present, record_count),
+            present=min(feature.present, schema.record_count),
             shape=None if not is_fixed else () if high == 1 else (high,),
             content=feature.content if feature.kind == "bytes" else None,
         )
@@ -54,7 +53,7 @@ def _possible(schema: Schema, most: int) -> Schema:
         name: {key: change(feature) for key, feature in section.items()}
         for name, section in schema.sections.items()
     }
-    return replace(schema, record_count=record_count, sections=sections)
+    return replace(schema, sections=sections)
 
 
 SCHEMAS = st.builds(
@@ -76,7 +75,7 @@ SCHEMAS = st.builds(
             ),
         ),
     ),
-).map(lambda schema: _possible(schema, schema.record_count))
+).map(_possible)
 MANIFESTS = st.builds(
     Manifest,
     st.dictionaries(
@@ -91,9 +90,6 @@ MANIFESTS = st.builds(
     st.none() | st.lists(NAMES).map(tuple),
     st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans())),
 ).filter(lambda numbered: len(set(_files(numbered))) == len(_files(numbered)))
-MANIFESTS = MANIFESTS.map(
-    lambda manifest: replace(manifest, schema=_possible(manifest.schema, manifest.record_count))
-)
 
 
 def _files(manifest: Manifest) -> list[str]:
@@ -192,7 +188,6 @@ OUTSIDE = ("../out.tfrecord", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x"
         _change(("class_names",), 5),
         _change(("schema",), None),
         _change(("schema", "features", "id"), "int64"),
-        _change(("schema", "records"), 2),
         _change(("schemas", "train", "features", "id", "min_length"), 2),
         *(
             _change(("schema", "features", "id", key), value)

@@ -431,7 +431,7 @@ def _repeated(name: str, value: Any) -> Callable[[Path], None]:
 
 
 def _long_task(root: Path) -> None:
-    tasks = pa.table({"task_index": [0, 1], "task": ["x" * 40_000, "y"]})
+    tasks = pa.table({"task_index": [0, 1], "task": ["x" * 300_000, "y"]})
     pq.write_table(tasks, root / "meta/tasks.parquet")
 
 
@@ -441,10 +441,10 @@ def _long_lists(root: Path) -> None:
 
 
 EXPANDING: dict[str, tuple[str, Callable[[Path], None], str]] = {
-    "text": ("image", _repeated("note", "x" * 40_000), DATA),
+    "text": ("image", _repeated("note", "x" * 300_000), DATA),
     "image": (
         "image",
-        _repeated("observation.images.front", {"bytes": b"x" * 40_000, "path": ""}),
+        _repeated("observation.images.front", {"bytes": b"x" * 300_000, "path": ""}),
         DATA,
     ),
     "task": ("image", _long_task, DATA),
@@ -457,14 +457,14 @@ EXPANDING: dict[str, tuple[str, Callable[[Path], None], str]] = {
 def test_content_that_takes_much_more_memory_than_its_files_is_refused(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each episode of 5 to 7 steps takes more than 150 kB; `skip_errors` packs the others."""
+    """Each episode of 5 to 7 steps takes more than 1 MB; `skip_errors` packs the others."""
     kind, change, where = EXPANDING[name]
     root = drawn.write(tmp_path / "robot", kind, files=((0, 1, 2, 3),))
     change(root)
     monkeypatch.setattr(memory_limit, "BYTES_PER_BYTE", 0)
     listing = rs.LeRobot(root).list_samples()
     assert listing.reader.read(listing.samples[0])
-    limit = 13_000 if name == "frames" else 150_000
+    limit = 13_000 if name == "frames" else 1_000_000
     monkeypatch.setattr(memory_limit, "MIN_LIMIT_BYTES", limit)
     listing = rs.LeRobot(root).list_samples()
     with raises(CorruptDataError, defect=Defect.DECOMPRESSION_LIMIT, path=root / where):

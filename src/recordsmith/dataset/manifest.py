@@ -259,13 +259,9 @@ def _parse(document: Any) -> Manifest:
         raise ValueError(f"shard {twice[0]!r} is listed {files[twice[0]]} times")
     if document["compression"] not in COMPRESSIONS:
         raise ValueError(f"unknown compression {document['compression']!r}")
-    schema = Schema.from_json(document["schema"])
-    record_count = sum(shard.record_count for shards in splits.values() for shard in shards)
-    if schema.record_count > record_count:
-        raise ValueError(f"the schema is of {schema.record_count} records, not {record_count}")
     return Manifest(
         splits,
-        schema,
+        Schema.from_json(document["schema"]),
         {
             str(split): Schema.from_json(schema)
             for split, schema in document.get("schemas", {}).items()

@@ -164,3 +164,17 @@ def test_symbolic_links(tmp_path: Path, numbered: SimpleNamespace) -> None:
     assert rs.verify(foreign).is_good
     with raises(rs.FileAccessError, path=foreign / "b.tfrecord"):
         rs.verify(foreign / "b.tfrecord")
+
+
+@pytest.mark.parametrize("count", [4, 6])
+def test_a_schema_of_other_records(place: Location, numbered: SimpleNamespace, count: int) -> None:
+    folder = numbered.packed(place, {"train": [5]})
+    path = folder / "dataset.json"
+    document = json.loads(path.read())
+    document["schema"]["records"] = count
+    for feature in document["schema"]["features"].values():
+        feature["present"] = min(count, feature["present"])
+    path.put(json.dumps(document).encode())
+    (error,) = rs.verify(folder).defects
+    assert (error.defect, error.path) == (D.BROKEN_MANIFEST, str(path))
+    assert (error.found, error.expected) == (str(count), "5")

@@ -160,13 +160,17 @@ def compare(
     manifest, folder = located.manifest, located.folder
     if manifest is None or folder is None:
         return
-    stated = manifest.stated_record_count
-    if stated not in (None, manifest.record_count) and not is_explained:
+    counts = {"total number of records": manifest.stated_record_count}
+    if manifest.shards:
+        counts["number of records in the schema"] = manifest.schema.record_count
+    for name, stated in counts.items():
+        if stated in (None, manifest.record_count) or is_explained:
+            continue
         yield (
             None,
             CorruptDataError(
                 Defect.BROKEN_MANIFEST,
-                "the total number of records differs from the sum over the shards",
+                f"the {name} differs from the sum over the shards",
                 found=f"{stated!r:.60}",
                 expected=str(manifest.record_count),
                 remedy="The manifest was changed after packing. Fetch the manifest again.",

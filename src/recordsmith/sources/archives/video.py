@@ -108,7 +108,7 @@ def read_frames(
         last = -1
     except IndexError:
         raise wrong("the file has no video") from None
-    except (av.FFmpegError, OSError, ValueError, TypeError, OverflowError) as error:
+    except (av.FFmpegError, OSError, ValueError, TypeError, ArithmeticError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise wrong(f"the video cannot be decoded: {reason}") from None
     found = "the end of the video" if last < 0 else f"a frame at {last / fps:g} s"

@@ -42,7 +42,7 @@ from recordsmith.stores import Location
 from recordsmith.wire.compression import GZIP_MAGIC
 
 _ROWS = 300
-_HEAD_BYTES = 1 << 26
+_HEAD_BYTES = 1 << 24
 _INFLATED_BYTES = 1 << 18
 _FOLDERS_NEAR = 100
 _MAX_TABLES = 50
