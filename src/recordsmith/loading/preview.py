@@ -16,14 +16,9 @@ def _unknown(_key: str, _max_bytes: int) -> None:
     return None
 
 
-def _any_has(previews: Sequence[Preview], key: str, max_bytes: int) -> bool | None:
-    found: bool | None = False
-    for preview in previews:
-        has_key = preview.has_key(key, max_bytes)
-        if has_key:
-            return True
-        found = None if has_key is None else found
-    return found
+def _any_has(searches: Sequence[HasKey], key: str, max_bytes: int) -> bool | None:
+    found = [has_key(key, max_bytes) for has_key in searches]
+    return True if True in found else None if None in found else False
 
 
 class Preview(NamedTuple):
@@ -72,5 +67,5 @@ class Preview(NamedTuple):
             all(preview.is_complete for preview in previews),
             listed,
             all(preview.is_sure for preview in previews),
-            has_key=partial(_any_has, previews),
+            has_key=partial(_any_has, [preview.has_key for preview in previews]),
         )

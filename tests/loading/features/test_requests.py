@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -350,6 +351,13 @@ def test_a_key_that_a_later_record_has(many: rs.Dataset) -> None:
             rs.Loader(selected, {"x": rs.Ragged("rar")}, batch_size=4)
 
 
+def test_a_key_whose_lists_are_empty_in_the_selected_records(tmp_path: Path) -> None:
+    dataset = written(tmp_path, [{"x": []}] * 70 + [{"x": [0.5, 1.5]}] * 2)
+    assert dataset.schema.features["x"].kind == "float"
+    (batch,) = rs.Loader(dataset.take(5), ["x"], batch_size=5)
+    assert batch["x"].values.dtype == np.float32
+
+
 EPOCHS: list[dict[str, Any]] = [
     {}, {"shuffle": True}, {"rank": 1, "world_size": 3}, {"last_batch": "drop"},
     {"last_batch": "pad"}, {"filter": lambda example: example["x"] is None}, {"epochs": None},
@@ -399,12 +407,34 @@ def test_a_resumed_epoch_in_which_no_record_has_a_key(many: rs.Dataset) -> None:
     assert sum(batch["x"].sum() for batch in resumed("rare")) == 0
     with raises(OptionError, value="other"):
         list(resumed("other"))
-    # reading the beginning twice is not reading everything
-    loader = rs.Loader(dataset[1:], {"x": rs.Present("rare")}, batch_size=60)
-    begin = loader.state_dict()
-    next(iter(loader))
-    loader.load_state_dict(begin)
-    assert not any(batch["x"].any() for batch in loader)
+
+
+@pytest.mark.usefixtures("_too_long")
+def test_reading_the_beginning_twice_is_not_reading_everything(tmp_path: Path) -> None:
+    records = [{"k": 1} | ({"rare": 1} if number == 70 else {}) for number in range(200)]
+    loader = rs.Loader(written(tmp_path, records), {"x": rs.Present("rare")}, batch_size=50)
+    begin, middle = loader.state_dict(), loader.state_after(2)
+    for state in (begin, begin):
+        loader.load_state_dict(state)
+        next(iter(loader))
+    loader.load_state_dict(middle)
+    with pytest.warns(UserWarning, match="'rare'"):
+        assert len(list(loader)) == 2
+
+
+@pytest.mark.usefixtures("_too_long")
+def test_loaders_of_keys_that_are_not_found_can_be_pickled(many: rs.Dataset) -> None:
+    dataset = rs.open(many.shards[0].location)
+    mix = rs.Mix([(dataset, 1), (dataset, 1)], rename=[{"label": "l"}, {"label": "l"}], length=10)
+    for source in (dataset, mix):
+        loader = rs.Loader(source, {"x": rs.Ragged("other")}, batch_size=200)
+        again = pickle.loads(pickle.dumps(loader))
+        if source is dataset:
+            with raises(OptionError, value="other"):
+                list(again)
+        else:
+            with pytest.warns(UserWarning, match="'other'"):
+                list(again)
 
 
 @pytest.mark.usefixtures("_too_long")
