@@ -338,9 +338,12 @@ def test_a_key_that_is_similar_to_one_of_the_first_records(many: rs.Dataset, fea
 def test_a_key_that_a_later_record_has(many: rs.Dataset) -> None:
     """Also where it is similar to another one, or no selected record has it."""
     dataset = rs.open(many.shards[0].location)
-    for features in ({"x": rs.Present("rare")}, {"x": rs.Padded("rare")}):
-        for selected in (dataset, dataset.take(100), dataset.take(10)):
-            rs.Loader(selected, features, batch_size=4)
+    for selected in (dataset, dataset.take(100), dataset.take(10)):
+        for key, dtype in (("rare", np.int64), ("ratio", np.float32)):  # as in that record
+            features = {"x": rs.Padded(key), "has": rs.Present(key)}
+            batches = [*rs.Loader(selected, features, batch_size=50)]
+            assert {batch["x"].dtype for batch in batches} == {np.dtype(dtype)}
+            assert sum(batch["has"].sum() for batch in batches) == (selected is dataset)
     assert len(dataset.schema.features) == 8  # now it is known, also of selected records
     for selected in (dataset.take(100), dataset.take(10)):
         (batch,) = rs.Loader(selected, {"x": "ratio", "p": rs.Present("rare")}, batch_size=100)
