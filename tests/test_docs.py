@@ -300,6 +300,7 @@ def test_the_answer_to_a_common_question_runs(
     run_python(text, name, lambda: capsys.readouterr().out)
 
 
+@pytest.mark.filterwarnings("ignore:.*no record has 'weight'")  # a default replaces it
 def test_the_calls_that_replace_those_of_other_libraries_run(flowers: Path) -> None:
     skip_without("torch", "obstore")
     rs.pack("flowers", "out", shards=2, splits={"train": 0.7, "validation": 0.3})

@@ -245,5 +245,5 @@ def test_an_intact_record_without_a_class_is_an_error(tmp_path: Path, numbered: 
     with raises(rs.CorruptDataError, record=30, feature="label"):
         rs.Weighted(dataset, by="label")
     numbered.damage(dataset, [number for number in range(40) if number not in (7, 30)])
-    with raises(rs.RecordsmithError):
+    with raises(rs.OptionError, option="key", value="label"):
         rs.Weighted(rs.open(dataset.shards[0].location), by="label")

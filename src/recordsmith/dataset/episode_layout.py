@@ -58,8 +58,6 @@ def step_prefix(keys: Iterable[str], *, is_sequence: bool) -> str | None:
 def find_count_key(lengths: Mapping[str, int], prefix: str) -> str:
     """Return the feature with one value for each step: `is_first`, or the one with the fewest.
 
-    A feature that never has more than one value is likely not of steps, and comes last.
-
     Args:
         lengths: the number of values, or of steps, of each feature of steps.
     """
@@ -67,7 +65,7 @@ def find_count_key(lengths: Mapping[str, int], prefix: str) -> str:
     if is_first in lengths:
         return is_first
     keys = (key for key in sorted(lengths) if not (key.endswith(_FLAT) or is_inner_lengths(key)))
-    return min(keys, key=lambda key: (lengths[key] < 2, lengths[key] or np.inf), default="")
+    return min(keys, key=lambda key: lengths[key] or np.inf, default="")
 
 
 def row_lengths_key(key: str) -> str | None:
@@ -178,7 +176,10 @@ def find_layout(dataset: Dataset, prefix: str, count_by: str | None) -> EpisodeL
             expected="the beginning of the keys that have values for each step",
         )
     if count_by is None:
-        count_by = find_count_key(lengths, prefix)
+        # what never has more than one value is likely not of steps
+        several = {key: length for key, length in lengths.items() if length > 1}
+        is_first = f"{prefix}is_first"
+        count_by = is_first if is_first in lengths else find_count_key(several or lengths, prefix)
     elif count_by not in lengths and schema.record_count:
         raise OptionError(
             f"{count_by!r} is not a feature of steps; "

@@ -12,7 +12,7 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset.column_file import Numbers, ShardColumn, record_counts, record_values
 from recordsmith.dataset.dataset import Dataset, records_of
 from recordsmith.dataset.shard_sequence import Faults
-from recordsmith.errors import CorruptDataError, DataError
+from recordsmith.errors import CorruptDataError, DataError, OptionError
 from recordsmith.example import FeatureSpec, decode_columns
 
 Measure: TypeAlias = Callable[[BytesLike, Int64Array, Int64Array], Any]
@@ -68,7 +68,7 @@ def readable_counts(dataset: Dataset, key: str) -> Numbers:
     try:
         return record_counts(dataset, key)
     except CorruptDataError:
-        spec = FeatureSpec(_kind(dataset, key), "ragged")
+        spec = FeatureSpec(_known(dataset, key).kind, "ragged")
         positions, values, _ = measure_records(
             dataset, lambda *payloads: _column(key, spec, *payloads).lengths
         )
@@ -85,7 +85,15 @@ def readable_values(dataset: Dataset, key: str) -> ShardColumn:
     try:
         return record_values(dataset, key)
     except CorruptDataError as first:
-        spec = FeatureSpec(_kind(dataset, key), ())
+        known = _known(dataset, key)
+        if known.min_length > 1:
+            raise OptionError(
+                f"feature {key!r} has {known.min_length:,} and more values in a record",
+                option="key",
+                value=key,
+                expected="the key of a feature with one value in each record",
+            ) from None
+        spec = FeatureSpec(known.kind, ())
         positions, values, damaged = measure_records(
             dataset, lambda *payloads: _column(key, spec, *payloads)
         )
@@ -109,8 +117,9 @@ def readable_values(dataset: Dataset, key: str) -> ShardColumn:
     return ShardColumn(numbers, texts)
 
 
-def _kind(dataset: Dataset, key: str) -> Any:
-    return dataset.view.preview_schema()[0].features[key].kind
+def _known(dataset: Dataset, key: str) -> Any:
+    """Return the schema of a feature, whose kind `record_values` or `record_counts` has checked."""
+    return dataset.view.preview_schema()[0].features[key]
 
 
 def _column(

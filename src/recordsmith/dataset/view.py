@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -190,10 +190,11 @@ class View(msgspec.Struct):
         schema = survey.finish()
         return schema, schema.is_complete and schema.record_count == len(self.records)
 
-    def has_key(self, key: str, max_bytes: int) -> bool | None:
-        """Whether a record of the files has a feature, also one that is not selected.
+    def find_key(self, key: str, max_bytes: int) -> FeatureSchema | Literal[False] | None:
+        """Return the schema of a feature in the first record of the files that has it.
 
-        None if about the first `max_bytes` do not have it and there are more, or one is damaged.
+        Also in one that is not selected. False if no record has it; None if about the first
+        `max_bytes` do not have it and there are more, or one is damaged.
         """
         decoder = ColumnDecoder({}, presence_of=[key])
         read = 0
@@ -204,8 +205,11 @@ class View(msgspec.Struct):
                 block = located.block
                 decoder.append(block.buffer, block.starts, block.lengths)
                 _, validity = decoder.finish_with_validity()
-                if valid_rows(validity, key, len(block)).any():
-                    return True
+                rows = np.flatnonzero(valid_rows(validity, key, len(block)))[:1]
+                if len(rows):
+                    survey = SchemaSurvey()
+                    survey.update(block.buffer, block.starts[rows], block.lengths[rows])
+                    return survey.finish().features[key]
                 read += int(block.lengths.sum())
             return False
         return None

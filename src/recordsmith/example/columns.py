@@ -250,6 +250,7 @@ class ColumnDecoder:
                 f"feature {key!r} has the wrong kind",
                 found=KIND_NAMES[found],
                 expected=f"{expected}{why}",
+                remedy="If records have different kinds of it, write them again with one kind.",
                 feature=key,
             )
         values = "1 value" if found == 1 else f"{found} values"

@@ -113,6 +113,8 @@ class Loader:
     ) -> None:
         """Create a loader. Reads only the schema, or the first records where it is unknown.
 
+        A key that these do not have is looked for in up to 16 MiB of the files.
+
         Args:
             dataset: a Dataset, a Mix of several, a Weighted selection of one, Episodes, or Packed
                 rows of tokens.

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from recordsmith.errors import DataError
 from recordsmith.example import FeatureSchema, Schema
 
-HasKey: TypeAlias = Callable[[str, int], "bool | None"]
+FindKey: TypeAlias = Callable[[str, int], "FeatureSchema | Literal[False] | None"]
 
 
 def _unknown(_key: str, _max_bytes: int) -> None:
     return None
 
 
-def _any_has(previews: Sequence[Preview], key: str, max_bytes: int) -> bool | None:
-    found: bool | None = False
-    for preview in previews:
-        has_key = preview.has_key(key, max_bytes)
-        if has_key:
-            return True
-        found = None if has_key is None else found
-    return found
+def _find_any(
+    searches: Sequence[FindKey], key: str, max_bytes: int
+) -> FeatureSchema | Literal[False] | None:
+    found = [find_key(key, max_bytes) for find_key in searches]
+    return next(filter(None, found), None if None in found else False)
 
 
 class Preview(NamedTuple):
@@ -35,8 +32,8 @@ class Preview(NamedTuple):
         unknown.
     is_sure: whether no record has others.
     records: yields positions and payloads, of which an error can name some.
-    has_key: called as `has_key(key, max_bytes)`; returns whether a record of the files has a key,
-        None if that takes reading more bytes.
+    find_key: called as `find_key(key, max_bytes)`; returns the schema of a key in a record of the
+        files, False if none has it, None if it takes reading more bytes to know.
     faults: the errors of features that cannot be read from any of the first records, by key.
     """
 
@@ -45,7 +42,7 @@ class Preview(NamedTuple):
     listed: Mapping[str, FeatureSchema] | None = None
     is_sure: bool = False
     records: Callable[[], Iterable[tuple[int, bytes]]] = tuple
-    has_key: HasKey = _unknown
+    find_key: FindKey = _unknown
     faults: Mapping[str, DataError] = {}
 
     @property
@@ -72,5 +69,5 @@ class Preview(NamedTuple):
             all(preview.is_complete for preview in previews),
             listed,
             all(preview.is_sure for preview in previews),
-            has_key=partial(_any_has, previews),
+            find_key=partial(_find_any, [preview.find_key for preview in previews]),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -337,9 +338,12 @@ def test_a_key_that_is_similar_to_one_of_the_first_records(many: rs.Dataset, fea
 def test_a_key_that_a_later_record_has(many: rs.Dataset) -> None:
     """Also where it is similar to another one, or no selected record has it."""
     dataset = rs.open(many.shards[0].location)
-    for features in ({"x": rs.Present("rare")}, {"x": rs.Padded("rare")}):
-        for selected in (dataset, dataset.take(100), dataset.take(10)):
-            rs.Loader(selected, features, batch_size=4)
+    for selected in (dataset, dataset.take(100), dataset.take(10)):
+        for key, dtype in (("rare", np.int64), ("ratio", np.float32)):  # as in that record
+            features = {"x": rs.Padded(key), "has": rs.Present(key)}
+            batches = [*rs.Loader(selected, features, batch_size=50)]
+            assert {batch["x"].dtype for batch in batches} == {np.dtype(dtype)}
+            assert sum(batch["has"].sum() for batch in batches) == (selected is dataset)
     assert len(dataset.schema.features) == 8  # now it is known, also of selected records
     for selected in (dataset.take(100), dataset.take(10)):
         (batch,) = rs.Loader(selected, {"x": "ratio", "p": rs.Present("rare")}, batch_size=100)
@@ -348,6 +352,13 @@ def test_a_key_that_a_later_record_has(many: rs.Dataset) -> None:
         assert not batch["p"].any()
         with raises(OptionError, option="features", value="rar"):
             rs.Loader(selected, {"x": rs.Ragged("rar")}, batch_size=4)
+
+
+def test_a_key_whose_lists_are_empty_in_the_selected_records(tmp_path: Path) -> None:
+    dataset = written(tmp_path, [{"x": []}] * 70 + [{"x": [0.5, 1.5]}] * 2)
+    assert dataset.schema.features["x"].kind == "float"
+    (batch,) = rs.Loader(dataset.take(5), ["x"], batch_size=5)
+    assert batch["x"].values.dtype == np.float32
 
 
 EPOCHS: list[dict[str, Any]] = [
@@ -399,12 +410,34 @@ def test_a_resumed_epoch_in_which_no_record_has_a_key(many: rs.Dataset) -> None:
     assert sum(batch["x"].sum() for batch in resumed("rare")) == 0
     with raises(OptionError, value="other"):
         list(resumed("other"))
-    # reading the beginning twice is not reading everything
-    loader = rs.Loader(dataset[1:], {"x": rs.Present("rare")}, batch_size=60)
-    begin = loader.state_dict()
-    next(iter(loader))
-    loader.load_state_dict(begin)
-    assert not any(batch["x"].any() for batch in loader)
+
+
+@pytest.mark.usefixtures("_too_long")
+def test_reading_the_beginning_twice_is_not_reading_everything(tmp_path: Path) -> None:
+    records = [{"k": 1} | ({"rare": 1} if number == 70 else {}) for number in range(200)]
+    loader = rs.Loader(written(tmp_path, records), {"x": rs.Present("rare")}, batch_size=50)
+    begin, middle = loader.state_dict(), loader.state_after(2)
+    for state in (begin, begin):
+        loader.load_state_dict(state)
+        next(iter(loader))
+    loader.load_state_dict(middle)
+    with pytest.warns(UserWarning, match="'rare'"):
+        assert len(list(loader)) == 2
+
+
+@pytest.mark.usefixtures("_too_long")
+def test_loaders_of_keys_that_are_not_found_can_be_pickled(many: rs.Dataset) -> None:
+    dataset = rs.open(many.shards[0].location)
+    mix = rs.Mix([(dataset, 1), (dataset, 1)], rename=[{"label": "l"}, {"label": "l"}], length=10)
+    for source in (dataset, mix):
+        loader = rs.Loader(source, {"x": rs.Ragged("other")}, batch_size=200)
+        again = pickle.loads(pickle.dumps(loader))
+        if source is dataset:
+            with raises(OptionError, value="other"):
+                list(again)
+        else:
+            with pytest.warns(UserWarning, match="'other'"):
+                list(again)
 
 
 @pytest.mark.usefixtures("_too_long")

@@ -52,10 +52,10 @@ class KeyWatch:
         has_all = self._read_count == self._record_count and not self._has_skipped
         read = f"none of the {self._read_count:,} records read in epoch {self._epoch}"
         for key, absent in tuple(self._watched.items()):
-            is_there = False if has_all else absent.has_key(key, _SEARCHED_BYTES)
-            error = absent._replace(which="no record" if is_there is False else read).error()
-            if is_there is False and not absent.has_default:
+            found = False if has_all else absent.find_key(key, _SEARCHED_BYTES)
+            error = absent._replace(which="no record" if found is False else read).error()
+            if found is False and not absent.has_default:
                 raise error
             del self._watched[key]
-            if not is_there:
+            if not found:
                 warnings.warn(str(error), stacklevel=5)  # the caller of the loader

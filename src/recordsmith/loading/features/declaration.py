@@ -30,7 +30,7 @@ Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
 
 def declare_features(features: Features | None, preview: Preview) -> dict[str, Feature]:
     """Return a Feature for each name."""
-    schema = preview.schema
+    schema, known_features = preview.schema, preview.features
     decodes_images = features is not None
     if features is None:
         schema.check_complete("name the features that you want")
@@ -51,13 +51,16 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
             value=features,
             remedy="Name at least one feature, or pass None for all.",
         )
-    declared = {name: _declared(name, feature, preview) for name, feature in features.items()}
+    declared = {
+        name: _declared(name, feature, preview, known_features)
+        for name, feature in features.items()
+    }
     has_image = bool(images_in(declared))
     for name, feature in declared.items():
         key = features[name]
         if isinstance(key, str) and isinstance(feature, RowFeature):  # an Image or a Mask
             is_usable = decodes_images and (has_image or isinstance(feature, ImageFeature))
-            declared[name] = feature if is_usable else Bytes(key, preview.features[key].shape or ())
+            declared[name] = feature if is_usable else Bytes(key, known_features[key].shape or ())
     declared = {name: feature.for_schema(schema) for name, feature in declared.items()}
     made_by: dict[str, str] = {}
     for name, feature in declared.items():
@@ -75,7 +78,8 @@ def declare_features(features: Features | None, preview: Preview) -> dict[str, F
 
 def _by_key(features: Sequence[object]) -> dict[str, Feature | str]:
     """Return a list of keys as a dict."""
-    for at, key in enumerate(features):
+    keys: dict[str, Feature | str] = {}
+    for key in features:
         if not isinstance(key, str):
             raise OptionError(
                 f"{option('features')} has the item {key!r:.60}",
@@ -83,14 +87,20 @@ def _by_key(features: Sequence[object]) -> dict[str, Feature | str]:
                 value=key,
                 expected="a list of keys, or a dict of features by name",
             )
-        if key in features[:at]:
+        if key in keys:
             raise OptionError(
                 f"{option('features')} has {key!r} twice", option="features", value=key
             )
-    return {str(key): str(key) for key in features}
+        keys[key] = key
+    return keys
 
 
-def _declared(name: object, feature: object, preview: Preview) -> Feature:
+def _declared(
+    name: object,
+    feature: object,
+    preview: Preview,
+    known_features: Mapping[str, FeatureSchema],
+) -> Feature:
     if not isinstance(name, str):
         raise OptionError(
             f"{option('features')} has the name {name!r:.60}",
@@ -116,7 +126,7 @@ def _declared(name: object, feature: object, preview: Preview) -> Feature:
             expected="a feature such as Scalar(key), or a key",
         )
     schema = preview.schema
-    known = preview.features.get(feature)
+    known = known_features.get(feature)
     if known is not None and known.kind != "none":
         return _of_schema(name, feature, known, preview)
     if schema.record_count == 0 or schema.payload not in ("Example", "mixed"):

@@ -33,7 +33,7 @@ from recordsmith.example import (
 )
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.features import ColumnRequest, Feature
-from recordsmith.loading.preview import HasKey, Preview
+from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.words import count as counted
 
 _SEARCHED = 100_000  # records, for one of each kind
@@ -86,19 +86,23 @@ def resolve_requests(
                     "labels=None to Boxes.",
                 )
             requests[key] = other_name, both
+    for key, (name, _) in requests.items():
+        try:
+            encode_key(key)
+        except OptionError as error:
+            raise _with_prefix(error, f"feature {name!r}") from None
+    absent, found = _absent_keys(features, preview)
+    for one in absent:
+        if one.action == "raise":
+            raise one.error()
     specs = {}
     for key, (name, request) in requests.items():
         try:
-            encode_key(key)
-            kind = _kind(request, known_features.get(key))
+            kind = _kind(request, known_features.get(key) or found.get(key))
             specs[key] = FeatureSpec(kind, request.shape, request.default)
             ColumnDecoder({key: specs[key]})  # checks the default
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
-    absent = _absent_keys(features, preview)
-    for one in absent:
-        if one.action == "raise":
-            raise one.error()
     for key, (name, request) in requests.items() if schema.record_count else ():
         _check(name, key, request, preview, may_skip=may_skip)
     return ResolvedRequests(specs, absent)
@@ -112,7 +116,7 @@ class AbsentKey(NamedTuple):
     which: the records that do not have it.
     hint: a similar key, or those that there are.
     has_default: whether the feature has a default, so that a warning is enough.
-    has_key: as in `Preview`.
+    find_key: as in `Preview`.
     """
 
     name: str
@@ -121,7 +125,7 @@ class AbsentKey(NamedTuple):
     which: str
     hint: str
     has_default: bool
-    has_key: HasKey
+    find_key: FindKey
 
     def error(self) -> OptionError:
         """Return the error, whose text is also that of a warning."""
@@ -132,8 +136,10 @@ class AbsentKey(NamedTuple):
         )
 
 
-def _absent_keys(features: Mapping[str, Feature], preview: Preview) -> list[AbsentKey]:
-    """Return the keys that features read and that no record is known to have.
+def _absent_keys(
+    features: Mapping[str, Feature], preview: Preview
+) -> tuple[list[AbsentKey], dict[str, FeatureSchema]]:
+    """Return the keys that features read and that no record is known to have; and those found.
 
     One is an error if no record of the files has it, as far as a short search shows, or if the
     first records do not have it, but a similar one, or none of several keys of a feature.
@@ -147,6 +153,7 @@ def _absent_keys(features: Mapping[str, Feature], preview: Preview) -> list[Abse
     }
     readable = schema.features.keys() | preview.faults.keys()  # some may be skipped
     absent: list[AbsentKey] = []
+    found: dict[str, FeatureSchema] = {}
     for name, feature in features.items() if schema.record_count else ():
         requests = feature.requests()
         missing = [
@@ -157,18 +164,19 @@ def _absent_keys(features: Mapping[str, Feature], preview: Preview) -> list[Abse
         for key in missing:
             has_default = key in with_default  # also next to `Present`, which shows where it is
             is_error = preview.listed is not None or _is_required(requests[key])
-            has_key = None if is_error else preview.has_key(key, _SEARCHED_BYTES)
-            if has_key:
+            known = None if is_error else preview.find_key(key, _SEARCHED_BYTES)
+            if known:
+                found[key] = known
                 continue
             are_all = len(missing) == len(requests) > 1
             is_error = is_error or are_all or similar_key(key, names) is not None
             action: Literal["raise", "warn", "watch"] = "watch"
-            if has_key is False or (is_error and schema.is_complete):
+            if known is False or (is_error and schema.is_complete):
                 action = "warn" if has_default else "raise"
-            which = "no record" if has_key is False else _which(preview)
+            which = "no record" if known is False else _which(preview)
             hint = _hint(key, preview)
-            absent.append(AbsentKey(name, key, action, which, hint, has_default, preview.has_key))
-    return absent
+            absent.append(AbsentKey(name, key, action, which, hint, has_default, preview.find_key))
+    return absent, found
 
 
 def _hint(key: str, preview: Preview) -> str:
@@ -219,7 +227,7 @@ def no_such_key(name: str, key: str, preview: Preview) -> OptionError:
             remedy=f"Declare its type, such as Scalar({key!r}).",
         )
     which, hint = _which(preview), _hint(key, preview)
-    return AbsentKey(name, key, "raise", which, hint, False, preview.has_key).error()
+    return AbsentKey(name, key, "raise", which, hint, False, preview.find_key).error()
 
 
 def mixed_kinds(name: str, key: str, preview: Preview, remedy: str) -> OptionError:

@@ -95,7 +95,7 @@ def _preview(dataset: Dataset) -> Preview:
     listed = None if of_files is None or not of_files.is_complete else of_files.features
     is_sure = listed is not None
     return Preview(
-        schema, is_complete, listed, is_sure, lambda: enumerate(dataset.records()), view.has_key
+        schema, is_complete, listed, is_sure, lambda: enumerate(dataset.records()), view.find_key
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from recordsmith.example.payload import encode_key
 from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input, in_order
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
-from recordsmith.loading.preview import Preview
+from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.permutation import Permutations
 
 if TYPE_CHECKING:
@@ -204,15 +204,17 @@ class _Renamed(LoaderInput):
                 schema=self._renamed(preview.schema),
                 listed=None if preview.listed is None else self._renamed_keys(preview.listed),
                 records=partial(self._renamed_records, preview),
-                has_key=partial(self._has_key, preview),
+                find_key=partial(self._find_key, preview.find_key),
             )
             for preview in self._part.previews()
         ]
 
-    def _has_key(self, preview: Preview, key: str, max_bytes: int) -> bool | None:
+    def _find_key(
+        self, search: FindKey, key: str, max_bytes: int
+    ) -> FeatureSchema | Literal[False] | None:
         if key in self._names and key not in self._old_names:
             return False  # it has another name
-        return preview.has_key(self._old_names.get(key, key), max_bytes)
+        return search(self._old_names.get(key, key), max_bytes)
 
     def _renamed_records(self, preview: Preview) -> Iterator[tuple[int, bytes]]:
         for position, payload in preview.records():
