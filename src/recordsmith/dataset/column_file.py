@@ -612,7 +612,7 @@ def keep_for_copy(shard: Location, copy: Location) -> None:
     """
     with suppress(FileAccessError):
         near = index_locations(copy, suffix=".columns")[0]
-        data = near.read()
+        data = near.read(0, MAX_FILE_BYTES)
         if len(data) < _HEADER.size:
             return
         magic, *origin, text_bytes, _ = _HEADER.unpack_from(data)
