@@ -218,7 +218,8 @@ def _check_shard(
             if findings is not None:
                 return findings, None, None
         findings, summary = check_shard(shard, workers.advance, new_check)
-        if summary is not None and contents is not None and contents[1] and not findings.defects:
+        is_deep = contents is not None and contents[1]
+        if is_deep and summary is not None and not (findings.defects or shard.is_remote):
             _check_columns(shard, findings, summary)
     except FileAccessError as error:
         return ShardFindings(str(shard.location)), None, error
@@ -226,7 +227,10 @@ def _check_shard(
 
 
 def _check_columns(shard: Shard, findings: ShardFindings, summary: PayloadSummary) -> None:
-    """Compare the columns that are kept next to an intact shard with its records."""
+    """Compare the columns that are kept next to an intact shard with its records.
+
+    Over a network, this would read the shard again.
+    """
     kinds = {
         key: kind for (section, key), kind in summary.kinds.items() if section != "feature_lists"
     }
