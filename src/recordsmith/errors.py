@@ -75,6 +75,7 @@ class Defect(str, Enum):
     SWAPPED_SHARD = "swapped-shard"
     EXTRA_SHARD = "extra-shard"
     LABELS = "labels-mismatch"
+    COLUMNS = "columns-mismatch"
     BROKEN_MANIFEST = "broken-manifest"
     # notices: nothing is wrong with the file
     EMPTY_FILE = "empty-file"

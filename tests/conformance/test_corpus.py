@@ -42,6 +42,7 @@ RUNNERS = {
 EXIT_CODES = {None: 0, "refused": 2}  # of all others 1
 
 WITHOUT_A_CASE = {
+    Defect.COLUMNS: "is of a file next to a shard that other readers do not use",
     Defect.UNREADABLE_SHARD: "no file is unreadable by what it holds",
     Defect.TRANSIENT_READ: "is what a disk or a page cache does, not a file",
     Defect.CHANGING_SHARD: "is what happens while a file is read",

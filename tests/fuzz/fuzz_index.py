@@ -38,7 +38,7 @@ class Fuzz:
                     writer.write(payload)
             index = rs.open(path).shards[0].index
             Path(index_locations(path)[0]).parent.mkdir(exist_ok=True)
-            self.shards.append((path, b"".join(index_pieces(path, index))))
+            self.shards.append((path, b"".join(index_pieces(path, index, is_own=True))))
         assert self.shards[0][0].read_bytes() == encode_records(PAYLOADS)
 
     def one(self, dice: random.Random, counts: Counter[str]) -> None:
@@ -79,12 +79,12 @@ class Fuzz:
     @staticmethod
     def changed(good: bytes, dice: random.Random) -> bytes:
         """Fields and offsets that lie, with checksums that are right."""
-        data = bytearray(good[:32] + good[40:])
+        data = bytearray(good[:36] + good[44:])
         for _ in range(dice.choice((0, 1, 1, 2, 3))):
             choice = dice.randrange(6)
-            at = 32 + 8 * dice.randrange((len(data) - 32) // 8)
+            at = 36 + 8 * dice.randrange((len(data) - 36) // 8)
             if choice == 0:
-                struct.pack_into("<I", data, 20, dice.choice((0, 1, 2, 3, 2**32 - 1)))
+                struct.pack_into("<I", data, 24, dice.choice((0, 1, 2, 3, 2**32 - 1)))
             elif choice == 1:
                 wild = (0, 16, 20, -1, 2**40, 2**63 - 1, -(2**63), -(2**63) + 20, len(good))
                 struct.pack_into("<q", data, at, dice.choice(wild))
@@ -93,17 +93,17 @@ class Fuzz:
                 moved = value + dice.choice((-16, -1, 1, 16, 100))
                 struct.pack_into("<Q", data, at, moved % 2**64)
             elif choice == 3:  # one more, or one fewer
-                (count,) = struct.unpack_from("<Q", data, 24)
+                (count,) = struct.unpack_from("<Q", data, 28)
                 count = max(0, count + dice.choice((-1, 1)))
-                struct.pack_into("<Q", data, 24, count)
+                struct.pack_into("<Q", data, 28, count)
                 if dice.random() < 0.7:
-                    data = data[: 32 + 8 * (count + 1)] or data
-                    data += data[-8:] * ((32 + 8 * (count + 1) - len(data)) // 8)
+                    data = data[: 36 + 8 * (count + 1)] or data
+                    data += data[-8:] * ((36 + 8 * (count + 1) - len(data)) // 8)
             elif choice == 4:
                 data[at : at + 8] = dice.choice(HUGE)[:8].ljust(8, b"\0")
             else:
                 del data[at : at + 8]
-            if len(data) < 48:
+            if len(data) < 52:
                 break
-        head = bytes(data[:32]) + struct.pack("<I", crc32c(bytes(data[32:])))
-        return head + struct.pack("<I", crc32c(head)) + bytes(data[32:])
+        head = bytes(data[:36]) + struct.pack("<I", crc32c(bytes(data[36:])))
+        return head + struct.pack("<I", crc32c(head)) + bytes(data[36:])

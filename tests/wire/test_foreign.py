@@ -106,7 +106,7 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
         "git-lfs pointer",
         "git lfs pull",
     ),
-    ("own index", lambda: b"RSINDEX\x02" + bytes(60), "index", "Pass that file"),
+    ("own index", lambda: b"RSINDEX\x03" + bytes(60), "index", "Pass that file"),
     ("parquet", lambda: b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet", "recordsmith pack"),
     ("parquet by pyarrow", lambda: _arrow("parquet"), "Parquet", "recordsmith pack"),
     ("feather", lambda: _arrow("feather"), "Feather", "pyarrow"),

@@ -15,8 +15,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 import numpy as np
@@ -276,6 +277,33 @@ def kept_values(shard: Shard, keys: Iterable[str]) -> dict[str, ShardColumn]:
     return {key: columns[name] for key in keys if (name := f"value {key}") in columns}
 
 
+def wrong_columns(shard: Shard, kinds: Mapping[str, str]) -> tuple[Location, list[str]]:
+    """Return the file of columns next to a shard, and the features of wrong columns in it.
+
+    Reads the records once for each column, uses no index, and writes nothing.
+
+    Args:
+        kinds: of the features of the shard.
+    """
+    shard = copy(shard)
+    shard.keeps_index = False
+    info = shard.info()
+    near, _ = _locations(shard, info)
+    kept = _load(shard, info, [near], renews=False)
+    wrong = []
+    for name, column in () if kept is None else kept.columns.items():
+        measure: Any
+        measure, _, key = name.partition(" ")
+        kind: Any = "bytes" if measure == "steps" else kinds.get(key, "int64")
+        if measure in get_args(Measure):
+            own = None
+            with suppress(DataError):
+                own, _ = _read(shard, key, kind, measure)
+            if own is None or own.texts != column.texts or (own.numbers != column.numbers).any():
+                wrong.append(key)
+    return near, wrong
+
+
 # -- from the records ------------------------------------------------------------------------------
 
 
@@ -460,10 +488,14 @@ class _Kept(NamedTuple):
     columns: dict[str, ShardColumn]
 
 
-def _load(shard: Shard, info: ObjectInfo, locations: list[Location]) -> _Kept | None:
+def _load(
+    shard: Shard, info: ObjectInfo, locations: list[Location], *, renews: bool = True
+) -> _Kept | None:
     """Return the columns that are kept of a shard; None if no file is valid.
 
-    `locations`: next to the shard, and in the cache.
+    Args:
+        locations: next to the shard, and in the cache.
+        renews: whether a file with another time is written again with that of the shard.
     """
     if shard.is_remote:  # the cache takes no request
         locations = [*locations[1:], *(locations[:1] if shard.may_have_index else ())]
@@ -482,7 +514,7 @@ def _load(shard: Shard, info: ObjectInfo, locations: list[Location]) -> _Kept | 
             if origin.payloads == payloads:
                 version = version_of(shard.location, info)
                 kept = _Kept(origin._replace(version=version), columns)
-                if version:
+                if version and renews:
                     save_pieces(column_pieces(columns, kept.origin), locations)
                 return kept
     return None
@@ -580,7 +612,7 @@ def keep_for_copy(shard: Location, copy: Location) -> None:
     """
     with suppress(FileAccessError):
         near = index_locations(copy, suffix=".columns")[0]
-        data = near.read()
+        data = near.read(0, MAX_FILE_BYTES)
         if len(data) < _HEADER.size:
             return
         magic, *origin, text_bytes, _ = _HEADER.unpack_from(data)

@@ -47,9 +47,11 @@ from recordsmith.stores.local.caches import (
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
+    HEAD_BYTES,
     HEADER_BYTES,
     Compression,
     crc32c,
+    detect_compression,
     lengths_of_headers,
 )
 from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES
@@ -350,7 +352,11 @@ def _read_head(location: Location, shard: Location, info: ObjectInfo) -> _Head |
         data[table_start - 4 : table_start], "little"
     ):
         return None
-    is_current = shard.store.is_remote or is_version(version, shard, info)
+    if shard.store.is_remote:
+        return _Head(location, name, count, info, is_current=True, data=data)
+    if size and detect_compression(shard.read(0, HEAD_BYTES)) != name:
+        return None
+    is_current = is_version(version, shard, info)
     return _Head(location, name, count, info, is_current, data)
 
 

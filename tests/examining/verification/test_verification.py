@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import ShardWriter
+from recordsmith.dataset import Shard, ShardWriter, column_file
 from recordsmith.examining.verification import shard_check
 from recordsmith.examining.verification import verify_report as verification_report
-from recordsmith.stores import Location
+from recordsmith.stores import Location, as_location
 from recordsmith.wire import COMPRESSIONS, encode_record
 
 from ...places import flip
@@ -288,3 +288,30 @@ def test_ctrl_c_stops_within_a_block(place: Location) -> None:
     with pytest.raises(KeyboardInterrupt):
         rs.verify(place / "a.tfrecord", progress=stop)
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("name", ["value label", "value text", "value weight", "count tokens"])
+def test_kept_columns_are_compared_with_the_records(tmp_path: Path, name: str) -> None:
+    """Those of the author of a dataset may be wrong, with matching checksums."""
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        for number in range(9):
+            values = {"label": number % 3, "text": "ab"[number % 2], "weight": number / 2}
+            writer.write_example({**values, "tokens": [1] * (number % 4)})
+    rs.index(path, numbers_of=["label", "text", "weight", "tokens"])
+    columns = tmp_path / ".recordsmith" / "a.tfrecord.columns"
+    before = columns.read_bytes()
+    assert rs.verify(path, deep=True).is_good
+    assert columns.read_bytes() == before  # it writes nothing
+    kept = column_file._parse(Shard(path, ""), as_location(path).info(), as_location(columns))
+    forged = kept.columns[name].numbers.copy()
+    forged[[3, 4]] = forged[[4, 3]]
+    content = {**kept.columns, name: column_file.ShardColumn(forged, kept.columns[name].texts)}
+    columns.write_bytes(b"".join(column_file.column_pieces(content, kept.origin)))
+    (error,) = rs.verify(path, deep=True).defects
+    assert error.defect is rs.Defect.COLUMNS
+    assert (error.path, error.feature) == (str(columns), name.split()[1])
+    assert rs.verify(path).is_good
+    # those of another shard are not used, so they are not wrong
+    path.write_bytes(path.read_bytes()[::-1])
+    assert all(e.defect is not rs.Defect.COLUMNS for e in rs.verify(path, deep=True).defects)

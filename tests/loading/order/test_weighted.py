@@ -166,6 +166,25 @@ def test_each_record_is_drawn_within_one_of_its_share(
         assert again.positions(epoch, places).tolist() == order.positions(epoch, places).tolist()
 
 
+@pytest.mark.parametrize("first_seed", range(700, 1000, 100))
+def test_few_draws_of_few_strata(first_seed: int) -> None:
+    """Many deadlines meet here: the random times alone would miss some of them."""
+    for seed in range(first_seed, first_seed + 100):
+        rng = np.random.default_rng(seed)
+        weights = rng.integers(1, 30, rng.integers(2, 12)).astype(np.float64)
+        length = int(rng.integers(1, len(weights) + 1))
+        shares = exact_shares(weights, length)
+        draws = ExactDraws(shares, length, seed)
+        drawn = np.zeros(len(weights))
+        for epoch in range(40):
+            of_epoch = draws.epoch(epoch)
+            assert draws.earlier(of_epoch, np.arange(len(weights))).tolist() == drawn.tolist()
+            drawn += np.diff(of_epoch.first_draws)
+            assert of_epoch.first_draws[-1] == length, (seed, epoch)
+            assert np.diff(of_epoch.first_draws).min() >= 0
+            assert abs(drawn - (epoch + 1) * shares).max() < 1 + 1e-9, (seed, epoch)
+
+
 def test_light_classes_come_in_some_epochs(dataset_of: Callable[..., rs.Dataset]) -> None:
     weights = {0: 1, 1: 0.02, 2: 0.0}
     source = rs.Weighted(dataset_of([3, 4, 5]), by="label", weights=weights, length=10)

@@ -146,6 +146,11 @@ _EXPLANATIONS: dict[Defect, Explanation] = {
         "A shard has the content that the manifest lists under another name.",
         "Rename the files, or fetch them again.",
     ),
+    Defect.COLUMNS: Explanation(
+        "A file of columns (`.recordsmith/<shard>.columns`) has other numbers than the records.",
+        "`Weighted`, filters and the viewer would use them. Remove the file: it is made again from "
+        "the records.",
+    ),
     Defect.EXTRA_SHARD: Explanation(
         "A file looks like a shard of this dataset but does not belong to it.",
         "Readers that take all files of the folder also read its records, possibly twice. Move it "

@@ -13,12 +13,15 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
+from recordsmith.dataset.column_file import wrong_columns
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.errors import (
     PAYLOAD_NAMES,
+    CorruptDataError,
     DataError,
+    Defect,
     FileAccessError,
     ForbiddenFileError,
     OptionError,
@@ -214,9 +217,35 @@ def _check_shard(
             findings = check_in_ranges(shard, workers.advance, decoding, workers.threads)
             if findings is not None:
                 return findings, None, None
-        return *check_shard(shard, workers.advance, new_check), None
+        findings, summary = check_shard(shard, workers.advance, new_check)
+        is_deep = contents is not None and contents[1]
+        if is_deep and summary is not None and not (findings.defects or shard.is_remote):
+            _check_columns(shard, findings, summary)
     except FileAccessError as error:
         return ShardFindings(str(shard.location)), None, error
+    return findings, summary, None
+
+
+def _check_columns(shard: Shard, findings: ShardFindings, summary: PayloadSummary) -> None:
+    """Compare the columns that are kept next to an intact shard with its records.
+
+    Over a network, this would read the shard again.
+    """
+    kinds = {
+        key: kind for (section, key), kind in summary.kinds.items() if section != "feature_lists"
+    }
+    with suppress(FileAccessError):  # a pipe, or a file that was removed meanwhile
+        location, wrong = wrong_columns(shard, kinds)
+        findings.add(
+            CorruptDataError(
+                Defect.COLUMNS,
+                "the kept numbers differ from those of the records",
+                feature=key,
+                path=location,
+                remedy="Remove the file; the next use reads the records.",
+            )
+            for key in wrong
+        )
 
 
 def _tasks(shards: Sequence[Shard], contents: Contents | None) -> Iterator[Task]:
