@@ -25,7 +25,12 @@ from recordsmith.image import (
     probe_image,
 )
 from recordsmith.image.decoding.memory import reserve_for_decoding
-from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
+from recordsmith.image.drawing.overlay import (
+    blend_mask,
+    class_numbers,
+    draw_boxes,
+    fit_to_tile,
+)
 
 _IMAGES = (keys.IMAGE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
 _MASKS = (keys.MASK, "mask_raw", "mask", "segmentation", "label/encoded")
@@ -96,25 +101,30 @@ class SceneReader:
         self.image_key = self._find_image()
         masks = [
             *_MASKS,
-            *(key for key in features if _is_mask_key(key) and key != keys.OBJECT_MASK),
+            *(key for key in features if is_mask_key(key) and key != keys.OBJECT_MASK),
         ]
         self.mask_key = self._first(masks, ("image", "raw"), but=self.image_key)
         self.label_key = self._first(_LABELS, ())
-        self._text_key = self._first(_TEXTS, ("text",))
+        self.text_key = self._first(_TEXTS, ("text",))
         self._name_key = self._first(_NAMES, ("text",))
 
     def read(self, example: Features, side: int | None = None) -> Scene:
         """Decode the scene of an example; large images become `side` pixels on the longer side."""
         scene = self._image(example, side)
         self._add_boxes(scene, example)
-        scene.mask = self._mask(example, scene)
+        mask = self._mask(example)
+        scene.mask = self._instances(example, scene) if mask is None else class_numbers(mask)
         scene.label, scene.text = self.read_class(example)
         return scene
+
+    def is_drawable(self, example: Features) -> bool:
+        """Whether an example has the image, or a mask if the dataset has no images."""
+        return (self.mask_key if self.image_key is None else self.image_key) in example
 
     def read_class(self, example: Features) -> tuple[int | None, str]:
         """Return the class of an example and its name."""
         label = _number(example, (self.label_key,))
-        text = _text(example, self._text_key) or ("" if label is None else self._name(label))
+        text = _text(example, self.text_key) or ("" if label is None else self.class_name(label))
         return label, text
 
     def name(self, example: Features) -> str:
@@ -127,7 +137,7 @@ class SceneReader:
         images = [
             key
             for key, feature in sorted(features.items(), key=lambda item: -item[1].value_bytes)
-            if feature.content == "image" and not _is_mask_key(key)
+            if feature.content == "image" and not is_mask_key(key)
         ]
         has_size = all(not features.keys().isdisjoint(names) for names in (_HEIGHTS, _WIDTHS))
         for key in named:
@@ -150,16 +160,18 @@ class SceneReader:
 
     def _image(self, example: Features, side: int | None) -> Scene:
         data = _bytes(example, self.image_key)
+        if self.image_key is None and (mask := self._mask(example)) is not None:
+            return Scene(np.zeros((*mask.shape, 3), np.uint8))
         if data is None:
             raise _unreadable(f"the example has no {self.image_key}", feature=self.image_key)
         if not _is_raw(data, example, keys.FORMAT):
             return _decoded(data, side)
         return Scene(_as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS))))
 
-    def _mask(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
+    def _mask(self, example: Features) -> npt.NDArray[Any] | None:
         data = _bytes(example, self.mask_key)
         if data is None:
-            return self._instances(example, scene)
+            return None
         if _is_raw(data, example, keys.MASK_FORMAT):
             dtype = _text(example, keys.MASK_DTYPE)
             return _raw_array(data, example, dtype=dtype)[:, :, 0]
@@ -201,9 +213,10 @@ class SceneReader:
             text = _printable(texts[number]) if number < len(texts) else ""
             scene.boxes.append((ymin, xmin, ymax, xmax))
             scene.box_labels.append(label)
-            scene.box_texts.append(text or (self._name(label) if len(labels) else ""))
+            scene.box_texts.append(text or (self.class_name(label) if len(labels) else ""))
 
-    def _name(self, label: int) -> str:
+    def class_name(self, label: int) -> str:
+        """The name of a class, or its number."""
         names = self._class_names
         known = names[label] if 0 <= label < len(names) else None
         return str(label) if known is None else known
@@ -225,7 +238,8 @@ def _number_colours(pixels: Pixels) -> npt.NDArray[Any]:
     return areas
 
 
-def _is_mask_key(key: str) -> bool:
+def is_mask_key(key: str) -> bool:
+    """Whether a feature is named like a mask or another map of numbers, not like an image."""
     return any(word in key.lower() for word in _MASK_WORDS)
 
 
