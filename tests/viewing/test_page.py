@@ -19,7 +19,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 import recordsmith as rs
-from recordsmith.viewing import reports
+from recordsmith.viewing import reports, selections
 
 from ..images import encode, smooth
 from .conftest import Client, write
@@ -504,6 +504,24 @@ def test_a_table_of_many_records_is_sorted_and_scrolls(tmp_path: Path, open_page
     assert headers.all_text_contents() == ["record", "label", "text"]
     page.keyboard.press("t")
     page.wait_for_selector(".tile:not(.loading)")
+
+
+def test_what_is_sorted_is_said_if_it_is_not_everything(
+    tmp_path: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selections, "_MAX_SORTED", 1000)
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for number in range(40_000):  # more than a block
+            writer.write(rs.encode_example({"n": 40_000 - number, "pad": bytes(100)}))
+    page = open_page(tmp_path / "a.tfrecord")
+    page.keyboard.press("t")
+    page.locator("#table [role=columnheader] button").first.click()
+    until(page, "document.getElementById('notice').textContent.includes('are sorted')")
+    page.wait_for_selector("#row-0:not(.loading)")
+    total = int(re.sub(r"\D", "", re.search(r"first ([\d,]+)", page.text_content("#notice"))[1]))
+    assert 1000 < total < 40_000
+    assert rows_shown(page)[0][0] == f"{total - 1:,}"
+    assert page.text_content("#count") == f"sorted: the first {total:,} of 40,000"
 
 
 def test_classes_have_names_in_the_table_and_in_the_filter(meadows: Path, open_page: Open) -> None:

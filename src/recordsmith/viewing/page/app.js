@@ -102,8 +102,10 @@ function showClassNames() {
   $('filter-names').textContent = overlays.classKeys.map((key) => names(key) && `${key}: ${names(key)}`).filter(Boolean).join(' · ');
 }
 
-function countText({ where, sort }, { count: number, scanned, total, is_complete: isComplete }) {
-  if (!isComplete) return sort ? `${count(number)} sorted of the first ${count(scanned)} of ${count(total)} …` : `${count(number)} in the first ${count(scanned)} …`;
+function countText({ where, sort }, { count: number, scanned, total, is_complete: isComplete, error }) {
+  const more = isComplete ? '' : ' …';
+  if (sort && (more || error)) return `${where ? `${count(number)} in the` : 'sorted: the'} first ${count(scanned)} of ${count(total)}${more}`;
+  if (more) return `${count(number)} in the first ${count(scanned)} …`;
   if (scanned < total) return `${count(number)} in the readable ${count(scanned)} of ${count(total)}`;
   return where ? `${count(number)} of ${count(total)}` : count(number, 'record');
 }
@@ -240,7 +242,7 @@ function shownColumns() {
     return state.columns.split('\n').map((key) => byKey.get(key)).filter(Boolean).slice(0, MAX_COLUMNS);
   }
   const simple = all.filter(({ kind, content, shape }) => shape?.length === 0 && (kind !== 'bytes' || content === 'text'));
-  return (simple.length ? simple : all).slice(0, SHOWN_COLUMNS);
+  return (simple.length > 2 ? simple : all).slice(0, SHOWN_COLUMNS);
 }
 
 function openColumns() {
