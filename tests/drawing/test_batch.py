@@ -68,6 +68,19 @@ def test_masks_and_boxes_are_drawn_over_their_images(tmp_path: Path) -> None:
     assert _share(plain, (240, 110, 20)) == 0
 
 
+def test_boxes_have_the_names_of_their_classes(tmp_path: Path) -> None:
+    boxes, labels = [np.array([[0.2, 0.1, 0.9, 0.9]])] * 2, [[1], [7]]
+
+    def drawn(name: str, **options: Any) -> np.ndarray:
+        path = rs.draw_batch(_batch(), tmp_path / name, boxes=boxes, box_labels=labels, **options)
+        return np.asarray(Image.open(io.BytesIO(path.read())))
+
+    plain = drawn("a.png")
+    named = drawn("b.png", class_names=("daisy", "rose"))
+    halves = np.array_split(named != plain, 2, axis=1)
+    assert [half.any() for half in halves] == [True, False]  # no class has the number 7
+
+
 def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
     rs.draw_batch(_batch(), tmp_path / "a.png", captions=[b"daisy", 3])
     rs.draw_batch(_batch(), tmp_path / "b.png", captions=["rose", 4])

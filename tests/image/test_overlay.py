@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 
 from recordsmith.image.drawing.overlay import (
     blend_mask,
+    class_numbers,
     draw_boxes,
+    draw_mask,
     label_colour,
 )
 
@@ -105,6 +109,35 @@ def test_ignore_label_is_hatched_next_to_classes() -> None:
     void = changed(blend_mask(flat(), mask))[:, 60:]
     assert 0.15 < void.mean() < 0.5  # lines, no area
     assert not changed(blend_mask(flat(), mask))[:, 42:58].any()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0, 255], [0, 1]),
+        ([255], [1]),
+        ([0], [0]),
+        ([0, 1], [0, 1]),
+        ([0, 1, 255], [0, 1, 255]),
+        ([7, 255], [7, 255]),
+    ],
+)
+def test_255_is_a_class_if_it_is_the_only_one(values: list[int], expected: list[int]) -> None:
+    mask = np.array([values] * 3, np.uint8)
+    assert class_numbers(mask).tolist() == [expected] * 3
+    mask = np.resize(np.repeat(np.uint8(values), 40), (100, 100))
+    other = np.resize(np.repeat(np.uint8(expected), 40), (100, 100))
+    assert (blend_mask(flat(), mask) == blend_mask(flat(), other)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64])
+def test_a_mask_alone_has_the_colours_of_its_classes(dtype: Any) -> None:
+    mask = np.array([[0, 1, 2, 255]], dtype)
+    colours = [(0, 0, 0), label_colour(1), label_colour(2), (224, 224, 224)]
+    assert [tuple(pixel) for pixel in draw_mask(mask)[0].tolist()] == colours
+    assert tuple(draw_mask(np.array([[0, 255]], dtype))[0, 1]) == label_colour(1)
+    if dtype != np.uint8:
+        assert tuple(draw_mask(np.array([[1, 260]], dtype))[0, 1]) == label_colour(260)
 
 
 # -- boxes ---------------------------------------------------------------------------------------

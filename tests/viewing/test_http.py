@@ -15,7 +15,10 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.viewing import reports
+from recordsmith.dataset import LABELS_NAME, labels_to_bytes
+from recordsmith.image import encode_mask
+from recordsmith.image.drawing.overlay import label_colour
+from recordsmith.viewing import batch_preview, reports
 
 from ..images import encode, noise, smooth
 from .conftest import flower, write
@@ -38,6 +41,7 @@ def test_the_dataset_is_described(open_viewer: Any, flowers: Path) -> None:
         "image_key": "image/encoded",
         "mask_key": "image/segmentation/class/encoded",
         "label_key": "image/class/label",
+        "class_keys": ["image/class/label", "image/object/class/label"],
         "has_boxes": True,
     }
     where = "image/class/label == 1"
@@ -445,3 +449,129 @@ def test_a_report_that_runs_is_stopped(
     assert client.poll(f"/api/report/{kind}")["state"] == "done"  # asked for again, it runs again
     assert ended.is_set()
     assert "24" in client.get(f"/report/{kind}").text
+
+
+def _mask_png(values: list[list[int]], dtype: Any = np.uint8) -> bytes:
+    return encode_mask(np.array(values, dtype))
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"), [([0, 255], [0, 1]), ([0, 1], [0, 1]), ([0, 2, 255], [0, 2, 255])]
+)
+def test_masks_of_few_values_are_visible(
+    open_viewer: Any, tmp_path: Path, values: list[int], shown: list[int]
+) -> None:
+    """Over the image, instead of an image, and as the image that is chosen."""
+    rows = [values] * 4
+    image = encode(noise(len(values), 4), "PNG")
+    examples = [
+        {"image/encoded": image, "image/segmentation/class/encoded": _mask_png(rows)},
+        {"mask": _mask_png(rows)},
+    ]
+    keys = ("image/segmentation/class/encoded", "mask")
+    colours = {0: (0, 0, 0), 255: (224, 224, 224)}
+    expected = [colours.get(value, label_colour(value)) for value in shown]
+    for example, key in zip(examples, keys, strict=True):
+        client = open_viewer(write(tmp_path / f"{len(key)}.tfrecord", [example]))
+        (tile,) = client.tiles(size=64)
+        assert (tile["kind"], np.unique(_pixels(tile["mask"])).tolist()) == ("image", shown)
+        answer = client.get("/api/image/0", key=key)
+        pixels = np.asarray(Image.open(io.BytesIO(answer.content)))
+        assert [tuple(pixel) for pixel in pixels[0].tolist()] == expected
+        if "image/encoded" in example:
+            mask = np.asarray(Image.open(io.BytesIO(client.get("/api/mask/0").content)))
+            assert mask[0].tolist() == shown
+
+
+def test_masks_of_objects_have_colours_and_maps_of_depth_do_not(
+    open_viewer: Any, tmp_path: Path
+) -> None:
+    depth = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    example = {
+        "image/encoded": encode(noise(2, 2), "PNG"),
+        "image/object/mask": [_mask_png([[0, 1]]), _mask_png([[1, 0]])],
+        "image/depth": encode_mask(depth),
+    }
+    client = open_viewer(write(tmp_path / "a.tfrecord", [example]))
+    for index in (0, 1):
+        answer = client.get("/api/image/0", key="image/object/mask", index=index)
+        pixels = np.asarray(Image.open(io.BytesIO(answer.content)))
+        assert tuple(pixels[0, 1 - index]) == label_colour(1)
+    answer = client.get("/api/image/0", key="image/depth")
+    pixels = np.asarray(Image.open(io.BytesIO(answer.content)))
+    assert (pixels == pixels[:, :, :1]).all()
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+def test_records_report_the_orientation_that_is_not_applied(
+    open_viewer: Any, tmp_path: Path, orientation: int
+) -> None:
+    exif = Image.Exif()
+    exif[0x112] = orientation
+    image = encode(smooth(32, 20), "JPEG", exif=exif)
+    client = open_viewer(write(tmp_path / "a.tfrecord", [{"image/encoded": image}]))
+    record = client.json("/api/record/0")
+    assert record["orientation"] == orientation
+    (size,) = [(image["width"], image["height"]) for image in record["images"]]
+    assert size == (32, 20)
+
+
+def test_rows_have_the_first_values_of_the_columns(open_viewer: Any, tmp_path: Path) -> None:
+    examples: list[Any] = [
+        {"id": number, "name": f"n{number}", "many": np.arange(9)} for number in range(300)
+    ]
+    examples[3] = rs.encode_sequence_example({"id": [3]}, {"x": [[1]]})
+    path = write(tmp_path / "a.tfrecord", examples)
+    client = open_viewer(path)
+
+    def rows(**query: Any) -> list[dict[str, Any]]:
+        text = client.get("/api/rows", columns='["id","many","no"]', **query).text
+        return [json.loads(line) for line in text.splitlines()]
+
+    first = rows(start=2, count=100)
+    assert [row["place"] for row in first] == [*range(2, 102)]
+    assert [row["cells"][0]["values"] for row in first] == [[n] for n in range(2, 102)]
+    assert first[0]["cells"][1:] == [{"kind": "int64", "values": [0, 1, 2, 3], "count": 9}, None]
+    assert first[1]["cells"][1:] == [None, None]
+    client.poll("/api/view", sort="-id")
+    assert [row["position"] for row in rows(count=3, sort="-id")] == [299, 298, 297]
+    for wrong in ("", "{}", "[1]", "id"):
+        assert client.get("/api/rows", columns=wrong).status_code == 400
+    data = bytearray(path.read_bytes())
+    data[20] ^= 1
+    path.write_bytes(data)
+    client = open_viewer(path)
+    (row,) = rows(count=1)
+    assert (row["cells"], row["problem"]["defect"]) == ([None] * 3, "payload-crc-mismatch")
+    problem = client.json("/api/record/0")["defect"]
+    assert (problem["path"], problem["record"], problem["offset"]) == (str(path), 0, 0)
+    assert problem["problem"]
+    assert problem["remedy"]
+
+
+def test_a_batch_has_the_names_of_the_classes(
+    open_viewer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[dict[str, Any]] = []
+    draw = batch_preview.draw_batch
+
+    def record(*arguments: Any, **options: Any) -> Any:
+        drawn.append(options)
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(batch_preview, "draw_batch", record)
+    image = encode(smooth(16, 12), "PNG")
+    texts = [{"image/encoded": image, "image/class/text": f"t{n}"} for n in range(3)]
+    numbers = [{"image/encoded": image, "image/class/label": n} for n in range(3)]
+    for name, part in (("texts", texts), ("numbers", numbers), ("named", numbers)):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "a.tfrecord", part)
+        if name == "named":
+            labels = labels_to_bytes(("daisy", "rose", "tulip"))
+            (tmp_path / name / LABELS_NAME).write_bytes(labels)
+        client = open_viewer(tmp_path / name)
+        client.poll("/api/view")
+        assert client.get("/api/preview", size=32).status_code == 200
+    names = [{caption.split()[1] for caption in options["captions"]} for options in drawn]
+    assert names == [{"t0", "t1", "t2"}, {"0", "1", "2"}, {"daisy", "rose", "tulip"}]
+    assert drawn[2]["class_names"] == ("daisy", "rose", "tulip")

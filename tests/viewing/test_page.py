@@ -19,7 +19,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 import recordsmith as rs
-from recordsmith.viewing import reports
+from recordsmith.viewing import reports, selections
 
 from ..images import encode, smooth
 from .conftest import Client, write
@@ -194,7 +194,7 @@ def test_overlays_are_switched_as_a_whole_and_by_class(meadows: Path, open_page:
     assert page.evaluate(alpha) == 128
     page.locator("input[type=range]").nth(1).fill("1")
     assert page.evaluate(alpha) == 255
-    page.uncheck("text=Names")
+    page.uncheck("text=Labels")
     assert page.locator("rect.tag").count() == 0
     page.uncheck("text=Boxes")
     assert page.locator("rect.box").count() == 0
@@ -360,7 +360,10 @@ def test_facets_write_the_filter(meadows: Path, open_page: Open) -> None:
 
 def test_a_click_on_a_facet_counts_while_its_values_change(meadows: Path, open_page: Open) -> None:
     page = open_page(meadows)
-    value = page.locator("#facets .value", has_text="tulip").first
+    facet = page.locator(
+        "#facets details", has=page.locator("summary", has_text=re.compile("^image/class/text$"))
+    )
+    value = facet.locator(".value", has_text="tulip")
     value.hover()
     page.mouse.down()
     page.evaluate("location.hash = 'where=score+%3E+10'")
@@ -392,6 +395,194 @@ def test_sorting_and_groups(meadows: Path, open_page: Open) -> None:
     page.keyboard.press("PageDown")
     page.wait_for_selector("#tile-30")
     assert page.evaluate("document.getElementById('tile-30').style.left") == "8px"
+
+
+def test_boxes_and_masks_fit_images_with_an_orientation(tmp_path: Path, open_page: Open) -> None:
+    """In the record page, as in the gallery: a browser would turn the image alone."""
+    image, mask = Image.new("RGB", (320, 200), (90, 140, 190)), Image.new("L", (320, 200))
+    area = (32, 20, 127, 79)
+    ImageDraw.Draw(image).rectangle(area, (220, 40, 40))
+    ImageDraw.Draw(mask).rectangle(area, 1)
+    examples = []
+    for orientation in (3, 6):
+        exif = Image.Exif()
+        exif[0x112] = orientation
+        example = {"image/encoded": encode(image, "JPEG", exif=exif, quality=95)}
+        example["image/segmentation/class/encoded"] = encode(mask, "PNG")
+        for side, value in zip(("ymin", "xmin", "ymax", "xmax"), (0.1, 0.1, 0.4, 0.4), strict=True):
+            example[f"image/object/bbox/{side}"] = [value]
+        examples.append({**example, "image/object/class/label": [1]})
+    path = write(tmp_path / "a.tfrecord", examples)
+    for position in (0, 1):
+        page = open_page(path, fragment=f"record={position}")
+        page.wait_for_selector("#record rect.box")
+        until(page, "document.querySelector('#record canvas.mask').width === 320")
+        whole = page.locator("#record .left img").bounding_box()
+        assert math.isclose(whole["width"] / whole["height"], 1.6, rel_tol=0.01)
+        for name in ("Boxes", "Masks"):
+            page.click(f"#record .zoom button:has-text('{name}')")
+        assert page.locator("#record rect.box").count() == 0
+        pixels = screenshot(page.locator("#record .viewport")).astype(int)
+        rows, columns = np.nonzero(np.abs(pixels - (220, 40, 40)).max(axis=2) < 25)
+        stage = page.locator("#record .viewport").bounding_box()
+        left, top = whole["x"] - stage["x"], whole["y"] - stage["y"]
+        found = [(rows.min() - top) / whole["height"], (columns.min() - left) / whole["width"]]
+        found += [(rows.max() - top) / whole["height"], (columns.max() - left) / whole["width"]]
+        assert np.allclose(found, [0.1, 0.1, 0.4, 0.4], atol=0.01)
+        assert f"orientation {examples and (3, 6)[position]}" in page.text_content(".facts")
+        page.keyboard.press("b")
+        page.keyboard.press("m")
+        box = page.locator("#record rect.box").bounding_box()
+        assert math.isclose((box["x"] - whole["x"]) / whole["width"], 0.1, abs_tol=0.01)
+
+
+def test_the_overlays_of_a_record_are_switched(meadows: Path, open_page: Open) -> None:
+    page = open_page(meadows, fragment="record=1&place=1")
+    page.wait_for_selector("#record rect.tag")
+    buttons = page.locator("#record [aria-label=Overlays] button")
+    assert buttons.all_text_contents() == ["Boxes", "Labels", "Masks"]
+    for number, (key, seen) in enumerate(
+        [("b", "rect.box"), ("l", "rect.tag"), ("m", "canvas.mask:visible")]
+    ):
+        before = page.locator(f"#record {seen}").count()
+        buttons.nth(number).click()
+        assert buttons.nth(number).get_attribute("aria-pressed") == "false"
+        assert page.locator(f"#record {seen}").count() == 0
+        page.keyboard.press(key)
+        assert buttons.nth(number).get_attribute("aria-pressed") == "true"
+        assert page.locator(f"#record {seen}").count() == before
+
+
+def rows_shown(page: Any) -> list[list[str]]:
+    """The texts of the rows of the table, from the first one."""
+    return list(
+        page.eval_on_selector_all(
+            "#table .row[data-place]",
+            "rows => rows.sort((a, b) => a.dataset.place - b.dataset.place)"
+            ".map(row => [...row.children].map(cell => cell.textContent))",
+        )
+    )
+
+
+def test_a_table_of_many_records_is_sorted_and_scrolls(tmp_path: Path, open_page: Open) -> None:
+    count = 200_000
+    order = np.random.default_rng(1).permutation(count)
+    with rs.ShardWriter(tmp_path / "many.tfrecord") as writer:
+        names = [f"item {number:06}" for number in order.tolist()]
+        writer.write_columns({"number": order, "label": order % 3, "text": names})
+    page = open_page(tmp_path / "many.tfrecord")
+    wait_for_count(page, "200,000 records")
+    page.keyboard.press("t")
+    page.wait_for_selector("#row-0:not(.loading)")
+    assert len(rows_shown(page)) < 100
+    assert rows_shown(page)[0] == ["0", str(order[0] % 3), str(order[0]), names[0]]
+    headers = page.locator("#table [role=columnheader]")
+    assert headers.all_text_contents() == ["record", "label", "number", "text"]
+    headers.nth(2).locator("button").click()
+    until(page, "document.querySelector('#row-0')?.children[2]?.textContent === '0'")
+    wait_for_count(page, "200,000 records")
+    assert headers.nth(2).get_attribute("aria-sort") == "ascending"
+    headers.nth(2).locator("button").click()
+    until(page, "document.querySelector('#row-0')?.children[2]?.textContent === '199999'")
+    page.focus("#table")
+    page.keyboard.press("End")
+    page.wait_for_selector("#row-199999:not(.loading)")
+    last = page.locator("#row-199999 .cell").all_text_contents()
+    assert (last[0], last[2]) == (f"{int(np.argmin(order)):,}", "0")
+    page.keyboard.press("x")
+    assert page.get_attribute("#row-199999", "aria-selected") == "true"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#record .features")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "table"
+    page.click("#columns")
+    page.uncheck("#dialog label:has-text('number')")
+    page.click("#dialog button:has-text('Close')")
+    until(page, "document.querySelectorAll('#table .header .cell').length === 3")
+    page.reload()
+    page.wait_for_selector("#row-0:not(.loading)")
+    assert headers.all_text_contents() == ["record", "label", "text"]
+    page.keyboard.press("t")
+    page.wait_for_selector(".tile:not(.loading)")
+
+
+def test_what_is_sorted_is_said_if_it_is_not_everything(
+    tmp_path: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selections, "_MAX_SORTED", 1000)
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for number in range(40_000):  # more than a block
+            writer.write(rs.encode_example({"n": 40_000 - number, "pad": bytes(100)}))
+    page = open_page(tmp_path / "a.tfrecord")
+    page.keyboard.press("t")
+    page.locator("#table [role=columnheader] button").first.click()
+    until(page, "document.getElementById('notice').textContent.includes('are sorted')")
+    page.wait_for_selector("#row-0:not(.loading)")
+    total = int(re.sub(r"\D", "", re.search(r"first ([\d,]+)", page.text_content("#notice"))[1]))
+    assert 1000 < total < 40_000
+    assert rows_shown(page)[0][0] == f"{total - 1:,}"
+    assert page.text_content("#count") == f"sorted: the first {total:,} of 40,000"
+
+
+def test_classes_have_names_in_the_table_and_in_the_filter(meadows: Path, open_page: Open) -> None:
+    page = open_page(meadows)
+    facet = page.locator("#facets details", has=page.locator("summary", has_text="class/label"))
+    facet.first.locator(".value", has_text="rose").click()
+    wait_for_count(page, "30 of 120")
+    assert condition(page) == "image/class/label == 2"
+    assert page.text_content("#filter-names") == "image/class/label: rose"
+    page.keyboard.press("t")
+    page.wait_for_selector("#row-0:not(.loading)")
+    assert "2 rose" in rows_shown(page)[0]
+
+
+@pytest.mark.parametrize("layout", ["", "table"])
+def test_a_wrong_filter_keeps_what_is_shown(meadows: Path, open_page: Open, layout: str) -> None:
+    page = open_page(meadows)
+    first = "#row-0" if layout else "#tile-0"
+    if layout:
+        page.keyboard.press("t")
+    page.wait_for_selector(f"{first}:not(.loading)")
+    for text, named in [("scorre > 3", "score"), ('score == "a"', "score"), ("score >", ">")]:
+        page.fill("#where", text)
+        page.press("#where", "Enter")
+        until(page, "document.getElementById('filter-error').textContent.length > 10")
+        assert named in str(page.text_content("#filter-error"))
+        assert page.locator(f"{first}:not(.loading)").count() == 1
+        wait_for_count(page, "120 records")
+    page.reload()  # with the wrong filter in the address
+    page.wait_for_selector(f"{first}:not(.loading)")
+    wait_for_count(page, "120 records")
+    assert page.get_attribute("#where", "aria-invalid") == "true"
+    page.click("#clear")
+    until(page, "document.getElementById('filter-error').textContent === ''")
+
+
+def test_what_was_found_while_opening_is_a_page(
+    tmp_path: Path, meadows: Path, open_page: Open
+) -> None:
+    data = meadows.read_bytes()
+    (tmp_path / "cut.tfrecord").write_bytes(data[: len(data) // 2 - 5])
+    page = open_page(tmp_path / "cut.tfrecord")
+    damage = page.locator("#views button[data-view=verify]")
+    until(page, "/[1-9]/.test(document.querySelector('[data-view=verify]').textContent)")
+    assert page.text_content("#notice") == ""
+    damage.click()
+    frame = page.frame_locator("#panel iframe")
+    frame.locator("code", has_text="truncated").first.wait_for()
+
+
+def test_tiles_have_no_marks_on_a_phone(meadows: Path, open_page: Open) -> None:
+    page = open_page(meadows, 390, has_touch=True, is_mobile=True)
+    shown = "getComputedStyle(document.querySelector('#tile-0 .mark')).opacity"
+    assert page.evaluate(shown) == "0"
+    page.focus("#gallery")
+    page.keyboard.press("x")
+    assert page.evaluate(shown) == "1"
+    page.keyboard.press("t")
+    page.wait_for_selector("#row-0:not(.loading)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.querySelector('#table').scrollWidth") > 390
 
 
 def test_any_number_of_records_scrolls(tmp_path: Path, open_page: Open) -> None:
@@ -804,6 +995,12 @@ def test_the_page_is_accessible_and_fits(
     page.click("#views button:has-text('Loader')")
     page.wait_for_timeout(300)
     check("loader")
+    page.click("#views button:has-text('Records')")
+    page.keyboard.press("t")
+    page.wait_for_selector("#row-0:not(.loading)")
+    check("table")
+    page.click("#columns")
+    check("columns")
 
 
 def test_the_colour_scheme_is_chosen(meadows: Path, open_page: Open) -> None:

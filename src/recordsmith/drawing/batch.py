@@ -30,6 +30,7 @@ def draw_batch(
     boxes: Sequence[Any] | npt.NDArray[Any] | None = None,
     box_labels: Sequence[Any] | npt.NDArray[Any] | None = None,
     captions: Sequence[Any] | npt.NDArray[Any] | None = None,
+    class_names: Sequence[str | None] = (),
     title: str = "A batch",
     columns: int = 6,
     overwrite: bool = False,
@@ -45,6 +46,7 @@ def draw_batch(
         boxes: for each image (n, 4): ymin, xmin, ymax, xmax from 0 to 1; empty boxes are skipped.
         box_labels: for each image (n,): the classes of the boxes, for their colours.
         captions: the text below each image.
+        class_names: the names of the classes, by their numbers, for the tags of the boxes.
         title: the heading.
         columns: images per row.
         overwrite: replace an existing file.
@@ -81,7 +83,7 @@ def draw_batch(
         scene = Scene(_as_rgb(image), None if masks is None else np.asarray(masks[row]))
         if boxes is not None:
             labels = None if box_labels is None else box_labels[row]
-            _add_boxes(scene, np.asarray(boxes[row]), labels)
+            _add_boxes(scene, np.asarray(boxes[row]), labels, class_names)
         caption = f"#{row}" if captions is None else text_of(captions[row])
         tiles.append(Tile(draw_scene(scene, TILE), caption))
     height, width, channels = shown.shape[1:]
@@ -136,7 +138,9 @@ def _as_rgb(image: npt.NDArray[Any]) -> Pixels:
     return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)))
 
 
-def _add_boxes(scene: Scene, boxes: npt.NDArray[Any], labels: Any) -> None:
+def _add_boxes(
+    scene: Scene, boxes: npt.NDArray[Any], labels: Any, class_names: Sequence[str | None]
+) -> None:
     if boxes.size and boxes.max() > _LARGEST_FRACTION:
         raise OptionError(
             f"{option('boxes')} has values up to {boxes.max():g}",
@@ -147,4 +151,5 @@ def _add_boxes(scene: Scene, boxes: npt.NDArray[Any], labels: Any) -> None:
     real = [row for row, box in enumerate(boxes.tolist()) if box[2] > box[0] and box[3] > box[1]]
     scene.boxes = [(box[0], box[1], box[2], box[3]) for box in boxes[real].tolist()]
     scene.box_labels = [0 if labels is None else int(labels[row]) for row in real]
-    scene.box_texts = [""] * len(real)
+    names = dict(enumerate(class_names)) if labels is not None else {}
+    scene.box_texts = [names.get(label) or "" for label in scene.box_labels]

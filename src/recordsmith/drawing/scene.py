@@ -26,7 +26,12 @@ from recordsmith.image import (
     probe_image,
 )
 from recordsmith.image.decoding.memory import reserve_for_decoding
-from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
+from recordsmith.image.drawing.overlay import (
+    blend_mask,
+    class_numbers,
+    draw_boxes,
+    fit_to_tile,
+)
 
 _MASKS = USUAL_NAMES[keys.MASK]
 _HEIGHTS, _WIDTHS, _DEPTHS = (USUAL_NAMES[key] for key in (keys.HEIGHT, keys.WIDTH, keys.DEPTH))
@@ -96,7 +101,7 @@ class SceneReader:
         self.mask_key = self._find_mask()
         self.mask_problem = "" if self.mask_key else self._describe_unusable_mask()
         self.label_key = self._first(_LABELS, ())
-        self._text_key = self._first(_TEXTS, ("text",))
+        self.text_key = self._first(_TEXTS, ("text",))
         self._name_key = self._first(_NAMES, ("text",))
 
     def read(self, example: Features, side: int | None = None) -> Scene:
@@ -104,16 +109,21 @@ class SceneReader:
         scene = self._image(example, side)
         self._add_boxes(scene, example)
         try:
-            scene.mask = self._mask(example, scene)
+            mask = self._mask(example)
+            scene.mask = self._instances(example, scene) if mask is None else class_numbers(mask)
         except DataError as error:
             scene.mask_problem = f"{error.feature or self.mask_key!r}: {error.detail}"
         scene.label, scene.text = self.read_class(example)
         return scene
 
+    def is_drawable(self, example: Features) -> bool:
+        """Whether an example has the image, or a mask if the dataset has no images."""
+        return (self.mask_key if self.image_key is None else self.image_key) in example
+
     def read_class(self, example: Features) -> tuple[int | None, str]:
         """Return the class of an example and its name."""
         label = _number(example, (self.label_key,))
-        text = _text(example, self._text_key) or ("" if label is None else self._name(label))
+        text = _text(example, self.text_key) or ("" if label is None else self.class_name(label))
         return label, text
 
     def name(self, example: Features) -> str:
@@ -153,16 +163,18 @@ class SceneReader:
 
     def _image(self, example: Features, side: int | None) -> Scene:
         data = _bytes(example, self.image_key)
+        if self.image_key is None and (mask := self._mask(example)) is not None:
+            return Scene(np.zeros((*mask.shape, 3), np.uint8))
         if data is None:
             raise _unreadable(f"the example has no {self.image_key}", feature=self.image_key)
         if not _is_raw(data, example, keys.FORMAT):
             return _decoded(data, side)
         return Scene(_as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS))))
 
-    def _mask(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
+    def _mask(self, example: Features) -> npt.NDArray[Any] | None:
         data = _bytes(example, self.mask_key)
         if data is None:
-            return self._instances(example, scene)
+            return None
         if not data:
             raise _unreadable("the mask is empty")
         is_file = _text(example, keys.MASK_FORMAT) or is_image(io.BytesIO(data))
@@ -213,9 +225,10 @@ class SceneReader:
             text = _printable(texts[number]) if number < len(texts) else ""
             scene.boxes.append((ymin, xmin, ymax, xmax))
             scene.box_labels.append(label)
-            scene.box_texts.append(text or (self._name(label) if len(labels) else ""))
+            scene.box_texts.append(text or (self.class_name(label) if len(labels) else ""))
 
-    def _name(self, label: int) -> str:
+    def class_name(self, label: int) -> str:
+        """The name of a class, or its number."""
         names = self._class_names
         known = names[label] if 0 <= label < len(names) else None
         return str(label) if known is None else known

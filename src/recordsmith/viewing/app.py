@@ -20,11 +20,13 @@ from starlette.routing import Route
 
 from recordsmith.dataset.record_document import key_text
 from recordsmith.errors import DataError, OptionError, RecordsmithError
+from recordsmith.example import keys
 from recordsmith.image.drawing.overlay import COLOUR_COUNT, label_colour
 from recordsmith.viewing.completion import complete
 from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.record_details import RecordDetails
 from recordsmith.viewing.records import ViewedRecords
+from recordsmith.viewing.rows import MAX_COLUMNS, make_row
 from recordsmith.viewing.scans import ViewKey
 from recordsmith.viewing.selections import Selected
 from recordsmith.viewing.tiles import SIZES, TileMaker
@@ -84,6 +86,7 @@ class ViewerApp:
                 Route("/api/dataset", self._dataset),
                 Route("/api/view", self._view),
                 Route("/api/tiles", self._tile_lines),
+                Route("/api/rows", self._row_lines),
                 Route("/api/record/{position}", self._record),
                 Route("/api/steps/{position}", self._steps),
                 Route("/api/images/{position}", self._images),
@@ -183,6 +186,7 @@ class ViewerApp:
                 "image_key": reader.image_key,
                 "mask_key": reader.mask_key,
                 "label_key": reader.label_key,
+                "class_keys": [key for key in (reader.label_key, keys.OBJECT_LABEL) if key],
                 "has_boxes": "image/object/bbox/ymin" in schema.features,
             },
             "series": [
@@ -283,7 +287,7 @@ class ViewerApp:
         data = await self._run(
             partial(draw_preview, flip=request.query_params.get("flip", "") in ("1", "on")),
             self.records,
-            self._tiles.reader.image_key,
+            self._tiles.reader,
             request.query_params.get("split", ""),
             _number(request, "seed", 0, 0, 2**31),
             _number(request, "size", 224, 16, 512),
@@ -294,10 +298,24 @@ class ViewerApp:
     # -- tiles ---------------------------------------------------------------------------------
 
     async def _tile_lines(self, request: Request) -> Response:
+        size = _number(request, "size", 160, *SIZES)
+        return await self._lines(request, partial(self._make_lines, size=size))
+
+    async def _row_lines(self, request: Request) -> Response:
+        try:
+            columns = msgspec.json.decode(request.query_params.get("columns", "[]"), type=list[str])
+        except msgspec.DecodeError:
+            raise OptionError(option="columns", expected="a JSON list of features") from None
+        make = partial(self._make_rows, columns=columns[:MAX_COLUMNS])
+        return await self._lines(request, make)
+
+    async def _lines(
+        self, request: Request, make: Callable[[list[int], int], AsyncIterator[bytes]]
+    ) -> Response:
+        """Stream what is made of the records at some places of a view, and of the first place."""
         key = self._key(request)
         start = _number(request, "start", 0, 0, _LARGEST)
         count = _number(request, "count", 50, 0, _MAX_TILES)
-        size = _number(request, "size", 160, *SIZES)
 
         def chosen() -> list[int]:
             view = self._get_view(key)
@@ -305,13 +323,27 @@ class ViewerApp:
             return list(map(int, view.positions[start : start + count]))
 
         positions = await to_thread.run_sync(chosen)
-        lines = self._urgent_lines(positions, start, size)
-        return StreamingResponse(lines, media_type="application/x-ndjson")
 
-    async def _urgent_lines(self, *arguments: Any) -> AsyncIterator[bytes]:
-        with self.records.urgent():
-            async for line in self._make_lines(*arguments):
-                yield line
+        async def urgent() -> AsyncIterator[bytes]:
+            with self.records.urgent():
+                async for line in make(positions, start):
+                    yield line
+
+        return StreamingResponse(urgent(), media_type="application/x-ndjson")
+
+    async def _make_rows(
+        self, positions: Sequence[int], start: int, columns: Sequence[str]
+    ) -> AsyncIterator[bytes]:
+        def read(place: int, chunk: Sequence[int]) -> bytes:
+            with self.records.memory(chunk):
+                payloads = enumerate(self.records.read(chunk))
+                rows = [make_row(place + k, chunk[k], each, columns) for k, each in payloads]
+            return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+
+        place = start
+        for chunk in await to_thread.run_sync(self.records.chunks, positions):
+            yield await self._run(read, place, chunk)
+            place += len(chunk)
 
     async def _make_lines(
         self, positions: Sequence[int], start: int, size: int

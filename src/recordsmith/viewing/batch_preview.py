@@ -8,9 +8,10 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.drawing.batch import draw_batch
+from recordsmith.drawing.scene import SceneReader
 from recordsmith.errors import OptionError
 from recordsmith.example import keys
-from recordsmith.loading import Boxes, Image, Loader, Mask
+from recordsmith.loading import Boxes, Image, Loader, Mask, Scalar, Text
 from recordsmith.stores import Location
 from recordsmith.stores.memory import MemoryStore
 from recordsmith.viewing.records import ViewedRecords
@@ -27,7 +28,7 @@ _FITS: dict[str, Any] = {
 
 def draw_preview(
     records: ViewedRecords,
-    image_key: str | None,
+    reader: SceneReader,
     split: str,
     seed: int,
     size: int,
@@ -42,6 +43,7 @@ def draw_preview(
     """
     if crop not in _FITS:
         raise OptionError(option="crop", value=crop, expected="none, center or random")
+    image_key = reader.image_key
     if image_key is None:
         raise OptionError("the records have no images", option="dataset")
     known = records.schema.features
@@ -63,6 +65,10 @@ def draw_preview(
         features["boxes"] = Boxes()
     if keys.MASK in known and known[keys.MASK].content == "image":
         features["mask"] = Mask()
+    if (key := reader.text_key) is not None and known[key].shape == ():
+        features["text"] = Text(key, default="", errors="replace")
+    if (key := reader.label_key) is not None and known[key].shape == ():
+        features["label"] = Scalar(key, default=-1)
     loader = Loader(
         Dataset(records.view.of(chosen)),
         features,
@@ -80,7 +86,19 @@ def draw_preview(
         masks=batch.get("mask"),
         boxes=batch.get("boxes"),
         box_labels=batch.get("boxes_labels"),
+        captions=_captions(batch, reader),
+        class_names=records.view.class_names or (),
         title=f"Batch 1 of seed {seed}",
         columns=_COLUMNS,
     )
     return location.read()
+
+
+def _captions(batch: Any, reader: SceneReader) -> list[str]:
+    """Return the class of each image of a batch: its name, or else its number."""
+    count = len(batch["image"])
+    texts, labels = batch.get("text", [""] * count), batch.get("label", [-1] * count)
+    return [
+        f"#{row} {text or (reader.class_name(int(label)) if label >= 0 else '')}".rstrip()
+        for row, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]

@@ -24,7 +24,7 @@ _POLICY = (
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 _NOTEBOOKS = "http://localhost:* http://127.0.0.1:*"
 _ENTRANCE = b"""<!doctype html><meta charset="utf-8"><title>recordsmith</title>
-<a href="./">Open the viewer</a>"""
+<link rel="icon" href="data:,"><a href="./">Open the viewer</a>"""
 
 
 class Guard:
@@ -159,7 +159,7 @@ async def _answer(
     content_type: bytes = b"text/plain; charset=utf-8",
     **headers: bytes,
 ) -> None:
-    policy = b"default-src 'none'; frame-ancestors 'none'"
+    policy = b"default-src 'none'; img-src data:; frame-ancestors 'none'"
     start = {
         "type": "http.response.start",
         "status": status,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,18 @@ from recordsmith.dataset.record_document import (
 )
 from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.example import classify
-from recordsmith.image import MAX_PIXELS, decode_image, encode_png, probe_image
+from recordsmith.example.usual_names import may_be_mask
+from recordsmith.image import (
+    MAX_PIXELS,
+    MaskValues,
+    decode_image,
+    decode_mask,
+    encode_png,
+    exif_orientation,
+    probe_image,
+)
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
+from recordsmith.image.drawing.overlay import COLOUR_COUNT, draw_mask
 from recordsmith.viewing.compressed_stream import Payload
 from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.tiles import (
@@ -44,6 +55,7 @@ _CURVE_POINTS = 600
 _HEX_BYTES = 4096
 _LISTS = ("feature_lists", "examples")
 _ENCODING = 6  # bytes per pixel, of an image with more contrast and of its file
+_SAMPLED = 1 << 20  # pixels of a mask whose numbers are counted
 _PASSED_THROUGH = {"jpeg": "image/jpeg", "png": "image/png"}
 
 
@@ -72,6 +84,7 @@ class RecordDetails:
             "label": None,
             "sections": {},
             "boxes": [],
+            "orientation": 1,
             "has_mask": False,
             "left_out": {},
             "step_count": 0,
@@ -122,7 +135,7 @@ class RecordDetails:
             "caption": caption[:_MAX_TEXT],
             "label": exact(label),
         }
-        if reader.image_key not in example:
+        if not reader.is_drawable(example):
             return
         try:
             scene = reader.read(example, SIZES[0])  # only its boxes and its mask are needed
@@ -132,11 +145,13 @@ class RecordDetails:
         document["boxes"] = boxes_of(scene, _MAX_BOXES)
         if len(scene.boxes) > _MAX_BOXES:
             document["left_out"]["boxes"] = len(scene.boxes) - _MAX_BOXES
-        document["has_mask"] = scene.mask is not None
-        if not any(image["key"] == reader.image_key for image in document["images"]):  # raw pixels
-            raw = {"key": reader.image_key, "index": 0, "format": "raw"}
+        document["has_mask"] = scene.mask is not None and reader.image_key is not None
+        if reader.image_key is not None and example[reader.image_key]:
+            document["orientation"] = exif_orientation(example[reader.image_key][0])
+        first = key_text(str(reader.image_key or reader.mask_key))
+        if not any(image["key"] == first for image in document["images"]):  # raw pixels
+            raw = {"key": first, "index": 0, "format": "raw"}
             document["images"].insert(0, raw | {"height": scene.height, "width": scene.width})
-        first = key_text(str(reader.image_key))
         document["images"].sort(key=lambda image: image["key"] != first)
 
     def steps(self, position: int, start: int) -> dict[str, Any]:
@@ -167,15 +182,26 @@ class RecordDetails:
         return "\n".join(lines)
 
     def image(self, position: int, key: str, index: int) -> tuple[str, bytes]:
-        """Return the content type and the bytes of an image; JPEG and PNG as they are stored."""
+        """Return the content type and the bytes of an image.
+
+        JPEG and PNG files are passed on as they are stored. Masks have the colours of classes.
+        """
         payload = self._readable(position)
         contents = contents_of(payload)
         data = _find(contents, key, index)
+        mask = _class_map(key, data)
+        if mask is not None:
+            return "image/png", encode_png(draw_mask(mask))
         try:
             header = probe_image(data)
         except DataError:
             example = contents.get("features", {})
             reader = self._tiles.reader_for(example)
+            if (
+                key_text(str(reader.mask_key)) == key
+                and (mask := reader.read(example).mask) is not None
+            ):
+                return "image/png", encode_png(draw_mask(mask))
             if key_text(str(reader.image_key)) != key:
                 raise
             pixels, _ = visible(reader.read(example).pixels)
@@ -215,6 +241,18 @@ class RecordDetails:
                 if key_text(name) == key:
                     return value
         raise OptionError(f"the record has no feature {key!r}", option="key", value=key)
+
+
+def _class_map(key: str, data: bytes) -> MaskValues | None:
+    """Return the mask of a feature that is named like one, and has few different numbers."""
+    if not may_be_mask(key):
+        return None
+    with suppress(DataError):
+        mask = decode_mask(data, max_pixels=None)
+        some = mask.ravel()[:: 1 + mask.size // _SAMPLED]
+        if len(np.unique(some)) <= COLOUR_COUNT:
+            return mask
+    return None
 
 
 def _section_documents(contents: dict[str, Any], start: int = 0) -> dict[str, Any]:

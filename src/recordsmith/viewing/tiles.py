@@ -42,6 +42,7 @@ _MAX_BOXES = 300
 _SERIES_FROM = 8  # values
 _SERIES_POINTS = 240
 _SERIES_TESTED = 100_000
+_PROBLEM_FIELDS = ("problem", "path", "record", "offset", "feature", "found", "expected", "remedy")
 _LARGEST_NUMBER = 2**53  # that a browser reads without loss
 
 _NOT_SERIES = frozenset(
@@ -68,8 +69,8 @@ class TileMaker:
 
     def reader_for(self, example: Features) -> SceneReader:
         """Return what reads the image of an example, which may differ from the first ones."""
-        is_usual = self.reader.image_key in example
-        if is_usual or all(not isinstance(value, list) for value in example.values()):
+        has_bytes = any(isinstance(value, list) for value in example.values())
+        if self.reader.is_drawable(example) or not has_bytes:
             return self.reader
         small = {
             key: [item[:4096] for item in value[:1]] if isinstance(value, list) else value[:1]
@@ -140,14 +141,14 @@ class TileMaker:
         reader = self.reader_for(example)
         name = PurePosixPath(reader.name(example).replace("\\", "/")).name
         tile["name"] = name[:200]
-        if reader.image_key in example:
+        if reader.is_drawable(example):
             try:
                 self._fill_image(tile, reader.read(example, size), size)
             except DataError as error:
                 text = "\n".join(_lines(example, _MAX_LINES))
                 tile |= {"kind": "damage", "problem": problem_of(error), "text": text}
                 return
-            images = example[reader.image_key]
+            images = example.get(str(reader.image_key))
             if isinstance(images, list) and len(images) > 1:
                 self._fill_frames(tile, images, size)
             return
@@ -164,7 +165,8 @@ class TileMaker:
             "caption": caption[:_MAX_TEXT],
             "label": exact(scene.label),
         }
-        pixels, note = visible(fit_to_tile(scene.pixels, size))
+        small = fit_to_tile(scene.pixels, size)
+        pixels, note = visible(small) if scene.mask is None else (small, "")
         tile["text"] = note
         if pixels is None:
             tile["kind"] = "text"
@@ -220,9 +222,15 @@ class TileMaker:
                     tile["series"] = shortened_series(numbers)
 
 
-def problem_of(error: RecordsmithError) -> dict[str, str]:
-    """Describe an error."""
-    return {"defect": str(getattr(error, "defect", "")), "message": str(error)[:1000]}
+def problem_of(error: RecordsmithError) -> dict[str, Any]:
+    """Describe an error: its message, and its fields one by one."""
+    fields = {
+        name: value[:1000] if isinstance(value, str) else value
+        for name, value in error.to_json().items()
+        if name in _PROBLEM_FIELDS
+    }
+    defect = str(getattr(error, "defect", ""))
+    return {**exact(fields), "defect": defect, "message": str(error)[:1000]}
 
 
 def boxes_of(scene: Scene, most: int) -> list[list[Any]]:

@@ -7,7 +7,7 @@ The colours of 100 classes are distinct, also without red-green colour vision; t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,7 @@ COLOUR_COUNT = len(_COLOURS)
 _LIGHT, _DARK = (255, 255, 255), (24, 24, 22)
 _BACKGROUND, _VOID = 0, 255
 _HATCH_EVERY = 7
+_IGNORED = 224  # grey
 _LONGEST = 400  # letters of a text; no tile has room for more
 _TINY = 3  # from this scale on, an image is enlarged by whole pixels
 
@@ -82,17 +83,15 @@ def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float 
     Args:
         pixels: uint8, (height, width, 3), RGB, 0-255.
         mask: class numbers, (height, width), resized by nearest neighbour to the image. 0 is
-            background and stays clear. 255 is hatched as "ignore", unless it is the only class
-            except the background.
+            background and stays clear. 255 is hatched as "ignore"; see `class_numbers`.
         opacity: of the areas, from 0 to 1.
 
     Returns:
         A new array like `pixels`.
     """
     height, width = pixels.shape[:2]
-    labels = resize_nearest(mask, height, width).astype(np.int64)
-    has_classes = bool(((mask != _BACKGROUND) & (mask != _VOID)).any())
-    is_void = (labels == _VOID) & has_classes
+    labels = resize_nearest(class_numbers(mask), height, width).astype(np.int64)
+    is_void = labels == _VOID
     is_class = (labels != _BACKGROUND) & ~is_void
     colours = np.array(_COLOURS, np.float32)[labels % len(_COLOURS)]
     shown = pixels.astype(np.float32)
@@ -103,6 +102,27 @@ def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float 
     hatch = is_void & ((x + y) % _HATCH_EVERY < 2)
     shown[hatch] += (np.float32(255) - shown[hatch]) * 0.65
     return np.rint(shown).astype(np.uint8)
+
+
+def class_numbers(mask: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+    """Return a mask with the class 1 instead of 255 if it has no other class than 0.
+
+    255 is "ignore" next to other classes, but in masks of 0 and 255 it is the object.
+    """
+    if ((mask != _BACKGROUND) & (mask != _VOID)).any() or not mask.any():
+        return mask
+    return (mask != _BACKGROUND).astype(mask.dtype)  # type: ignore[no-any-return]
+
+
+def draw_mask(mask: npt.NDArray[np.integer]) -> Pixels:
+    """Draw a mask alone: each class in its colour, the background black, "ignore" light grey.
+
+    Returns:
+        uint8, (height, width, 3), RGB.
+    """
+    colours: Any = np.array(_COLOURS, np.uint8)[np.arange(1 << 16) % len(_COLOURS)]
+    colours[_BACKGROUND], colours[_VOID] = 0, _IGNORED
+    return colours.take(class_numbers(mask), axis=0, mode="wrap")  # type: ignore[no-any-return]
 
 
 def draw_boxes(

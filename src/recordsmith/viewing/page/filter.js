@@ -83,7 +83,7 @@ export function attachCompletion(onsubmit) {
     if (event.key === 'ArrowDown') items ? choose((chosen + 1) % items) : ask((chosen = 0));
     else if (event.key === 'ArrowUp' && items) choose((chosen + items - 1) % items);
     else if ((event.key === 'Tab' && items && !event.shiftKey) || (event.key === 'Enter' && items && chosen >= 0)) take(Math.max(0, chosen));
-    else if (event.key === 'Escape') items ? close() : $('gallery').focus();
+    else if (event.key === 'Escape') items ? close() : document.querySelector(':is(#gallery, #table):not([hidden])').focus();
     else if (event.key === 'Enter') {
       close();
       onsubmit(input.value.trim());

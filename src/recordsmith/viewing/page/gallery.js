@@ -12,7 +12,7 @@ const SIZES = [96, 128, 192, 256, 384, 512];
 export class Gallery {
   /** actions: open(place, tile), mark(tile), isMarked(position), loaded(problem). */
   constructor(scroller, actions) {
-    Object.assign(this, { scroller, actions, size: 160, total: 0, current: 0, offset: 0, groups: null, parts: [], visible: [0, 0], chars: 0 });
+    Object.assign(this, { scroller, actions, size: 160, total: 0, current: 0, offset: 0, groups: null, parts: [], visible: [0, 0], chars: 0, gap: GAP, above: GAP, name: 'tile' });
     this.tiles = new Map();  // by place, the least recently used first
     this.nodes = new Map();
     this.spacer = el('div');
@@ -58,12 +58,8 @@ export class Gallery {
   layout(anchor = null) {
     const room = this.scroller.clientWidth - 2 * GAP;
     if (room <= 0) return;
-    this.columns = Math.max(1, Math.floor((room + GAP) / (this.size + GAP)));
-    this.pitch = (room + GAP) / this.columns;
-    this.width = Math.floor(this.pitch - GAP);
-    this.row = this.width + CAPTION + GAP;
-    this.pixels = SIZES.find((size) => size >= this.width * Math.min(2, devicePixelRatio)) ?? SIZES.at(-1);
-    let top = GAP;
+    this.measure(room);
+    let top = this.above;
     const groups = (this.groups ?? [{ start: 0, text: null }]).filter((group) => group.start < this.total);
     this.parts = groups.map(({ start, text }, index) => {
       const part = { start, text, top, count: (groups[index + 1]?.start ?? this.total) - start, head: text === null ? 0 : HEAD };
@@ -75,6 +71,15 @@ export class Gallery {
     this.clear();
     this.scrollTo(anchor === null ? this.offset : anchor && this.topOf(anchor));
     if (this.isFresh) this.load();
+  }
+
+  /** Set the number of columns and the size of a tile. */
+  measure(room) {
+    this.columns = Math.max(1, Math.floor((room + GAP) / (this.size + GAP)));
+    this.pitch = (room + GAP) / this.columns;
+    this.width = Math.floor(this.pitch - GAP);
+    this.row = this.width + CAPTION + GAP;
+    this.pixels = SIZES.find((size) => size >= this.width * Math.min(2, devicePixelRatio)) ?? SIZES.at(-1);
   }
 
   get maxOffset() { return Math.max(0, this.height - this.scroller.clientHeight); }
@@ -138,7 +143,7 @@ export class Gallery {
       const stop = Math.min(size, Math.ceil((high - inner) / this.row) * this.columns);
       if (head) put(`head-${index}`, () => el('div', { class: 'head' }, el('b', {}, text), ` ${count(size)}`), { left: GAP, top });
       for (let at = Math.max(0, Math.floor((low - inner) / this.row)) * this.columns; at < stop; at++) {
-        const area = { left: GAP + (at % this.columns) * this.pitch, top: inner + Math.floor(at / this.columns) * this.row, width: this.width, height: this.row - GAP };
+        const area = { left: this.gap + (at % this.columns) * this.pitch, top: inner + Math.floor(at / this.columns) * this.row, width: this.width, height: this.row - this.gap };
         put(start + at, () => this.makeTile(start + at), area);
         [first, last] = [Math.min(first, start + at), Math.max(last, start + at + 1)];
       }
@@ -150,7 +155,7 @@ export class Gallery {
     }
     this.visible = first < last ? [first, last] : [0, 0];
     this.layer.style.transform = `translateY(${this.scroller.scrollTop - this.offset + base}px)`;
-    this.scroller.setAttribute('aria-activedescendant', this.nodes.has(this.current) ? `tile-${this.current}` : '');
+    this.scroller.setAttribute('aria-activedescendant', this.nodes.has(this.current) ? `${this.name}-${this.current}` : '');
     clearTimeout(this.loading);
     this.loading = setTimeout(() => this.load(), 16);
   }
@@ -166,6 +171,10 @@ export class Gallery {
     return first < last ? [first, last] : null;
   }
 
+  fetch(start, number, options) {
+    return getLines('tiles', { ...this.selection, start, count: number, size: this.pixels }, options);
+  }
+
   /** Fetch what is on the screen first, then a screen below and above it; drop requests for what has left it. */
   async load() {
     const [low, high] = this.visible;
@@ -177,7 +186,7 @@ export class Gallery {
     const controller = new AbortController();
     const request = (this.request = { next: start, stop, controller });
     try {
-      for await (const tile of getLines('tiles', { ...this.selection, start, count: stop - start, size: this.pixels }, controller)) {
+      for await (const tile of this.fetch(start, stop - start, controller)) {
         if (controller.signal.aborted) return;
         request.next = tile.place + 1;
         this.keep(tile);
@@ -284,7 +293,7 @@ export class Gallery {
   /** The tile at a place, fetched if it is not kept. */
   async tileAt(place) {
     if (this.tiles.has(place)) return this.tiles.get(place);
-    for await (const tile of getLines('tiles', { ...this.selection, start: place, count: 1, size: this.pixels })) return tile;
+    for await (const tile of this.fetch(place, 1)) return tile;
     return null;
   }
 
@@ -303,7 +312,7 @@ export class Gallery {
   }
 
   onClick(event) {
-    const node = event.target.closest('.tile');
+    const node = event.target.closest('[data-place]');
     if (!node) return;
     const place = Number(node.dataset.place);
     const tile = this.tiles.get(place);

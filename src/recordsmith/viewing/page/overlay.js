@@ -7,8 +7,16 @@ const [BACKGROUND, VOID] = [0, 255];
 
 /** What is drawn over images: switches, the classes that are hidden, and those seen so far. */
 export const overlays = {
-  palette: [], names: [], boxes: true, texts: true, masks: true, outlines: true, opacity: 0.5, hidden: new Set(), seen: new Map(), onseen: () => {},
+  palette: [], names: [], boxes: true, texts: true, masks: true, outlines: true, opacity: 0.5, hidden: new Set(), seen: new Map(), isMixed: false, onseen: () => {},
+  classKeys: [],
+  /** The name of a class, for a value of a feature with classes; else ''. */
+  nameOf(key, label) {
+    const name = this.classKeys.includes(key) ? this.names[label] || (!this.isMixed && this.seen.get(Number(label))) || '' : '';
+    return name === String(label) ? '' : name;
+  },
   see(label, text) {
+    const known = this.seen.get(label);
+    this.isMixed ||= Boolean(known && text && known !== text);  // so texts are not names of classes
     if (label == null || this.seen.size > MAX_CLASSES || (this.seen.has(label) && (this.seen.get(label) || !text))) return;
     this.seen.set(label, text || this.names[label] || this.seen.get(label) || '');
     this.onseen();

@@ -10,7 +10,7 @@ const MAX_COLUMNS = 40;
 const [MAX_ZOOM, BINS] = [64, 64];
 
 export class RecordView {
-  /** actions: close(), step(by), mark(record), isMarked(position), command(position). */
+  /** actions: close(), step(by), mark(record), isMarked(position), command(position), change(overlays). */
   constructor(root, actions) {
     Object.assign(this, { root, actions });
     new ResizeObserver(() => this.stage && this.fit()).observe(root);
@@ -40,11 +40,12 @@ export class RecordView {
 
   show(record) {
     Object.assign(this, { record, stage: null, view: null, labels: null });
-    const { images, image_counts: imageCounts, sections, defect, fields, left_out: leftOut, step_count: steps } = record;
+    const { images, image_counts: imageCounts, sections, defect, orientation, fields, left_out: leftOut, step_count: steps } = record;
     const facts = el('div', { class: 'facts', tabindex: 0, role: 'region', 'aria-label': 'Features' });
     this.root.setAttribute('aria-label', `Record ${record.position}`);
     this.root.replaceChildren(this.bar(record), el('div', { class: images.length ? 'body' : 'body alone' }, images.length && this.makeStage(images), facts));
-    if (defect) facts.append(record.payload === 'other' ? quiet(defect.message) : alertOf(defect.message));
+    if (defect) facts.append(record.payload === 'other' ? quiet(defect.message) : damageOf(defect));
+    if (orientation > 1) facts.append(quiet(`Shown as stored, which is what a model reads. The EXIF orientation ${orientation} is not applied.`));
     if (leftOut.boxes) facts.append(quiet(`${count(leftOut.boxes)} more boxes, which are not drawn`));
     for (const [key, total] of Object.entries(imageCounts)) {
       if (total > 1) facts.append(this.filmStrip(key, total, images.filter((image) => image.key === key)));
@@ -97,9 +98,11 @@ export class RecordView {
     const firsts = images.filter(({ key }, at) => key !== images[at - 1]?.key);
     const choose = firsts.length > 1 && el('select', { 'aria-label': 'Image', onchange: ({ target }) => this.load(firsts[target.value]) },
       firsts.map(({ key }, at) => el('option', { value: at }, key)));
+    this.switches = Object.entries({ boxes: ['Boxes (b)', this.record.boxes.length], texts: ['Labels (l)', this.record.boxes.length], masks: ['Masks (m)', this.record.has_mask] })
+      .filter(([, [, isThere]]) => isThere).map(([name, [title]]) => button(title.split(' ')[0], title, () => this.actions.change({ [name]: !overlays[name] }), { 'data-switch': name }));
     return el('div', { class: 'left' }, this.stage, el('div', { class: 'zoom' },
       button('−', 'Zoom out (-)', () => this.zoom(0.8)), this.zoomText, button('+', 'Zoom in (+)', () => this.zoom(1.25)),
-      button('Fit', 'Fit the image (0)', () => this.fit()), button('1:1', 'Show its pixels (1)', () => this.zoom(1 / this.view.scale)), choose));
+      button('Fit', 'Fit the image (0)', () => this.fit()), button('1:1', 'Show its pixels (1)', () => this.zoom(1 / this.view.scale)), choose, this.switches.length > 0 && el('span', { class: 'if-drawn', role: 'group', 'aria-label': 'Overlays' }, this.switches)));
   }
 
   /** Zoom by wheel, pinch and double click; pan by dragging. */
@@ -132,8 +135,8 @@ export class RecordView {
   }
 
   fit() {
-    this.size = { width: this.image.naturalWidth, height: this.image.naturalHeight };
-    if (!this.size.width) return;
+    if (!this.image.naturalWidth) return;
+    this.size = this.shown;  // as stored: the natural size of the element is that after EXIF
     const { left, top, width } = contain(this.size.width, this.size.height, { width: this.stage.clientWidth, height: this.stage.clientHeight });
     this.fitted = width / this.size.width;
     this.view = { scale: this.fitted, left, top };
@@ -158,6 +161,7 @@ export class RecordView {
 
   paint() {
     if (!this.view || !this.stage) return;
+    for (const node of this.switches) node.setAttribute('aria-pressed', String(overlays[node.dataset.switch]));
     const { scale, left, top } = this.view;
     const area = { left, top, width: this.size.width * scale, height: this.size.height * scale };
     const isScene = this.shown === this.record.images[0];
@@ -312,10 +316,17 @@ function parts(what, total, first, load) {
 const stepsOf = (lists) => Array.from({ length: Math.max(0, ...Object.values(lists).map((steps) => steps.length)) }, (_, step) =>
   Object.fromEntries(Object.entries(lists).map(([name, steps]) => [name, steps[step]])));
 
+/** What is wrong with a record, where, and what to do. */
+function damageOf({ defect, problem, path, record, offset, feature, found, expected, remedy, message }) {
+  const where = [path, record != null && `record ${count(record)}`, offset != null && `byte ${count(offset)}`, feature && `feature ${feature}`].filter(Boolean).join(', ');
+  const facts = { Problem: problem ?? message, Where: where, Found: found, Expected: expected, 'What to do': remedy || 'Run recordsmith verify for a report, and recordsmith salvage to keep the intact records.' };
+  return el('section', { class: 'error', role: 'alert' }, el('h3', {}, defect || 'This record cannot be shown'), definitions(Object.entries(facts).filter(([, text]) => text).map(([term, text]) => [[term], [text]])));
+}
+
 const alertOf = (text) => el('p', { class: 'error', role: 'alert' }, text);
 const lengthOf = (feature) => feature.count ?? feature.values.length;
 
-function textOf(value) {
+export function textOf(value) {
   if (typeof value === 'number') return short(value);
   if (value === null || typeof value !== 'object') return String(value);
   if (value.image) return `${value.image.format}, ${value.image.width} × ${value.image.height}, ${bytes(value.size_bytes)}`;
