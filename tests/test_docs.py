@@ -196,6 +196,15 @@ def test_the_readme_names_what_its_programs_need() -> None:
         assert FIRST_HALF.index(line) < FIRST_HALF.index(use)
 
 
+@pytest.mark.parametrize("name", ["README.md", "docs/pytorch.md", "docs/loading.md"])
+def test_pages_name_the_range_of_float_pixels(flowers: Path, name: str) -> None:
+    rs.pack("flowers", "out")
+    image = rs.Image(size=8, dtype="float32")
+    (batch,) = rs.Loader(rs.open("out"), {"image": image}, batch_size=60)
+    assert 0.8 < batch["image"].max() <= 1
+    assert re.search("float32.*0 to 1", page(name))
+
+
 @pytest.mark.slow
 def test_the_readmes_image_is_what_the_demo_draws(tmp_path: Path) -> None:
     (name,) = re.findall(r"!\[[^]]*\]\((.*?)\)", README)

@@ -93,3 +93,30 @@ def test_no_page_is_cut(browser: Any, width: int) -> None:
             if name.startswith(("performance", "comparison")):
                 assert found["height"] <= MAX_HEIGHT, name
     page.close()
+
+
+HITS = """() => {
+  const hits = [];
+  const walk = (root) => {
+    for (const element of root.querySelectorAll("*")) {
+      if (element.shadowRoot) walk(element.shadowRoot);
+      if (root !== document && element.tagName === "LI") {
+        hits.push(element.innerText.trim().split("\\n")[0]);
+      }
+    }
+  };
+  walk(document);
+  return hits;
+}"""
+
+
+@pytest.mark.slow
+def test_search_works_in_files(browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto((SITE / "index.html").as_uri())
+    page.wait_for_timeout(500)
+    page.keyboard.press("Control+k")
+    page.wait_for_timeout(500)
+    page.keyboard.type("state_dict")
+    page.wait_for_function(f"() => ({HITS})().includes('JaxBatches: state_dict')", timeout=20_000)
+    page.close()

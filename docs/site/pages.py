@@ -92,7 +92,8 @@ def main() -> None:
         sections += "".join(f"          - {path}\n" for path in pages)
     config = (REPOSITORY / "docs" / "site" / "mkdocs.yml").read_text("utf-8")
     CONFIG.write_text(config.replace(GENERATED, sections), "utf-8")
-    write("assets/site.css", (REPOSITORY / "docs" / "site" / "site.css").read_bytes())
+    for name in ("site.css", "worker.js"):
+        write(f"assets/{name}", (REPOSITORY / "docs" / "site" / name).read_bytes())
     write("llms.txt", llms())
     archive_corpus()
 
@@ -105,7 +106,8 @@ def finish() -> None:
     (SITE / "search.json").write_text(text, "utf-8")
     (SITE / "search.js").write_text(f"var __index = {text}", "utf-8")
     for path in SITE.rglob("*.html"):
-        text = EXTERNAL.sub("", path.read_text("utf-8"))
+        own = relpath(SITE / "assets" / "worker.js", path.parent)
+        text = EXTERNAL.sub(f'<script src="{own}"></script>', path.read_text("utf-8"))
         assert not re.search(r'(src|data-src)="https?://|<link[^>]*href="https?://', text), path
         path.write_text(text, "utf-8")
 

@@ -84,3 +84,22 @@ def test_every_parameter_is_explained(name: str) -> None:
     ):
         assert param.help, param.opts
         assert re.search(r"[.\]]$", param.help), param.help
+
+
+def test_the_help_of_pack_begins_with_what_most_people_need() -> None:
+    """And has the rest in panels of their own."""
+    shown = help_of("pack")
+    options = re.findall(r"^. (--[a-z-]+) ", shown, re.MULTILINE)
+    assert options[:2] == ["--splits", "--shards"]
+    first = shown.partition("─ Options ")[2].partition("╰")[0]
+    assert "--format " in first
+    assert not re.search("--(shard-names|engine|license|keys|resplit|write-plan) ", first)
+
+
+def test_commands_that_few_need_come_last() -> None:
+    shown = help_of()
+    everyday, _, advanced = shown.partition("\nAdvanced:\n")
+    for name in ("pack", "verify", "view", "query", "append"):
+        assert re.search(rf"^  {name} ", everyday, re.MULTILINE)
+    for name in ("run", "finish", "index", "bench", "cache", "schema", "normalisation"):
+        assert re.search(rf"^  {name} ", advanced, re.MULTILINE)

@@ -34,6 +34,7 @@ SourceOptions: TypeAlias = Annotated[
     OptionsOf(
         "detect sources.detection:SourceOptions",
         "The source",
+        {"Options": "format"},
         formats="sources.detection:formats_with",
     ),
 ]

@@ -12,6 +12,7 @@ from recordsmith.errors import OptionError, option
 
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?", re.ASCII)
 _MAX_NUMBERS = 1_000_000
+_TOO_LARGE = 2**63
 _PIXELS = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 
 
@@ -37,6 +38,8 @@ def parse_number(text: str, name: str, kind: type[int | float], lowest: int | No
         number = kind(text)
     except ValueError:
         number = None
+    if number is not None and not abs(number) < _TOO_LARGE:  # also NaN
+        number, expected = None, f"{expected} below 2**63"
     if number is None or (lowest is not None and number < lowest):
         raise OptionError(option=name, value=text, expected=expected)
     return number
