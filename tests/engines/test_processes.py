@@ -20,17 +20,10 @@ from recordsmith.engines import Processes, parse_engine
 from recordsmith.engines.processes import _Running
 from recordsmith.tasks import Outcome, Task, failed_error, run_on, run_task
 
+from ..places import contents
 from ..raising import raises
 from ..repeating_engine import RepeatingEngine
 from .jobs import checksums, reshard_by_command
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 @pytest.fixture
@@ -107,7 +100,7 @@ def test_the_bytes_are_those_of_threads(
     seen: list[tuple[int, int]] = []
     engine = Processes(2)
     job(tmp_path / "tasks", engine=engine, progress=lambda *now: seen.append(now), **options)
-    assert files(tmp_path / "tasks") == files(tmp_path / "threads")
+    assert contents(tmp_path / "tasks") == contents(tmp_path / "threads")
     assert seen == sorted(seen)
     assert len(seen) >= 2
 
@@ -149,7 +142,7 @@ def test_killed_processes(flowers: Path, tmp_path: Path, kills: int) -> None:
     engine = Killing(2, kills)
     rs.pack(rs.ImageFolder(flowers), tmp_path / "tasks", engine=engine, **options)
     assert len(engine.killed) == kills
-    assert files(tmp_path / "tasks") == files(tmp_path / "threads")
+    assert contents(tmp_path / "tasks") == contents(tmp_path / "threads")
 
 
 def test_a_killed_driver_resumes(flowers: Path, tmp_path: Path) -> None:
@@ -168,7 +161,7 @@ def test_a_killed_driver_resumes(flowers: Path, tmp_path: Path) -> None:
     report = rs.pack(source, tmp_path / "tasks", shards=5, engine=Processes(1))
     assert report.reused_count >= 1
     rs.pack(source, tmp_path / "threads", shards=5)
-    assert files(tmp_path / "tasks") == files(tmp_path / "threads")
+    assert contents(tmp_path / "tasks") == contents(tmp_path / "threads")
 
 
 def test_unreadable_samples_are_those_of_threads(flowers: Path, tmp_path: Path) -> None:
@@ -185,7 +178,7 @@ def test_unreadable_samples_are_those_of_threads(flowers: Path, tmp_path: Path) 
         # an engine keeps complete shards; the one with the skipped samples is tried again
         assert (report.skipped_count, report.reused_count) == (3, 0 if engine is None else 2)
     assert found[0] == found[1]
-    assert files(tmp_path / "None") == files(tmp_path / "Processes(2)")
+    assert contents(tmp_path / "None") == contents(tmp_path / "Processes(2)")
 
 
 def die(_: Task) -> Outcome:
