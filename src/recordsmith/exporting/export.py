@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, get_type_hints
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
@@ -24,7 +24,7 @@ from recordsmith.exporting.export_writer import ChangedName, ExportTally, Export
 from recordsmith.exporting.exporter import EXPORTERS, FileExporter
 from recordsmith.exporting.standard_names import StandardNames, find_standard_names
 from recordsmith.serialization import fields_to_json
-from recordsmith.stores import FolderWriter, Location, PlaceLike, as_folder, write_folder
+from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
 from recordsmith.summaries import Report
 from recordsmith.tasks import Engine
 from recordsmith.work import Progress
@@ -172,7 +172,8 @@ def export(
     with write_folder(
         folder, note, overwrite=overwrite, keeping=shards, report=problems.add
     ) as files:
-        if (finished := _finished_report(files, folder, format, job)) is not None:
+        finished = _finished_report(files.finished, folder, job)
+        if finished is not None:
             files.keep()
             return finished
         splits = dict.fromkeys(shard.split for shard in dataset.shards)
@@ -187,17 +188,23 @@ def export(
                 )
             _check_tally(writer.tally, format, skip_errors=skip_errors)
             finish()
-            tally = writer.tally
+            report = _report_of(writer.tally, folder, format)
             if job is not None:
                 files.result = {
                     "fingerprint": job,
-                    "splits": dict(tally.splits),
-                    "file_count": tally.file_count,
-                    "size_bytes": tally.size_bytes,
+                    "report": {name: getattr(report, name) for name in _KEPT},
                 }
         finally:
             exporter.abandon()
-    problems.extend(tally.problems)
+    report.problems = [*problems.first, *report.problems]
+    report.problem_count += problems.count
+    return report
+
+
+_KEPT = tuple(attribute.name for attribute in fields(ExportReport) if attribute.name != "folder")
+
+
+def _report_of(tally: ExportTally, folder: Location, format: str) -> ExportReport:
     return ExportReport(
         folder,
         format,
@@ -206,8 +213,8 @@ def export(
         tally.file_count,
         tally.size_bytes,
         tally.changed_names,
-        problems.first,
-        problems.count,
+        tally.problems.first,
+        tally.problems.count,
         {key: count for key, count in sorted(tally.dropped_features.items()) if count},
         tally.skipped.first,
         tally.skipped.count,
@@ -239,30 +246,18 @@ def _fingerprint(dataset: Dataset, options: Sequence[Any]) -> str | None:
     return hashlib.sha256(json.dumps([shards, *options]).encode()).hexdigest()
 
 
-class _Finished(msgspec.Struct):
-    """What an export leaves in its folder until it ends."""
-
-    fingerprint: str
-    splits: dict[str, int]
-    file_count: int
-    size_bytes: int
-
-
 def _finished_report(
-    files: FolderWriter, folder: Location, format: str, job: str | None
+    finished: Mapping[str, Any] | None, folder: Location, job: str | None
 ) -> ExportReport | None:
     """Return the report of an equal export that was killed after it wrote all files."""
+    if finished is None or job is None or finished.get("fingerprint") != job:
+        return None
+    types = [(name, kind) for name, kind in get_type_hints(ExportReport).items() if name in _KEPT]
     try:
-        finished = msgspec.convert(files.finished, _Finished)
+        report = msgspec.convert(finished.get("report"), msgspec.defstruct("_Report", types))
     except msgspec.ValidationError:
         return None
-    if finished.fingerprint != job:
-        return None
-    report = ExportReport(folder, format, sum(finished.splits.values()), finished.splits)
-    report.file_count, report.size_bytes = finished.file_count, finished.size_bytes
-    report.problems.append("the files are those of an equal export that was interrupted at its end")
-    report.problem_count = 1
-    return report
+    return ExportReport(folder, **asdict(report))
 
 
 def _check_apart(shards: Iterable[str], folder: Location) -> None:
