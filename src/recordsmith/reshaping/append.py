@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -169,19 +170,25 @@ def append(
             remedy=f"`recordsmith pack` creates a dataset. {_PACK_FIRST}",
         )
     workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
-    try:
+    with _advising_to_pack():
         inputs = find_inputs(paths, None, folder)
-        locate(folder)
-    except OptionError as error:
-        if error.option == "paths":  # no TFRecord files
-            error.advise(_PACK_FIRST)
-        raise
     if split is not None:
         inputs = _of_one_split(inputs, split)
     with locked_folder(folder, needs_lock=lock) as notices:
         report = _Job(inputs, folder, workers, allow_missing).run(again=again)
     report.notices += notices
     return report
+
+
+@contextmanager
+def _advising_to_pack() -> Iterator[None]:
+    """Add what to do to the error about a folder without TFRecord files."""
+    try:
+        yield
+    except OptionError as error:
+        if error.option == "paths":
+            error.advise(_PACK_FIRST)
+        raise
 
 
 @dataclass
@@ -226,7 +233,8 @@ class _Job:
 
     def _checked(self, manifest: Manifest | None) -> Manifest:
         """Return the manifest if the dataset is complete."""
-        located = locate(self.folder)
+        with _advising_to_pack():
+            located = locate(self.folder)
         located.check_whole()
         if manifest is None:
             raise OptionError(
