@@ -61,6 +61,7 @@ def test_many_connections_that_send_no_request(
     sent: bytes,
 ) -> None:
     monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 600)  # so that only the limit closes them
     client = open_viewer(write(tmp_path / "a.tfrecord", [{"id": 1}]))
     opened = [connect(client, sockets) for _ in range(150)]
     for connection in opened:

@@ -20,6 +20,7 @@ from PIL import Image, ImageDraw
 
 import recordsmith as rs
 from recordsmith.viewing import reports, selections
+from recordsmith.viewing.access import redirecting_file
 
 from ..images import encode, smooth
 from .conftest import Client, write
@@ -135,6 +136,28 @@ def condition(page: Any) -> str:
 
 def screenshot(page: Any, **options: Any) -> np.ndarray[Any, Any]:
     return np.asarray(Image.open(io.BytesIO(page.screenshot(**options))).convert("RGB"))
+
+
+def test_a_private_file_leads_to_an_address_without_the_token(
+    meadows: Path, browser: Any, open_viewer: Callable[..., Client]
+) -> None:
+    """Although browsers send no strict cookie with a redirect that a file began."""
+    client = open_viewer(meadows)
+    context = browser.new_context()
+    page = context.new_page()
+    with redirecting_file(client.viewer.url) as address:
+        page.goto(address)
+        page.wait_for_selector(".tile:not(.loading)")
+    assert page.url.partition("#")[0] == client.address
+    port = int(client.host.rpartition(":")[2])
+    client.viewer.close()
+    again = open_viewer(meadows, port=port)
+    page.goto(again.viewer.url)  # the new token
+    page.wait_for_selector(".tile:not(.loading)")
+    bookmark = f"{client.address}#where=score+%3C+3"
+    page.goto(bookmark)
+    wait_for_count(page, "9 of 120")
+    context.close()
 
 
 def test_the_gallery_shows_images_with_boxes_masks_and_names(

@@ -103,6 +103,7 @@ class ViewerApp:
             ],
             exception_handlers={RecordsmithError: _failed, IndexError: _failed},
         )
+        self.app.router.redirect_slashes = False  # it knows nothing of the path before its own
 
     def close(self) -> None:
         """Stop what runs in threads."""
