@@ -371,7 +371,7 @@ EPOCHS: list[dict[str, Any]] = [
 
 @pytest.mark.usefixtures("_long")
 @pytest.mark.parametrize("choose", [None, lambda dataset: dataset.take(90), rs.Weighted])
-@pytest.mark.parametrize("options", EPOCHS, ids=repr)
+@pytest.mark.parametrize("options", EPOCHS, ids=lambda options: "-".join(options) or "plain")
 def test_an_epoch_in_which_no_record_has_a_key(
     many: rs.Dataset, options: dict[str, Any], choose: Any
 ) -> None:
