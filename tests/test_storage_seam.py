@@ -35,6 +35,13 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
             "tempfile.mkstemp",
         },
     ),
+    "viewing.access": (
+        "secrets that only this user of the machine may read",
+        {
+            *("open", "os.fstat", "os.open", "os.replace", "os.stat", ".read_text"),
+            *("tempfile.TemporaryDirectory", "tempfile.mkstemp"),
+        },
+    ),
 }
 """Module -> why it calls the operating system, and what it calls."""
 

@@ -422,6 +422,7 @@ def attempt(action: Callable[[], object]) -> None:
         action()
 
 
+@pytest.mark.filterwarnings("ignore:feature 'id'.* 'id'")
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", CASES)
 def test_functions_do_not_crash(tmp_path: Path, numbered: Any, name: str) -> None:

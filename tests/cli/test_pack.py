@@ -13,7 +13,8 @@ from recordsmith.dataset import read_manifest
 from recordsmith.errors import MAX_PROBLEMS
 
 _ONLY_IN_PYTHON = {
-    *("--any-rank", "--blend", "--box-format", "--default", "--defaults", "--dtype"),
+    *("--any-rank", "--blend", "--box-format", "--count-by", "--default", "--defaults"),
+    *("--dtype", "--mask", "--normalise", "--prefix"),
     *("--element-spec", "--epochs", "--errors", "--exact", "--features", "--frames"),
     *("--interpolation", "--kinds", "--last-batch", "--length", "--long-documents"),
     *("--map-batches", "--map-examples", "--max-decompressed-bytes", "--max-fields"),

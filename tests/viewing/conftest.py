@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,12 @@ class Client:
 
     def poll(self, path: str, **query: Any) -> Any:
         """Ask until the answer is complete."""
-        for _ in range(500):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
             answer = self.json(path, **query)
             if answer.get("is_complete", answer.get("state") not in (None, "running")):
                 return answer
+            time.sleep(0.01)
         raise AssertionError(answer)
 
     def tiles(self, **query: Any) -> list[dict[str, Any]]:
