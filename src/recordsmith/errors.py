@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -872,3 +874,11 @@ def explain_unknown(explained: Mapping[str, str]) -> Callable[[_Function], _Func
         return cast("_Function", call)
 
     return decorate
+
+
+def warn_user(message: str) -> None:
+    """Warn at the line outside of this package that called it."""
+    frame, level = sys._getframe(), 1  # noqa: SLF001 - the `inspect` module is slow to import
+    while frame.f_back and frame.f_globals["__name__"].startswith(f"{__package__}."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from recordsmith.errors import warn_user
 from recordsmith.loading.batches.batch import BatchResult
 from recordsmith.loading.features.requests import AbsentKey
 
@@ -58,4 +57,4 @@ class KeyWatch:
                 raise error
             del self._watched[key]
             if not found:
-                warnings.warn(str(error), stacklevel=5)  # the caller of the loader
+                warn_user(str(error))

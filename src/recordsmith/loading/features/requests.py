@@ -6,7 +6,6 @@ Uses the schema where it is known, else the first records.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -22,6 +21,7 @@ from recordsmith.errors import (
     option,
     similar_key,
     suggest_names,
+    warn_user,
 )
 from recordsmith.example import (
     ColumnDecoder,
@@ -202,7 +202,7 @@ def warn_of_absent(absent: Sequence[AbsentKey]) -> dict[str, AbsentKey]:
     keys = {one.key: one for one in absent}
     for one in keys.values():
         if one.action == "warn":
-            warnings.warn(str(one.error()), stacklevel=4)  # the caller of the loader
+            warn_user(str(one.error()))
     return {key: one for key, one in keys.items() if one.action == "watch"}
 
 
