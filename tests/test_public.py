@@ -95,3 +95,22 @@ def test_packing_loads_image_libraries_on_demand() -> None:
 
 def test_exporting_loads_format_libraries_on_demand() -> None:
     assert not _loaded_by("import recordsmith as rs; rs.export") & {*HEAVY, "pyarrow"}
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("torch_", ""),
+        ("spark", "Import it: import recordsmith.spark"),
+        ("DataLoader", "Use rs.Loader."),
+        ("load_dataset", "Use rs.open."),
+        ("loader", "Did you mean 'Loader'?"),
+        ("_hidden", ""),
+    ],
+)
+def test_unknown_names_have_a_remedy(name: str, remedy: str) -> None:
+    code = f"import recordsmith; recordsmith.{name}"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.stderr.strip().splitlines()[-1].endswith(remedy or f"no attribute {name!r}")

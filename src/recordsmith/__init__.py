@@ -57,6 +57,17 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = ("engines",)
 
+_USED_INSTEAD = {
+    "DataLoader": "Use rs.Loader.",
+    "TFRecordDataset": "Use rs.open.",
+    "from_folder": "Use rs.pack.",
+    "load": "Use rs.open.",
+    "load_dataset": "Use rs.open.",
+    "query": "Use recordsmith.duckdb.query.",
+    "read": "Use rs.open.",
+}
+_OPTIONAL = "arrow beam dask duckdb grain jax keras lightning polars ray spark tensorflow torch"
+
 __all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])  # noqa: PLE0605 - a list
 
 
@@ -65,10 +76,23 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     home = _HOME_OF.get(name)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        problem = f"module {__name__!r} has no attribute {name!r}{_remedy(name)}"
+        raise AttributeError(problem, name=name)  # without `obj`, Python suggests no second name
     value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
+
+
+def _remedy(name: str) -> str:
+    """Return what to do instead of using a name that this package does not have."""
+    if name.startswith("_"):  # programs ask for many of these
+        return ""
+    if name in _OPTIONAL.split():
+        return f". Import it: import {__name__}.{name}"
+    from recordsmith.words import did_you_mean
+
+    remedy = _USED_INSTEAD.get(name) or did_you_mean(name, __all__)
+    return f". {remedy}" if remedy else ""
 
 
 def __dir__() -> list[str]:

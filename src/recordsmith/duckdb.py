@@ -82,6 +82,9 @@ def query(sql: str, dataset: Dataset, *, restore_types: bool = True) -> pa.Table
         if "extension" in lines[0]:  # DuckDB's own advice would download it
             remedy = "Queries load no extensions: use local files and functions without extensions."
             del lines[1:]
+        elif kind == "Catalog" and '"data"' not in text and lines[0].startswith("Table with name"):
+            remedy = "The tables are data, and records, which also has the split of each record."
+            del lines[1:]  # DuckDB suggests one of its own tables
         elif kind == "Binder" and '"' not in sql:
             names = [name for name in records.schema.names if not name.isidentifier()]
             remedy = f'Put names such as "{names[0]}" into double quotes.' if names else ""

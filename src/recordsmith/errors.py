@@ -848,7 +848,7 @@ def unknown_word(
 
 
 def explain_unknown(explained: Mapping[str, str]) -> Callable[[_Function], _Function]:
-    """Decorate a function: OptionError names the right option for one that it does not have.
+    """Decorate a function or class: OptionError names the right option for an unknown one.
 
     Args:
         explained: what to do instead, by names of other libraries with spaces between them.
@@ -856,14 +856,23 @@ def explain_unknown(explained: Mapping[str, str]) -> Callable[[_Function], _Func
     remedies = {name: remedy for names, remedy in explained.items() for name in names.split()}
 
     def decorate(function: _Function) -> _Function:
+        if isinstance(function, type):
+            cast("Any", function).__init__ = decorate(cast("Any", function).__init__)
+            return function
         code = function.__code__
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        by_name = known[code.co_argcount :]
 
         @wraps(function)
         def call(*args: Any, **options: Any) -> Any:
+            called = function.__qualname__.removesuffix(".__init__")
+            if len(args) > code.co_argcount and by_name:
+                raise OptionError(
+                    f"{called} has too many arguments without a name",
+                    remedy=f"Pass them by name, such as {by_name[0]}=….",
+                )
             for name in options:
                 if name not in known:
-                    called = function.__qualname__.removesuffix(".__init__")
                     raise OptionError(
                         f"{called} has no option {name!r}",
                         option=name,

@@ -103,3 +103,9 @@ def test_commands_that_few_need_come_last() -> None:
         assert re.search(rf"^  {name} ", everyday, re.MULTILINE)
     for name in ("run", "finish", "index", "bench", "cache", "schema", "normalisation"):
         assert re.search(rf"^  {name} ", advanced, re.MULTILINE)
+
+
+def test_no_command_prints_the_help() -> None:
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 2
+    assert result.stdout == help_of()

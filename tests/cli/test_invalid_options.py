@@ -155,11 +155,16 @@ WRONG: dict[str, str] = {
     "query 'select widht from data' PACKED": '"widht"',
     "query 'select image/width from data' PACKED": "double quotes",
     "query 'select * from dta' PACKED": '"data"',
+    "query 'select * from train' PACKED": "The tables are data, and records",
     "query 'drop table data' PACKED": "SQL must be one SELECT statement",
     "query 'select foo(1) from data' PACKED": "foo",
     "query 'select 1' PACKED --split trian": "'train'",
     "query \"select * from 'https://localhost:1/a.parquet'\" PACKED": "Queries load no extensions",
     "query PACKED 'select 1'": "`recordsmith query SQL PATH`",
+    "query PACKED 'select count(*) from data'": "`recordsmith query SQL PATH`",
+    "show PACKED": "view",
+    "convert IMAGES new": "pack",
+    "check PACKED": "verify",
     "--vesrion": "--version",
 }
 """Wrong command lines, and what the message contains."""

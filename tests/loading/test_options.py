@@ -13,6 +13,7 @@ from tests.raising import raises
 import recordsmith as rs
 from recordsmith.dataset.opening import _EXPLAINED as OPEN
 from recordsmith.example.keys import BOX
+from recordsmith.loading.features.images.image import _EXPLAINED as IMAGES
 from recordsmith.loading.loader import _EXPLAINED as LOADER
 from recordsmith.packing.pack import _EXPLAINED as PACK
 
@@ -207,7 +208,8 @@ def test_options_of_other_libraries_name_ours(dataset: rs.Dataset, given: str, n
 
 
 @pytest.mark.parametrize(
-    ("function", "explained"), [(rs.Loader, LOADER), (rs.open, OPEN), (rs.pack, PACK)]
+    ("function", "explained"),
+    [(rs.Loader, LOADER), (rs.open, OPEN), (rs.pack, PACK), (rs.Image, IMAGES)],
 )
 def test_explained_options_are_not_ours_but_name_ours(
     function: Any, explained: dict[str, str]
@@ -221,3 +223,17 @@ def test_explained_options_are_not_ours_but_name_ours(
 def test_an_unknown_option_without_a_similar_one(dataset: rs.Dataset) -> None:
     with raises(rs.OptionError, option="zyx", remedy=""):
         rs.Loader(dataset, batch_size=4, zyx=1)  # type: ignore[call-arg]
+
+
+def test_unknown_options_of_images_name_ours() -> None:
+    for name, named in {"resize": "size", "normalize": "float32", "flipp": "'flip'"}.items():
+        with raises(rs.OptionError, option=name) as caught:
+            rs.Image(**{name: 1})  # type: ignore[arg-type]
+        assert named in caught.value.remedy
+
+
+def test_options_without_their_names(dataset: rs.Dataset) -> None:
+    with pytest.raises(rs.OptionError, match="by name, such as batch_size="):
+        rs.Loader(dataset, None, 8)  # type: ignore[misc, call-arg]
+    with pytest.raises(rs.OptionError, match=r"rs\.open\('out'\)"):
+        rs.Dataset("out")  # type: ignore[arg-type]

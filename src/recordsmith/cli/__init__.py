@@ -82,6 +82,24 @@ _MODULES = {
 }
 """The modules here of commands that are not in one of their own name."""
 
+_OTHER_NAMES = {
+    name: command
+    for command, names in {
+        "diff": "compare",
+        "export": "extract unpack",
+        "head": "cat print",
+        "inspect": "describe info list ls",
+        "pack": "build convert create import write",
+        "reshard": "filter merge sample shuffle split",
+        "salvage": "fix recover repair",
+        "sheet": "draw plot preview",
+        "verify": "check validate",
+        "view": "browse open serve show",
+    }.items()
+    for name in names.split()
+}
+"""The commands to suggest for names that other programs use."""
+
 _INVALID_COMMAND = 2
 _EXTRA = re.compile(r"extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -234,14 +252,15 @@ class _Commands(TyperGroup):
         return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args:
-            return super().parse_args(ctx, args)  # prints the help
+        if not args and not ctx.resilient_parsing:  # newer versions of typer print nothing here
+            print(ctx.get_help())
+            raise typer.Exit(_INVALID_COMMAND)
         with _reporting_usage(ctx, args):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, _ctx: Any, args: list[str]) -> Any:
         if args[0] not in COMMANDS:
-            similar = similar_name(args[0], COMMANDS)
+            similar = _OTHER_NAMES.get(args[0]) or similar_name(args[0], COMMANDS)
             remedy = (
                 f"Did you mean {similar}?"
                 if similar

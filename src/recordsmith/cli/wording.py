@@ -14,9 +14,11 @@ from recordsmith.errors import (
     DataError,
     Defect,
     MissingFileError,
+    OptionError,
 )
 
 QUOTE_CONDITION = "Put the condition in quotes: --where '…'"
+_QUERY_FIRST = ". The query comes before the paths: `recordsmith query SQL PATH`"
 _OPERATORS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "not"})
 
 _FLAGS = {
@@ -97,8 +99,11 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         if given.get("where") and is_part_of_condition(_paths(given)):
             return f". {QUOTE_CONDITION}"
         if command == "query" and not _is_missing(given["sql"]):
-            return ". The query comes before the paths: `recordsmith query SQL PATH`"
+            return _QUERY_FIRST
         return "" if error.remedy else _similar_name(given)
+    if isinstance(error, OptionError) and error.option == "paths":  # count(*) is a pattern
+        is_swapped = command == "query" and not _is_missing(given["sql"])
+        return _QUERY_FIRST if is_swapped else ""
     if not isinstance(error, DataError):
         return ""
     path = shlex.quote(_typed_path(error, given))

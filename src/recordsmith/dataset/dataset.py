@@ -7,6 +7,7 @@ is another Dataset over the same shards.
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, TypeAlias, overload
 
@@ -95,6 +96,10 @@ class Dataset(Summarized):
     """
 
     def __init__(self, view: View) -> None:
+        if isinstance(view, (str, os.PathLike)):
+            raise OptionError(
+                "Dataset does not open paths", remedy=f"Use rs.open({os.fspath(view)!r})."
+            )
         self.view = view
 
     @classmethod

@@ -53,6 +53,7 @@ h1 { font-size: 26px; margin: 0; overflow-wrap: anywhere; }
 h2 { font-size: 18px; margin: 40px 0 8px; }
 h3 { font-size: 15px; margin: 0 0 6px; display: flex; gap: 8px; align-items: center; }
 p { margin: 0 0 6px; }
+a { color: inherit; }
 code { font: 13px/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 .quiet { color: var(--quiet); }
 .verdict { margin: 0; padding: 3px 14px; border-radius: 999px; font-weight: 600; }

@@ -22,6 +22,9 @@ function fill(node, props, children) {
   return node;
 }
 
+/** The parts of a key, which may break after each slash. */
+export const breakable = (key) => key.split(/(?<=\/)/).flatMap((part) => [part, el('wbr')]);
+
 export const button = (text, title, onclick, props = {}) =>
   el('button', { type: 'button', title, 'aria-label': title, onclick, ...props }, text);
 

@@ -1,6 +1,6 @@
 // Counts and histograms of features, which write into the filter, and the switches of the overlays.
 
-import { button, count, el, link, Poll, quiet, settings, short, svg } from './dom.js';
+import { breakable, button, count, el, link, Poll, quiet, settings, short, svg } from './dom.js';
 import { clauseOf, keyText, literalsOf, rangeClause, valuesClause, withClause } from './filter.js';
 import { swatch } from './gallery.js';
 import { overlays } from './overlay.js';
@@ -43,7 +43,7 @@ export class Facets {
       return;
     }
     const { facets = [], scanned, total, is_complete: isComplete, error } = this.whole;
-    const about = error?.message ?? (isComplete && !facets.length ? 'No feature has values to count.' : scanned === total ? `of ${count(total, 'record')}` : `of the ${isComplete ? 'readable' : 'first'} ${count(scanned)} of ${count(total, 'record')}`);
+    const about = error?.message ?? (isComplete && !facets.length ? 'No feature has values to count.' : scanned === total ? `Counts of ${count(total, 'record')}` : `Counts of the ${isComplete ? 'readable' : 'first'} ${count(scanned)} of ${count(total, 'record')}`);
     redraw(this.root, quiet(about), ...facets.map((facet) => this.drawFacet(facet)));
   }
 
@@ -54,7 +54,7 @@ export class Facets {
     const part = this.part?.facets.find((other) => other.key === key);
     const isMissing = clause.startsWith('missing(');
     return el('details', { open: settings.read(`facet.${key}`, true), ontoggle: ({ target }) => settings.write(`facet.${key}`, target.open) },
-      el('summary', {}, key), facet.is_complete && !this.whole.is_complete && quiet('of all records'), clause && link('Remove the condition', '', () => change(() => '')),
+      el('summary', {}, breakable(key)), facet.is_complete && !this.whole.is_complete && quiet('of all records'), clause && link('Remove the condition', '', () => change(() => '')),
       facet.kind === 'histogram' ? this.drawHistogram(facet, part, clause, change) : this.drawValues(facet, part, clause, change),
       facet.missing > 0 && this.drawValue(key, '(missing)', facet.missing, this.part && (part?.missing ?? 0), facet.missing, isMissing, () => change((now) => (now.startsWith('missing(') ? '' : `missing(${keyText(key)})`))));
   }

@@ -246,7 +246,7 @@ export class Gallery {
     let badge = tile.frames?.length > 1 ? count(tile.frame_count, 'frame') : tile.series || tile.image ? tile.text : '';
     if (source?.startsWith('data:image/')) this.fillImage(node, stage, tile, source);
     else if (tile.series?.length) stage.append(curve(tile.series, 160, 160, `curve of ${tile.series.length} values`));
-    else stage.append(el('pre', { class: tile.problem ? 'text error' : 'text' }, tile.problem?.message ?? tile.text ?? ''));
+    else stage.append(el('pre', { class: tile.problem ? 'text error' : 'text' }, tile.problem?.problem ?? tile.problem?.message ?? tile.text ?? ''));
     if (tile.problem) badge = tile.problem.defect || 'damaged';
     if (badge) stage.append(el('span', { class: tile.problem ? 'badge bad' : 'badge' }, badge.slice(0, 80)));
     this.markTile(node, tile, tile.place);

@@ -1,6 +1,6 @@
 // One record: its image with zoom, boxes and mask, every feature, the file around it, and its bytes.
 
-import { button, bytes, copyButton, count, el, explain, getJson, getText, link, place as setPlace, quiet, short, svg, url } from './dom.js';
+import { breakable, button, bytes, copyButton, count, el, explain, getJson, getText, link, place as setPlace, quiet, short, svg, url } from './dom.js';
 import { contain, curve, drawBoxes, overlays, paintMask, readMask } from './overlay.js';
 
 const [FOLDED, LETTERS] = [12, 400];  // values and characters of a feature that are shown at first
@@ -179,7 +179,7 @@ export class RecordView {
     const curves = new Map(Object.entries(this.record.curves[name] ?? {}));
     return definitions(Object.entries(section).map(([key, feature]) => {
       const length = lengthOf(feature);
-      return [[el('span', { class: 'key' }, key.split(/(?<=\/)/).flatMap((part) => [part, el('wbr')])), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature, curves.get(key))];
+      return [[el('span', { class: 'key' }, breakable(key)), el('small', {}, `${feature.kind}${length > 1 ? ` × ${count(length)}` : ''}`)], this.values(key, feature, curves.get(key))];
     }));
   }
 

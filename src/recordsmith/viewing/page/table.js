@@ -52,7 +52,7 @@ export class Table extends Gallery {
 
   fillTile(node, row) {
     const { position, problem, cells = [], place } = row;
-    const texts = problem ? [problem.message] : cells.map((cell, at) => this.textOf(cell, this.keys[at]));
+    const texts = problem ? [problem.problem ? `${problem.defect}: ${problem.problem}` : problem.message] : cells.map((cell, at) => this.textOf(cell, this.keys[at]));
     node.classList.remove('loading');
     node.replaceChildren(...[position === null ? 'none' : count(position), ...texts].map((text, at) => {
       const isNumber = !problem && at > 0 && cells[at - 1] && cells[at - 1].kind !== 'bytes';

@@ -16,7 +16,15 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
+from recordsmith.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    check_word,
+    explain_unknown,
+    option,
+)
 from recordsmith.example import Column, Schema
 from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Part, Window
@@ -52,6 +60,17 @@ from recordsmith.loading.number_options import whole_number
 PixelType = Literal["uint8", "uint16", "float32"]
 
 
+_EXPLAINED = {
+    "crop mode resize_mode": "Pass fit, such as fit='center-crop'.",
+    "channels_first data_format": "Pass layout='CHW'.",
+    "hflip horizontal_flip random_flip": "Pass flip='horizontal'.",
+    "height image_size resize shape target_size width": "Pass size, one number or (height, width).",
+    "normalise normalize rescale scale": "Pass dtype='float32', with mean and std if needed.",
+}
+"""What to do instead of the options of torchvision, Keras and others."""
+
+
+@explain_unknown(_EXPLAINED)
 @dataclass(frozen=True)
 class Image(ImageFeature):
     """Images of one size: (batch, height, width, channels), by default uint8 and RGB.
