@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from recordsmith.loading.batches.batch import BatchResult
-from recordsmith.loading.features.requests import AbsentKey
+from recordsmith.loading.features.requests import AbsentKey, warn_user
 
 _SEARCHED_BYTES = 1 << 30  # of the files, for a key that the records of an epoch do not have
 
@@ -58,4 +56,4 @@ class KeyWatch:
                 raise error
             del self._watched[key]
             if not found:
-                warnings.warn(str(error), stacklevel=5)  # the caller of the loader
+                warn_user(error)
