@@ -695,17 +695,33 @@ def test_keys_that_no_episode_has_are_refused(make: Make, feature: Any, tmp_path
 
 
 def test_keys_that_only_other_episodes_have(tmp_path: Path) -> None:
-    records = [
-        {"steps/a": [1, 2]} | ({"note": "x"} if number == 40 else {}) for number in range(50)
-    ]
+    records: list[Any] = [{"steps/a": [1, 2]} for _ in range(50)]
+    records[40] |= {"note": "x", "steps/b": [0.5, 1.5], "steps/c": [0.5, 1.5]}
     dataset = written(tmp_path, records)
-    with raises(rs.OptionError, value="note"):
-        rs.Loader(rs.Episodes(dataset, window=1), {"x": rs.Present("note")}, batch_size=4)
-    assert "note" in dataset.schema.features  # now it is known
-    for selected, count in ((dataset, 2), (dataset.take(30), 0)):
-        windows = rs.Episodes(selected, window=1)
-        loader = rs.Loader(windows, {"x": rs.Present("note")}, batch_size=4)
-        assert sum(batch["x"].sum() for batch in loader) == count
+    for known in (False, True):
+        for selected, count in ((dataset, 2), (dataset.take(30), 0)):
+            windows = rs.Episodes(selected, window=1)
+            features = {
+                "note": rs.Present("note"), "c": rs.Ragged("steps/c"),
+                "b": rs.Tensor("steps/b", (1,), default=0),
+            }  # fmt: skip
+            batches = [*rs.Loader(windows, features, batch_size=4)]
+            assert sum(batch["note"].sum() for batch in batches) == count
+            assert sum(batch["b"].sum() for batch in batches) == count
+            assert {batch["c"].values.dtype for batch in batches} == {np.dtype(np.float32)}
+        assert known or "note" in dataset.schema.features  # now it is known
+
+
+def test_lists_that_only_other_sequences_have(tmp_path: Path) -> None:
+    sequences: list[dict[str, Any]] = [{"a": [[1]]} for _ in range(40)]
+    sequences[30]["b"] = [[1]]
+    dataset = written(tmp_path, [rs.encode_sequence_example({}, lists) for lists in sequences])
+    features = {"b": rs.Ragged("b")}
+    with raises(rs.OptionError, value="b"):  # the lists of the first episodes are those of steps
+        rs.Loader(rs.Episodes(dataset, window=1), features, batch_size=40)
+    assert "b" in dataset.schema.sections["feature_lists"]  # now it is known
+    (batch,) = rs.Loader(rs.Episodes(dataset, window=1), features, batch_size=40)
+    assert batch["b"].values.tolist() == [1]
 
 
 def test_sequence_examples_in_a_loader_hint_at_episodes(tmp_path: Path) -> None:

@@ -533,3 +533,34 @@ def test_lists_that_are_empty_in_all_records(tmp_path: Path) -> None:
     assert batch["many"].row_splits.tolist() == [0, 0, 0, 0]
     with raises(rs.OptionError, option="features"):
         rs.Loader(dataset, {"many": rs.Ragged("man")}, batch_size=3)
+
+
+OPTIONAL = [
+    rs.Boxes(tuple(BOXES), None), rs.Present("o/ymin"), rs.Ragged("o/ymin"), rs.Padded("o/ymin"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("feature", OPTIONAL)
+def test_an_optional_key_that_one_dataset_of_a_mix_does_not_have(
+    many: rs.Dataset, tmp_path: Path, feature: Any
+) -> None:
+    few, similar = (
+        written(tmp_path, [record] * 4) for record in ({"label": 1}, {"o/ymins": [0.5]})
+    )
+    with pytest.warns(UserWarning, match="dataset 1 of the mix has 'o/ymin'") as caught:
+        loader = rs.Loader(rs.Mix([(many, 1), (few, 1)], length=6), {"x": feature}, batch_size=6)
+    assert [warning.filename for warning in caught] == [__file__]
+    (batch,) = loader
+    assert len(batch["x"]) == 6
+    with raises(OptionError, value="o/ymin", match="dataset 1 of the mix.*'o/ymins'"):
+        rs.Loader(rs.Mix([(many, 1), (similar, 1)]), {"x": feature}, batch_size=6)
+    with raises(OptionError, value="o/ymin"):  # no dataset has it
+        rs.Loader(rs.Mix([(few, 1), (few, 1)]), {"x": feature}, batch_size=6)
+
+
+def test_warnings_are_of_the_line_that_calls(tmp_path: Path) -> None:
+    dataset = written(tmp_path, [{"label": 1}] * 4)
+    features = {"x": rs.Scalar("other", default=0)}
+    with pytest.warns(UserWarning, match="'other'") as caught:
+        rs.Examples(dataset, features)
+    assert [warning.filename for warning in caught] == [__file__]

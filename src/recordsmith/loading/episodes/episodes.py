@@ -159,7 +159,10 @@ class Episodes(LoaderInput):
             survey.update(payload, np.zeros(1, np.int64), np.array([len(payload)]))
         layout = self._table.layout
         kinds = layout.kinds
-        listed = {key: FeatureSchema(kinds.get(key) or "none", 0, 0, 0) for key in self._table.keys}
+        listed = None
+        if layout.is_complete or layout.is_sequence:  # a list that is not in the layout is not read
+            keys = self._table.keys
+            listed = {key: FeatureSchema(kinds.get(key) or "none", 0, 0, 0) for key in keys}
         schema = survey.finish()
         features = {
             key: dataclasses.replace(known, shape=(1,))
@@ -174,7 +177,8 @@ class Episodes(LoaderInput):
                 listed,
                 layout.is_complete,
                 lambda: iter(self._first_windows),
-                faults=self._not_of_steps,
+                self.dataset.view.find_key,
+                self._not_of_steps,
             )
         ]
 

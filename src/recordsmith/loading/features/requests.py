@@ -48,7 +48,7 @@ class ResolvedRequests(NamedTuple):
 
 
 def resolve_requests(
-    features: Mapping[str, Feature], preview: Preview, *, may_skip: bool
+    features: Mapping[str, Feature], preview: Preview, *, may_skip: bool, is_part: bool = False
 ) -> ResolvedRequests:
     """Return a FeatureSpec with its kind for each key that a feature reads.
 
@@ -58,6 +58,7 @@ def resolve_requests(
         features: by the names of their entries in a batch.
         preview: of the records.
         may_skip: whether records without a feature may be skipped.
+        is_part: whether it is of a part of a mix, whose other parts may have optional keys.
     """
     schema, known_features = preview.schema, preview.features
     _check_payload(schema, may_skip=may_skip)
@@ -91,7 +92,7 @@ def resolve_requests(
             encode_key(key)
         except OptionError as error:
             raise _with_prefix(error, f"feature {name!r}") from None
-    absent, found = _absent_keys(features, preview)
+    absent, found = _absent_keys(features, preview, is_part=is_part)
     for one in absent:
         if one.action == "raise":
             raise one.error()
@@ -137,12 +138,13 @@ class AbsentKey(NamedTuple):
 
 
 def _absent_keys(
-    features: Mapping[str, Feature], preview: Preview
+    features: Mapping[str, Feature], preview: Preview, *, is_part: bool
 ) -> tuple[list[AbsentKey], dict[str, FeatureSchema]]:
     """Return the keys that features read and that no record is known to have; and those found.
 
     One is an error if no record of the files has it, as far as a short search shows, or if the
-    first records do not have it, but a similar one, or none of several keys of a feature.
+    first records do not have it, but a similar one, or none of several keys of a feature. Of a
+    part of a mix, an optional one without a similar key is only warned of: other parts may have it.
     """
     schema, names = preview.schema, preview.features
     with_default = {
@@ -169,10 +171,14 @@ def _absent_keys(
                 found[key] = known
                 continue
             are_all = len(missing) == len(requests) > 1
-            is_error = is_error or are_all or similar_key(key, names) is not None
+            is_similar = similar_key(key, names) is not None
+            is_error = is_error or are_all or is_similar
+            may_lack = has_default or (
+                is_part and not is_similar and not _is_required(requests[key])
+            )
             action: Literal["raise", "warn", "watch"] = "watch"
             if known is False or (is_error and schema.is_complete):
-                action = "warn" if has_default else "raise"
+                action = "warn" if may_lack else "raise"
             which = "no record" if known is False else _which(preview)
             hint = _hint(key, preview)
             absent.append(AbsentKey(name, key, action, which, hint, has_default, preview.find_key))
@@ -268,18 +274,26 @@ def _check_payload(schema: Schema, *, may_skip: bool) -> None:
 def resolve_for_all(
     features: Mapping[str, Feature], previews: Sequence[Preview], *, may_skip: bool
 ) -> ResolvedRequests:
-    """Resolve the requests for several datasets, each of which must have the features.
+    """Resolve the requests for several datasets.
+
+    Each must have the features that all records must have. A warning names one without others.
 
     Args:
         previews: of each dataset.
     """
     kinds: dict[str, tuple[int, Kind]] = {}
+    lacking: list[AbsentKey] = []
     for number, preview in enumerate(previews if len(previews) > 1 else ()):
         schema = preview.schema
         try:
-            specs, _ = resolve_requests(features, preview, may_skip=may_skip)
+            specs, absent = resolve_requests(features, preview, may_skip=may_skip, is_part=True)
         except OptionError as error:
             raise _with_prefix(error, f"dataset {number} of the mix") from None
+        which = f"no record of dataset {number} of the mix"
+        of_features = {one.name: one._replace(which=which) for one in reversed(absent)}
+        lacking += [
+            one for one in of_features.values() if one.action == "warn" and not one.has_default
+        ]
         for key in specs.keys() & schema.features.keys():
             kind = schema.features[key].kind
             if kind in ("mixed", "none"):
@@ -293,7 +307,8 @@ def resolve_for_all(
                     value=key,
                     expected="one kind in all datasets",
                 )
-    return resolve_requests(features, Preview.merged(previews), may_skip=may_skip)
+    specs, absent = resolve_requests(features, Preview.merged(previews), may_skip=may_skip)
+    return ResolvedRequests(specs, [*lacking, *absent])
 
 
 def _check(
