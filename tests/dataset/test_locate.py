@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,26 @@ def test_few_files_of_a_large_folder_are_read(
     monkeypatch.setattr(Location, "read", watched)
     assert [name for name, _ in _found(tmp_path)] == ["a.tfr"]
     assert 0 < sum(name.endswith(".jpg") for name in read) <= most
+
+
+def test_a_damaged_shard_without_a_suffix_is_found(place: Location) -> None:
+    """Its first bytes are not those of a record, but its name is like that of another shard."""
+    for number in range(3):
+        numbered.write_shard(place / f"fold-{number}.tfr", [number, number + 10])
+    data = bytearray((place / "fold-1.tfr").read(0, 1 << 16))
+    data[0] ^= 0xFF
+    (place / "fold-1.tfr").put(bytes(data))
+    assert {name for name, _ in _found(place)} == {f"fold-{number}.tfr" for number in range(3)}
+    with raises(CorruptDataError, defect="length-crc-mismatch"):
+        list(rs.open(place))
+
+
+def test_many_files_are_located_in_linear_time(tmp_path: Path) -> None:
+    for number in range(12_000):
+        (tmp_path / f"{number}.tfrecord").touch()
+    begin = time.process_time()
+    assert len(_found(tmp_path)) == 12_000
+    assert time.process_time() - begin < 4  # in quadratic time 7 s
 
 
 def test_names_that_differ_from_the_manifest(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ in it, detected by name or by their first bytes; if there are none, those in its
 (`train/`, `valid/`). A folder of TensorFlow Datasets has the shards of its `dataset_info.json`.
 
 The first bytes are read of a few files of each suffix, and of all of them if there are records
-among these. Over a network, even fewer are read, and only if no name is one of a shard.
+among these. A file whose name differs only in numbers from that of a shard is a shard, too, even if
+its first bytes are damaged. Over a network, even fewer are read, and only if no name is one of a
+shard.
 """
 
 from __future__ import annotations
@@ -634,7 +636,8 @@ def _files_of(folder: ListedFolder) -> tuple[Located, list[str]]:
             location = folder.location / shard_name(split, number, count)
             problem = f"shard {number} of {count} of split {split!r} is missing"
             missing.append(_missing_shard(split, location, problem))
-    other = [name for name in files if name not in set(records)]
+    known = {*records}
+    other = [name for name in files if name not in known]
     names, label_map = _names_in(folder)
     located = Located(shards, class_names=names, missing=tuple(missing), label_map=label_map)
     return located, other
@@ -653,7 +656,7 @@ def _records_in(listed: ListedFolder) -> list[str]:
     for name in names if not (is_remote and records) else ():
         if name not in records:
             _, dot, suffix = name.rpartition(".")
-            by_suffix.setdefault(_DIGITS.sub("0", dot and suffix.lower()), []).append(name)
+            by_suffix.setdefault(_without_numbers(dot and suffix.lower()), []).append(name)
     left = _MAX_REMOTE_PEEKS if is_remote else _MAX_PEEKS
     for others in by_suffix.values():
         peeks = min(_REMOTE_PEEKS if is_remote else _PEEKS, left)
@@ -664,8 +667,15 @@ def _records_in(listed: ListedFolder) -> list[str]:
             records.update(others if len(found) == len(few) else found)
         elif found:
             rest = (name for name in others if name not in few)
-            records.update(found, (name for name in rest if looks_like_records(folder / name)))
+            found += (name for name in rest if looks_like_records(folder / name))
+            # a shard whose start is damaged must not be missing in silence
+            patterns = {_without_numbers(name) for name in found}
+            records.update(name for name in others if _without_numbers(name) in patterns)
     return [name for name in names if name in records]
+
+
+def _without_numbers(name: str) -> str:
+    return _DIGITS.sub("0", name)
 
 
 def _check_unfinished(folder: ListedFolder) -> None:
