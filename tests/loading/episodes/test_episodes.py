@@ -712,6 +712,19 @@ def test_keys_that_only_other_episodes_have(tmp_path: Path) -> None:
         assert known or "note" in dataset.schema.features  # now it is known
 
 
+def test_images_after_a_window_whose_other_steps_are_before_it(tmp_path: Path) -> None:
+    record = {"steps/a": [1, 2, 3], "steps/image": [png(0), png(1), png(2)]}
+    windows = rs.Episodes(
+        written(tmp_path, [record] * 20),
+        window=1,
+        pad="zero",
+        ranges={"steps/a": range(-2, 0), "steps/image": range(1, 3)},
+    )
+    batch = next(iter(rs.Loader(windows, {"image": rs.Image("steps/image")}, batch_size=3)))
+    assert batch["image"].shape == (3, 2, 8, 8, 3)
+    assert batch["image"].any(axis=(2, 3, 4)).tolist() == [[True] * 2, [True, False], [False] * 2]
+
+
 def test_lists_that_only_other_sequences_have(tmp_path: Path) -> None:
     sequences: list[dict[str, Any]] = [{"a": [[1]]} for _ in range(40)]
     sequences[30]["b"] = [[1]]

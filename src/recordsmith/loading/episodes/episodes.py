@@ -201,19 +201,22 @@ class Episodes(LoaderInput):
     def _first(self) -> tuple[list[tuple[int, bytes]], dict[str, DataError]]:
         """The first window of each of the first episodes, and the errors of features.
 
-        It is the first one without padding before it, where the episode is as long.
+        It is the first one without padding before it, where the episode is as long. Then the first
+        of all, as some features may have steps in no other one.
         """
         ends = self._table.ends
         counts = np.diff(ends, prepend=0)
         before = -(-max(0, -self._table.shape.reach[0]) // self.stride) if self.pad != "drop" else 0
         used = np.flatnonzero(counts)[:_PREVIEWED_EPISODES]
-        positions = (ends - counts)[used] + np.minimum(before, counts[used] - 1)
+        firsts = (ends - counts)[used]
+        positions = (firsts + np.minimum(before, counts[used] - 1)).tolist()
+        positions = [*dict.fromkeys((*positions, *firsts[:1].tolist()))]
         keys, records = self._table.keys, self.records
         left_out: dict[str, DataError] = {}
         while True:
             windows: list[tuple[int, bytes]] = []
             faults: dict[str | None, DataError] = {}
-            for position in positions.tolist():
+            for position in positions:
                 try:
                     payloads: BytesArray = records.read_records(np.array([position]))
                 except DataError as error:
