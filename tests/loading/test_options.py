@@ -42,6 +42,7 @@ FEATURES: list[tuple[Any, dict[str, Any], str, list[dict[str, Any]]]] = [
     (rs.Image, FLOATS, "mean", [{"mean": (1, 2)}, {"mean": "abc"}]),
     (rs.Image, IMAGE, "std", [{"std": 0.5, "dtype": "uint16"}]),
     (rs.Image, FLOATS, "std", [{"std": (1, 0, 1)}, {"std": float("nan")}]),
+    (rs.Image, FLOATS, "mean", [{"mean": 123}, {"mean": (0.5, 103.5, 0.5), "std": 0.2}]),
     (rs.Image, IMAGE, "shorter_side", [{"shorter_side": 8}]),
     (rs.Image, IMAGE, "shorter_side", [{"fit": "center-crop", "shorter_side": 3}]),
     (rs.Image, PAD, "shorter_side", [{"shorter_side": 0}]),

@@ -230,6 +230,7 @@ def check_shares(splits: Mapping[str, float]) -> None:
                 option="splits",
                 value=share,
                 expected="0 < share <= 1",
+                remedy=f"Write {share:g} percent as {share / 100:g}." if share > 1 else "",
             )
     total = math.fsum(splits.values())
     if abs(total - 1) > 1e-6:

@@ -312,6 +312,13 @@ class Image(ImageFeature):
                     value=value,
                     expected=f"one number, or one for each of the {self.channels} channels",
                 )
+            if name == "mean" and max(values) > 1:
+                raise OptionError(
+                    option="mean",
+                    value=value,
+                    expected="numbers from 0 to 1, as the pixels of float32",
+                    remedy="Divide mean and std by 255.",
+                )
             if name == "std" and min(values) <= 0:
                 raise OptionError(option="std", value=value, expected="positive")
             self._keep(name, values)
