@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,17 @@ def test_few_files_of_a_large_folder_are_read(
     monkeypatch.setattr(Location, "read", watched)
     assert [name for name, _ in _found(tmp_path)] == ["a.tfr"]
     assert 0 < sum(name.endswith(".jpg") for name in read) <= most
+
+
+def test_salvage_names_a_copy_that_it_leaves_out(tmp_path: Path) -> None:
+    """It has records, but the manifest lists all of them elsewhere."""
+    folder = numbered.packed(tmp_path / "in", {"train": [3]})
+    shutil.copy(folder / "train-00000-of-00001.tfrecord", folder / "copy.tfrecord")
+    report = rs.salvage(folder, tmp_path / "out")
+    assert report.record_count == 3
+    assert report.notices == [
+        "left out 1 other file of the folder: copy.tfrecord; pass a glob to search them for records"
+    ]
 
 
 def test_a_damaged_shard_without_a_suffix_is_found(place: Location) -> None:

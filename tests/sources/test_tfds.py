@@ -411,3 +411,14 @@ def test_a_record_that_changed_is_refused(folder: Path) -> None:
 def test_other_folders_are_refused(tmp_path: Path) -> None:
     with raises(OptionError, option="root"):
         Tfds(tmp_path).list_samples()
+
+
+def test_verify_compares_the_number_of_records_with_the_document(tmp_path: Path) -> None:
+    folder = write_by_hand(tmp_path / "x", {"a": text_feature()}, [{"a": "x"}, {"a": "y"}])
+    assert not rs.verify(folder).defects
+    with rs.ShardWriter(folder / "x-train.tfrecord-00000-of-00001", overwrite=True) as writer:
+        writer.write_example({"a": "x"})
+    (defect,) = rs.verify(folder).defects
+    assert (defect.defect, defect.found, defect.expected) == ("record-count-mismatch", "1", "2")
+    (folder / "x-train.tfrecord-00000-of-00001").write_bytes(b"")
+    assert [defect.found for defect in rs.verify(folder).defects] == ["0"]

@@ -148,6 +148,7 @@ class Located(msgspec.Struct):
     label_map: where the class names are from, if that is a label map next to foreign shards.
     unlisted: shards in a folder whose document lists others, which are missing.
     left_out: other files in a folder that may have been shards, located around defects.
+    record_counts: of shards without a manifest, as `dataset_info.json` lists them.
     """
 
     shards: list[Shard]
@@ -160,6 +161,7 @@ class Located(msgspec.Struct):
     label_map: Location | None = None
     unlisted: tuple[Shard, ...] = ()
     left_out: tuple[Location, ...] = ()
+    record_counts: dict[Location, int] = {}
 
     def keep_splits(self, splits: Sequence[str]) -> None:
         """Remove the shards of other splits, and put these in this order."""
@@ -215,6 +217,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
             missing=tuple(missing for part in parts for missing in part.missing),
             ignored=tuple(error for part in parts for error in part.ignored),
             left_out=tuple(location for part in parts for location in part.left_out),
+            record_counts={key: n for part in parts for key, n in part.record_counts.items()},
         )
     if split is not None:
         check_split(split, split_names([located]))
@@ -483,15 +486,17 @@ def _locate_tfds(folder: ListedFolder) -> Located | None:
     info = read_info(folder.location)
     if info.file_format != "tfrecord":
         return None
-    shards, missing = [], []
+    shards, missing, record_counts = [], [], {}
     for split in info.splits:
-        for name in split.file_names(info.name):
+        names = split.file_names(info.name)
+        for name, record_count in zip(names, split.shard_lengths, strict=True):
             if folder.has(name):
                 shards.append(folder.shard(name, split.name))
+                record_counts[shards[-1].location] = record_count
                 continue
             problem = f"{TFDS_INFO_NAME} lists {name}, which is missing"
             missing.append(_missing_shard(split.name, folder.location / name, problem))
-    located = Located(shards, missing=tuple(missing))
+    located = Located(shards, missing=tuple(missing), record_counts=record_counts)
     if not shards and not missing:
         splits = {f"{info.name}-{split.name}": split.name for split in info.splits}
         names = [name for name in _records_in(folder) if split_of(name) in splits]

@@ -274,7 +274,7 @@ class _Salvage:
         )
         if left_out := [location.name for location in located.left_out]:
             self.report.notices.append(
-                f"left out {format_count(len(left_out), 'file')} without a record at the start: "
+                f"left out {format_count(len(left_out), 'other file')} of the folder: "
                 f"{first_of(left_out, _NAMED)}; pass a glob to search them for records"
             )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, read_label_map, read_labels
 from recordsmith.dataset.locate import ListedFolder, Located, looks_like_records
 from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
-from recordsmith.dataset.names import parse_shard_name
+from recordsmith.dataset.names import TFDS_INFO_NAME, parse_shard_name
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, DataError, Defect, FileAccessError, OptionError
 from recordsmith.examining.verification.verify_report import ShardFindings
@@ -157,6 +157,19 @@ def compare(
                 path=place / MANIFEST_NAME,
             ),
         )
+    for shard, findings in zip(located.shards, found, strict=True):
+        expected = located.record_counts.get(shard.location, findings.record_count)
+        if findings.is_read and not findings.defects and findings.record_count != expected:
+            yield (
+                findings,
+                CorruptDataError(
+                    Defect.RECORD_COUNT,
+                    f"the number of records in the shard differs from {TFDS_INFO_NAME}",
+                    found=str(findings.record_count),
+                    expected=str(expected),
+                    remedy=_CHANGED,
+                ),
+            )
     manifest, folder = located.manifest, located.folder
     if manifest is None or folder is None:
         return
