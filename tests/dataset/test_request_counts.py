@@ -420,7 +420,7 @@ def test_jobs_make_as_many_requests_as_the_page_states(s3: S3, tmp_path: Path) -
     assert (many - few) / 4 == pytest.approx(18.5, abs=1)
     assert few - 18.5 - 2 * 2 == pytest.approx(48, abs=5)
     few, many = (count("append", tmp_path / "local", f"s3://bucket/packed-{n}") for n in (2, 6))
-    assert (many - few, few - 19 - 2 * 33) == (4 * 33, pytest.approx(62, abs=8))
+    assert (many - few, few - 19 - 2 * 40) == (4 * 40, pytest.approx(62, abs=8))
     # shards of more than 1 MiB, and of more than 8 MiB
     noise = np.random.default_rng(0)
     for number in range(180):
