@@ -888,6 +888,6 @@ def explain_unknown(explained: Mapping[str, str]) -> Callable[[_Function], _Func
 def warn_user(message: str) -> None:
     """Warn at the line outside of this package that called it."""
     frame, level = sys._getframe(), 1  # noqa: SLF001 - the `inspect` module is slow to import
-    while frame.f_back and frame.f_globals["__name__"].startswith(f"{__package__}."):
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, stacklevel=level)
