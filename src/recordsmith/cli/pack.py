@@ -97,7 +97,7 @@ def pack(
     preview = f"sheet {typed} sheet.png" if noun == "image" else f"head {typed}"
     console.print_hint(
         f"next: preview them with `recordsmith {preview}`, or print a program that reads them "
-        f"with `recordsmith inspect {typed} --reader torch` (or tf, dali, grain)"
+        f"in TensorFlow with `recordsmith inspect {typed} --reader tf` (or dali)"
     )
 
 
