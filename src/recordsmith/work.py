@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+from recordsmith.ahead import map_ahead
 from recordsmith.errors import OptionError
-from recordsmith.threads import Stopped, map_ahead, stoppable_pool
+from recordsmith.threads import Stopped, stoppable_pool
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), from any thread, one call at a time."""

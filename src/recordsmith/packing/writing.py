@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from recordsmith.ahead import map_ahead
 from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
     Occurrences,
@@ -36,7 +37,6 @@ from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
-from recordsmith.threads import map_ahead
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.work import WorkerPool
 
