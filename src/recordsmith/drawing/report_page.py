@@ -17,10 +17,11 @@ from typing import Any, Protocol, runtime_checkable
 from recordsmith.drawing.scene import Scene, draw_scene, text_of
 from recordsmith.errors import DataError, OptionError
 from recordsmith.examining.verification import VerifyReport
+from recordsmith.example.feature_values import first_bytes, values_of
 from recordsmith.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.linting import LintExample, LintReport
-from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of
+from recordsmith.linting.sample_images import boxes_of, image_in
 from recordsmith.reports import Bar, Cell, Example, Place, ReportContent, Strip, show_commands
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
 from recordsmith.words import printable
@@ -372,8 +373,8 @@ def _scene(pixels: Pixels, features: Mapping[str, Any], box: Box | None) -> Scen
     names = [text_of(value) for value in values_of(features.get(OBJECT_TEXT))]
     texts = names if len(names) == len(boxes) else [""] * len(boxes)
     scene = Scene(pixels, None, boxes, [_OTHERS] * len(boxes), texts)
-    mask = first_of(features.get(MASK))
-    if isinstance(mask, bytes):
+    mask = first_bytes(features, MASK)
+    if mask is not None:
         with suppress(DataError):
             scene.mask = decode_mask(mask)
     if box is not None and box in boxes:

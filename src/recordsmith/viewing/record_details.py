@@ -15,7 +15,7 @@ from recordsmith.dataset.record_document import (
 )
 from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.example import classify
-from recordsmith.example.usual_names import may_be_mask
+from recordsmith.example.keys import may_be_mask
 from recordsmith.image import (
     MAX_PIXELS,
     MaskValues,
