@@ -27,10 +27,11 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import DataError, OptionError, suggest_names
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.where import parse_where
 from recordsmith.wire import RecordBlock
+from recordsmith.words import suggest_names
 
 _BATCH_BYTES = 8 << 20  # of payloads in a batch: the smallest unit of a split
 _BUNDLE_BYTES = 64 << 20  # of a range that a runner begins with; it may divide it again

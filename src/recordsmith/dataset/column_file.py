@@ -44,7 +44,6 @@ from recordsmith.errors import (
     FileAccessError,
     OptionError,
     located,
-    suggest_names,
 )
 from recordsmith.example import (
     BytesArray,
@@ -58,6 +57,7 @@ from recordsmith.example import (
 )
 from recordsmith.stores import Location, ObjectInfo
 from recordsmith.wire import FOOTER_BYTES, crc32c
+from recordsmith.words import suggest_names
 from recordsmith.work import Progress, WorkerPool
 
 Measure = Literal["value", "count", "steps"]

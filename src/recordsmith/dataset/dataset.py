@@ -28,7 +28,7 @@ from recordsmith.dataset.selected_records import (
 from recordsmith.dataset.selection import Positions, check_shares
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import View
-from recordsmith.errors import DataError, Defect, MissingExtraError, OptionError, suggest_names
+from recordsmith.errors import DataError, Defect, MissingExtraError, OptionError
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -40,7 +40,7 @@ from recordsmith.example import (
 )
 from recordsmith.summaries import Summarized, Summary, named
 from recordsmith.words import count as counted
-from recordsmith.words import did_you_mean, parse_size
+from recordsmith.words import did_you_mean, parse_size, suggest_names
 from recordsmith.work import thread_count
 
 if TYPE_CHECKING:

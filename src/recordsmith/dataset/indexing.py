@@ -31,7 +31,8 @@ from recordsmith.dataset.shard_index import (
     load_index,
     save_index,
 )
-from recordsmith.errors import ForbiddenFileError, OptionError, accessing, check_word, option
+from recordsmith.errors import ForbiddenFileError, OptionError, accessing, option
+from recordsmith.explaining import check_word
 from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, write_atomically
 from recordsmith.summaries import Report

@@ -62,11 +62,10 @@ from recordsmith.errors import (
     MissingFileError,
     OptionError,
     option,
-    suggest_names,
 )
 from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
 from recordsmith.wire import HEAD_BYTES, starts_with_record
-from recordsmith.words import first_of
+from recordsmith.words import first_of, suggest_names
 
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 

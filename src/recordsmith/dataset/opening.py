@@ -29,8 +29,9 @@ from recordsmith.dataset.names import is_split_slice
 from recordsmith.dataset.selected_records import joined_shards
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import DatasetSource, View
-from recordsmith.errors import DataError, OptionError, explain_unknown
+from recordsmith.errors import DataError, OptionError
 from recordsmith.example import Schema
+from recordsmith.explaining import explain_unknown
 from recordsmith.stores import is_url
 from recordsmith.stores.location import remote
 

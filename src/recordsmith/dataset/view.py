@@ -22,7 +22,6 @@ from recordsmith.errors import (
     NotAnExampleError,
     OptionError,
     option,
-    suggest_names,
 )
 from recordsmith.example import (
     ColumnDecoder,
@@ -34,7 +33,7 @@ from recordsmith.example import (
     valid_rows,
 )
 from recordsmith.stores import Location
-from recordsmith.words import first_of
+from recordsmith.words import first_of, suggest_names
 
 if TYPE_CHECKING:
     from recordsmith.where import Where

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import unknown_word
+from recordsmith.explaining import unknown_word
 from recordsmith.tasks import Engine
 
 if TYPE_CHECKING:

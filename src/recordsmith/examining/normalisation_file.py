@@ -21,9 +21,10 @@ from recordsmith.dataset import Dataset, LocatedBlock, Manifest, dataset_of, rec
 from recordsmith.dataset.documents import json_of, write_json
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import CorruptDataError, Defect, OptionError, suggest_names
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import FeatureSpec, RaggedArray, decode_columns
 from recordsmith.stores import PlaceLike, as_location, read_document
+from recordsmith.words import suggest_names
 from recordsmith.work import Progress, WorkerPool
 
 NORMALISATION_NAME = "normalisation.json"

@@ -17,7 +17,8 @@ from msgspec.structs import asdict, replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, Problems, SourceError, check_word, option
+from recordsmith.errors import OptionError, Problems, SourceError, option
+from recordsmith.explaining import check_word
 from recordsmith.exporting import formats as _formats  # noqa: F401 - registers them
 from recordsmith.exporting.export_job import export_locally, export_on_engine
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import option, shown_value, unknown_word
+from recordsmith.errors import option, shown_value
 from recordsmith.examining import are_drawn_for_viewing
+from recordsmith.explaining import unknown_word
 from recordsmith.linting.class_check import check_classes
 from recordsmith.linting.duplicate_check import (
     SIMILAR_CHECKS,

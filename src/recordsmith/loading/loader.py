@@ -14,7 +14,8 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.errors import DataError, OptionError, explain_unknown, option
+from recordsmith.errors import DataError, OptionError, option
+from recordsmith.explaining import explain_unknown
 from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import make_batch_maker

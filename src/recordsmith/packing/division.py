@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.selection import share_counts
-from recordsmith.errors import OptionError, option, unknown_word
+from recordsmith.errors import OptionError, option
+from recordsmith.explaining import unknown_word
 from recordsmith.sources.problems import join_names
 
 

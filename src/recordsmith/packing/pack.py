@@ -30,14 +30,8 @@ from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import (
-    OptionError,
-    RecordsmithError,
-    explain_unknown,
-    option,
-    suggest_names,
-    with_options,
-)
+from recordsmith.errors import OptionError, RecordsmithError, option, with_options
+from recordsmith.explaining import explain_unknown
 from recordsmith.image import ImageOptions
 from recordsmith.packing.like import apply_like
 from recordsmith.packing.pack_plan import PackJob, PackPlan, parse_result
@@ -50,6 +44,7 @@ from recordsmith.sources import Listing, Source, source_of
 from recordsmith.sources.left_behind import check_left_behind
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.tasks import Engine, Task, run_on
+from recordsmith.words import suggest_names
 from recordsmith.work import Progress, WorkerPool, thread_count
 
 _IMAGES = "Pass image_options=rs.ImageOptions(…)."

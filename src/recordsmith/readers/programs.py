@@ -12,7 +12,8 @@ from string import Template
 from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, check_word
+from recordsmith.errors import OptionError
+from recordsmith.explaining import check_word
 from recordsmith.readers.description import (
     Description,
     Field,

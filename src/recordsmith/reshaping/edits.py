@@ -18,7 +18,7 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import ClassNames
-from recordsmith.errors import DataError, OptionError, option, suggest_names
+from recordsmith.errors import DataError, OptionError, option
 from recordsmith.example import KeyAction, Rewriter, Schema, encode_example
 from recordsmith.example.payload import decode_key, encode_key
 from recordsmith.reshaping.recoding import (
@@ -29,6 +29,7 @@ from recordsmith.reshaping.recoding import (
     recoded_class_names,
 )
 from recordsmith.wire import RecordBlock
+from recordsmith.words import suggest_names
 
 _UNCHANGED, _DROPPED = 0, 1  # numbers of actions
 

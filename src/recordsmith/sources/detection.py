@@ -20,7 +20,8 @@ from typing import Any, TypedDict
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
-from recordsmith.errors import OptionError, SourceError, check_word, with_options
+from recordsmith.errors import OptionError, SourceError, with_options
+from recordsmith.explaining import check_word
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
 from recordsmith.sources.archives.arrays import Arrays

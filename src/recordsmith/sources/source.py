@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from recordsmith.errors import OptionError, unknown_word
+from recordsmith.errors import OptionError
 from recordsmith.example import Kind, SequenceExample
+from recordsmith.explaining import unknown_word
 from recordsmith.sources.files.account import Account
 from recordsmith.stores import Location, as_place
 

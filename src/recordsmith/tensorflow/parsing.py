@@ -10,8 +10,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordsmith.errors import OptionError, option, suggest_names
+from recordsmith.errors import OptionError, option
 from recordsmith.example import FeatureSchema, Schema
+from recordsmith.words import suggest_names
 
 _DTYPES = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
 

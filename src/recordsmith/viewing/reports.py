@@ -8,9 +8,10 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.report_page import content_page
-from recordsmith.errors import RecordsmithError, check_word
+from recordsmith.errors import RecordsmithError
 from recordsmith.examining.stats import stats
 from recordsmith.examining.verification import verify
+from recordsmith.explaining import check_word
 from recordsmith.reports import Place
 from recordsmith.viewing.records import ViewedRecords
 

@@ -13,7 +13,7 @@ import re
 from contextlib import suppress
 from typing import Any, Literal
 
-from recordsmith.errors import OptionError, option, suggest_names
+from recordsmith.errors import OptionError, option
 from recordsmith.where.conditions import (
     OPERATORS,
     TEXT_METHODS,
@@ -22,6 +22,7 @@ from recordsmith.where.conditions import (
     Condition,
     Value,
 )
+from recordsmith.words import suggest_names
 
 MAX_NESTED = 100
 """The deepest nesting of parentheses and `not`."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import Dataset, LocatedBlock, ShardPart, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, suggest_names
+from recordsmith.errors import OptionError
 from recordsmith.examining.diff.diff_report import (
     MAX_COMPARED,
     MAX_LISTED,
@@ -44,6 +44,7 @@ from recordsmith.examining.shard_summaries import output_compression
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.example.canonical import canonical
 from recordsmith.wire import RecordBlock
+from recordsmith.words import suggest_names
 from recordsmith.work import Progress, WorkerPool, thread_count
 
 KEY_FEATURES = (

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import OptionError, check_word, option
+from recordsmith.errors import OptionError, option
+from recordsmith.explaining import check_word
 from recordsmith.image.decoding.parts import Window, decode_part, has_bands
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.probe import read_image_header

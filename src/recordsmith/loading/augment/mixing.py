@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import OptionError, check_word
+from recordsmith.errors import OptionError
+from recordsmith.explaining import check_word
 from recordsmith.image.kernel.augmenting import mix
 from recordsmith.loading.augment.checks import Augmentation, entry_of, images_of, is_number, number
 from recordsmith.loading.number_options import whole_number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recordsmith.errors import warn_user
+from recordsmith.explaining import warn_user
 from recordsmith.loading.batches.batch import BatchResult
 from recordsmith.loading.features.requests import AbsentKey
 

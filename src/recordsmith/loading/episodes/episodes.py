@@ -11,8 +11,9 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout, step_counts
-from recordsmith.errors import DataError, OptionError, check_word, option, suggest_names
+from recordsmith.errors import DataError, OptionError, option
 from recordsmith.example import BytesArray, FeatureSchema, SchemaSurvey
+from recordsmith.explaining import check_word
 from recordsmith.loading.episodes.window_reader import WindowReader, WindowTable
 from recordsmith.loading.episodes.window_shape import Pad, WindowShape
 from recordsmith.loading.number_options import count_number, whole_number
@@ -20,7 +21,7 @@ from recordsmith.loading.order.inputs import LoaderInput, RecordSource, check_ra
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import Preview
 from recordsmith.words import count as counted
-from recordsmith.words import parse_size
+from recordsmith.words import parse_size, suggest_names
 
 _LARGEST_STEPS = 1 << 20
 _PREVIEWED_EPISODES = 16

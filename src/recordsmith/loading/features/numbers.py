@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column, Kind, RaggedArray
+from recordsmith.explaining import check_word
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.features.normalising import Normalise, NormaliseLike, Scaling
 from recordsmith.loading.number_options import is_whole

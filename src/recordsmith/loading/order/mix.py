@@ -26,7 +26,7 @@ from recordsmith.dataset import (
     gather,
     payload_sizes,
 )
-from recordsmith.errors import DataError, OptionError, option, shown_value, suggest_names
+from recordsmith.errors import DataError, OptionError, option, shown_value
 from recordsmith.example import BytesArray, FeatureSchema, KeyAction, Rewriter, Schema
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.number_options import whole_number
@@ -34,6 +34,7 @@ from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.permutation import Permutations
+from recordsmith.words import suggest_names
 
 if TYPE_CHECKING:
     from fractions import Fraction

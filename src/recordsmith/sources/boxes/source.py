@@ -16,7 +16,8 @@ from typing import Any, ClassVar, TypedDict, get_args
 import numpy as np
 
 from recordsmith.dataset import background_notices
-from recordsmith.errors import OptionError, check_word, option
+from recordsmith.errors import OptionError, option
+from recordsmith.explaining import check_word
 from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
 from recordsmith.sources.boxes.known_formats import KnownFormat, recognise_annotations
 from recordsmith.sources.boxes.placing import BoxPolicy, Drawn

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.errors import Problems, SourceError, unknown_word
+from recordsmith.errors import Problems, SourceError
 from recordsmith.example import ColumnEncoder, Kind, RaggedArray
+from recordsmith.explaining import unknown_word
 from recordsmith.sources.problems import Fault, join_problems
 from recordsmith.sources.tables.categories import CategoryColumn, category_text
 from recordsmith.sources.tables.encoded_rows import EncodedRows

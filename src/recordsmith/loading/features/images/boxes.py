@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column, RaggedArray
 from recordsmith.example.keys import BOX, OBJECT_LABEL
+from recordsmith.explaining import check_word
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,

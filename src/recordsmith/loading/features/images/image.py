@@ -16,17 +16,10 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    explain_unknown,
-    option,
-)
+from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
 from recordsmith.example import Column, Schema
 from recordsmith.example.keys import IMAGE
+from recordsmith.explaining import check_word, explain_unknown
 from recordsmith.image.decoding.parts import Part, Window
 from recordsmith.image.decoding.pixels import convert_pixels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement

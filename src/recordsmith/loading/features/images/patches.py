@@ -9,8 +9,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect, check_word, option
+from recordsmith.errors import CorruptDataError, Defect, option
 from recordsmith.example.keys import IMAGE
+from recordsmith.explaining import check_word
 from recordsmith.image.decoding.parts import Window, find_parts
 from recordsmith.image.geometry.fit import Fit, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout

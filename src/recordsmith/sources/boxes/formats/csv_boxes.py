@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import msgspec
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError, accessing, check_word, option, unknown_word
+from recordsmith.errors import SourceError, accessing, option
 from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
+from recordsmith.explaining import check_word, unknown_word
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,
