@@ -244,7 +244,7 @@ class Inputs:
 
     def _make_small(self, path: Path) -> None:
         from by_hand import example
-        from recordsmith.wire import encode_records
+        from recordsmith.format.wire import encode_records
 
         with open(path, "wb") as file:
             file.write(encode_records(map(example, self.columns().rows())))
@@ -305,7 +305,7 @@ class Inputs:
         import numpy as np
 
         from by_hand import example
-        from recordsmith.wire import encode_record
+        from recordsmith.format.wire import encode_record
 
         rng = np.random.default_rng(1)
         with open(path, "wb") as file:
@@ -320,7 +320,7 @@ class Inputs:
         from PIL import Image, ImageDraw
 
         from by_hand import example
-        from recordsmith.wire import encode_record
+        from recordsmith.format.wire import encode_record
 
         rng = np.random.default_rng(3)
         with open(path, "wb") as file:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith import errors, words
-from recordsmith.errors import (
+from recordsmith.support.errors import (
     MAX_PROBLEMS,
     CorruptDataError,
     DataError,

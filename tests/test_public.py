@@ -79,14 +79,14 @@ def test_import_loads_no_heavy_package() -> None:
 
 def test_no_name_loads_a_framework() -> None:
     loaded = _loaded_by("import recordsmith as rs; [getattr(rs, name) for name in rs.__all__]")
-    assert "recordsmith.readers" in loaded
+    assert "recordsmith.exporting.readers" in loaded
     assert not loaded & set(FRAMEWORKS)
 
 
 def test_reading_needs_neither_images_nor_the_command_line() -> None:
     loaded = _loaded_by("import recordsmith as rs; rs.open, rs.verify, rs.inspect, rs.ShardWriter")
     assert "numpy" in loaded  # the names were really loaded
-    assert not loaded & {*HEAVY, "recordsmith.packing", "recordsmith.cli"}
+    assert not loaded & {*HEAVY, "recordsmith.writing.packing", "recordsmith.cli"}
 
 
 def test_packing_loads_image_libraries_on_demand() -> None:

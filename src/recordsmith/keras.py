@@ -12,11 +12,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.errors import OptionError, needs_extra, option
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader
 from recordsmith.loading.loader import Iteration
-from recordsmith.words import suggest_names
+from recordsmith.support.errors import OptionError, needs_extra, option
+from recordsmith.support.words import suggest_names
 
 with needs_extra("keras"):
     import keras

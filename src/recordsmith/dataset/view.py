@@ -10,20 +10,12 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from recordsmith.arrow import schema_from_text
+from recordsmith.dataset.arrow import schema_from_text
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    NotAnExampleError,
-    OptionError,
-    option,
-)
-from recordsmith.example import (
+from recordsmith.format.example import (
     ColumnDecoder,
     FeatureRequest,
     FeatureSchema,
@@ -33,10 +25,18 @@ from recordsmith.example import (
     valid_rows,
 )
 from recordsmith.stores import Location
-from recordsmith.words import first_of, suggest_names
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    NotAnExampleError,
+    OptionError,
+    option,
+)
+from recordsmith.support.words import first_of, suggest_names
 
 if TYPE_CHECKING:
-    from recordsmith.where import Where
+    from recordsmith.dataset.where import Where
 
 _NAMED_PATHS = 3
 

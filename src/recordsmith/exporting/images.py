@@ -12,10 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import DataError, SourceError
-from recordsmith.example import Features
-from recordsmith.example.feature_values import first_bytes, first_int, first_text, first_value
-from recordsmith.example.keys import (
+from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import (
+    first_bytes,
+    first_int,
+    first_text,
+    first_value,
+)
+from recordsmith.format.example.keys import (
     DEPTH,
     DTYPE,
     FILENAME,
@@ -34,6 +38,7 @@ from recordsmith.image import (
     probe_image,
     usual_name,
 )
+from recordsmith.support.errors import DataError, SourceError
 
 IMAGE_KEYS = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, FILENAME))
 MASK_KEYS = frozenset((MASK, MASK_FORMAT, MASK_DTYPE))

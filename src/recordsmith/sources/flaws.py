@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from recordsmith.errors import option
+from recordsmith.support.errors import option
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from recordsmith.ahead import begin_ahead
 from recordsmith.sources.source import Content, Note, Sample, SampleReader
 from recordsmith.stores import Location
-from recordsmith.threads import stoppable_pool, wait_for
+from recordsmith.support.ahead import begin_ahead
+from recordsmith.support.threads import stoppable_pool, wait_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self

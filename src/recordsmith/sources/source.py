@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from recordsmith.errors import OptionError
-from recordsmith.example import Kind, SequenceExample
-from recordsmith.explaining import unknown_word
+from recordsmith.format.example import Kind, SequenceExample
 from recordsmith.sources.files.account import Account
 from recordsmith.stores import Location, as_place
+from recordsmith.support.errors import OptionError
+from recordsmith.support.explaining import unknown_word
 
 if TYPE_CHECKING:
     from typing_extensions import Self

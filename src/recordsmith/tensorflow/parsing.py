@@ -10,9 +10,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordsmith.errors import OptionError, option
-from recordsmith.example import FeatureSchema, Schema
-from recordsmith.words import suggest_names
+from recordsmith.format.example import FeatureSchema, Schema
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.words import suggest_names
 
 _DTYPES = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
 

@@ -25,10 +25,6 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import DataError, SourceError
-from recordsmith.example import Features
-from recordsmith.example.feature_values import all_floats, all_ints, first_text
-from recordsmith.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.boxes import (
     BoxFolder,
     Object,
@@ -40,7 +36,17 @@ from recordsmith.exporting.boxes import (
 from recordsmith.exporting.card import steps_of
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
+from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import all_floats, all_ints, first_text
+from recordsmith.format.example.keys import (
+    OBJECT_AREA,
+    OBJECT_ID,
+    OBJECT_IS_CROWD,
+    OBJECT_MASK,
+    SOURCE_ID,
+)
 from recordsmith.image import IMAGE_SUFFIXES, decode_mask
+from recordsmith.support.errors import DataError, SourceError
 
 _NO_ID = -1
 _MAX_DIGITS = 10  # of a label

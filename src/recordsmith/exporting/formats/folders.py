@@ -11,13 +11,13 @@ in a folder for each split, if there are several. Class folders can be packed ag
 from __future__ import annotations
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import SourceError
-from recordsmith.example import Features
-from recordsmith.example.feature_values import first_int, first_text, first_value
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, MASK
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
+from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import first_int, first_text, first_value
+from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, MASK
+from recordsmith.support.errors import SourceError
 
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 

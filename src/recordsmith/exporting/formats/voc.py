@@ -26,16 +26,6 @@ from recordsmith.dataset import (
     label_map_to_bytes,
     standard_name,
 )
-from recordsmith.errors import DataError, OptionError, SourceError
-from recordsmith.example import Features
-from recordsmith.example.feature_values import all_ints, all_texts, first_int
-from recordsmith.example.keys import (
-    DEPTH,
-    OBJECT_DIFFICULT,
-    OBJECT_TRUNCATED,
-    OBJECT_VIEW,
-    SOURCE_ID,
-)
 from recordsmith.exporting.boxes import (
     BoxFolder,
     Object,
@@ -44,7 +34,17 @@ from recordsmith.exporting.boxes import (
 )
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
+from recordsmith.format.example import Features
+from recordsmith.format.example.feature_values import all_ints, all_texts, first_int
+from recordsmith.format.example.keys import (
+    DEPTH,
+    OBJECT_DIFFICULT,
+    OBJECT_TRUNCATED,
+    OBJECT_VIEW,
+    SOURCE_ID,
+)
 from recordsmith.image import read_image_header
+from recordsmith.support.errors import DataError, OptionError, SourceError
 
 _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import OptionError
-from recordsmith.explaining import check_word
 from recordsmith.image.kernel.augmenting import mix
 from recordsmith.loading.augment.checks import Augmentation, entry_of, images_of, is_number, number
-from recordsmith.loading.number_options import whole_number
+from recordsmith.support.errors import OptionError
+from recordsmith.support.explaining import check_word
+from recordsmith.support.number_options import whole_number
 
 Floats = npt.NDArray[np.float32]
 

@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import DataError, NotAnExampleError, OptionError, option
-from recordsmith.example import (
+from recordsmith.format.example import (
     ColumnDecoder,
     FeatureSchema,
     FeatureSpec,
@@ -23,12 +22,13 @@ from recordsmith.example import (
     Schema,
     SchemaSurvey,
 )
-from recordsmith.example.payload import encode_key
-from recordsmith.explaining import warn_user
+from recordsmith.format.example.payload import encode_key
 from recordsmith.loading.features import ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
-from recordsmith.words import count as counted
-from recordsmith.words import similar_key, suggest_names
+from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, option
+from recordsmith.support.explaining import warn_user
+from recordsmith.support.words import count as counted
+from recordsmith.support.words import similar_key, suggest_names
 
 _SEARCHED = 100_000  # records, for one of each kind
 _SEARCHED_BYTES = 16 << 20  # of records, for a key

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from recordsmith.errors import SourceError
 from recordsmith.sources.files.paths import object_version
 from recordsmith.sources.source import Sample, StoredReader, unlisted_error
 from recordsmith.stores import Location
+from recordsmith.support.errors import SourceError
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,9 +10,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
-from recordsmith.example import Schema
-from recordsmith.explaining import check_word
+from recordsmith.format.example import Schema
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
@@ -36,8 +34,10 @@ from recordsmith.loading.features.images.stored_pixels import (
     check_image_count,
     raw_shape,
 )
-from recordsmith.loading.number_options import is_whole, whole_number
-from recordsmith.words import suggest_names
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
+from recordsmith.support.number_options import is_whole, whole_number
+from recordsmith.support.words import suggest_names
 
 
 def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:

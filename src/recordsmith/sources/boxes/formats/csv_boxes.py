@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import msgspec
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError, accessing, option
-from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
-from recordsmith.explaining import check_word, unknown_word
+from recordsmith.format.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,
@@ -43,6 +41,8 @@ from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.tables.box_columns import NOTATIONS, BoxColumns, Notation, find_box_columns
 from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import SourceError, accessing, option
+from recordsmith.support.explaining import check_word, unknown_word
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
