@@ -13,7 +13,7 @@ OTHER_VERSIONS: dict[str, tuple[str, dict[str, Any]]] = {
         {"option": "task"},
     ),
     "without engines": (
-        "import sys\nsys.modules['recordsmith.tasks'] = None",
+        "import sys\nimport recordsmith.tasks\nsys.modules['recordsmith.tasks'] = None",
         {"match": "tfrecord"},
     ),
     "without a name": (
