@@ -21,7 +21,7 @@ _HOMES = {
     "drawing.batch": "draw_batch",
     "drawing.report_page": "save_html",
     "drawing.sheet": "sheet",
-    "errors": (
+    "support.errors": (
         "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
         "NotAnExampleError OptionError RecordsmithError SourceError"
     ),
@@ -89,7 +89,7 @@ def _remedy(name: str) -> str:
         return ""
     if name in _OPTIONAL.split():
         return f". Import it: import {__name__}.{name}"
-    from recordsmith.words import did_you_mean
+    from recordsmith.support.words import did_you_mean
 
     remedy = _USED_INSTEAD.get(name) or did_you_mean(name, __all__)
     return f". {remedy}" if remedy else ""

@@ -8,16 +8,6 @@ from recordsmith.dataset import open as open
 from recordsmith.drawing.batch import draw_batch as draw_batch
 from recordsmith.drawing.report_page import save_html as save_html
 from recordsmith.drawing.sheet import sheet as sheet
-from recordsmith.errors import CorruptDataError as CorruptDataError
-from recordsmith.errors import DataError as DataError
-from recordsmith.errors import Defect as Defect
-from recordsmith.errors import FileAccessError as FileAccessError
-from recordsmith.errors import FunctionError as FunctionError
-from recordsmith.errors import MissingExtraError as MissingExtraError
-from recordsmith.errors import NotAnExampleError as NotAnExampleError
-from recordsmith.errors import OptionError as OptionError
-from recordsmith.errors import RecordsmithError as RecordsmithError
-from recordsmith.errors import SourceError as SourceError
 from recordsmith.examining import inspect as inspect
 from recordsmith.examining import normalisation as normalisation
 from recordsmith.examining import schema as schema
@@ -100,6 +90,16 @@ from recordsmith.sources import WebDataset as WebDataset
 from recordsmith.sources import Yolo as Yolo
 from recordsmith.sources import detect as detect
 from recordsmith.stores.location import remote as remote
+from recordsmith.support.errors import CorruptDataError as CorruptDataError
+from recordsmith.support.errors import DataError as DataError
+from recordsmith.support.errors import Defect as Defect
+from recordsmith.support.errors import FileAccessError as FileAccessError
+from recordsmith.support.errors import FunctionError as FunctionError
+from recordsmith.support.errors import MissingExtraError as MissingExtraError
+from recordsmith.support.errors import NotAnExampleError as NotAnExampleError
+from recordsmith.support.errors import OptionError as OptionError
+from recordsmith.support.errors import RecordsmithError as RecordsmithError
+from recordsmith.support.errors import SourceError as SourceError
 from recordsmith.viewing import view as view
 from recordsmith.wire import read_records as read_records
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from recordsmith.arrow import ArrowColumns
 from recordsmith.building import table_writing
 from recordsmith.dataset import DEFAULT_PART_BYTES, Dataset, dataset_of, parts_of
-from recordsmith.errors import FileAccessError, MissingExtraError, OptionError
 from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import FileAccessError, MissingExtraError, OptionError
 
 try:
     import dask

@@ -12,7 +12,7 @@ import pytest
 from recordsmith.building import ShardResult
 from recordsmith.packing import pack_task
 from recordsmith.stores import Data, Location, MemoryStore, ObjectInfo
-from recordsmith.tasks import Outcome, Task
+from recordsmith.support.tasks import Outcome, Task
 
 from ..places import contents
 

@@ -17,8 +17,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.building import publishing
 from recordsmith.building.table_writing import abandon, begin, finish, write_part
-from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, SourceError
 from recordsmith.stores import Location, as_folder
+from recordsmith.support.errors import CorruptDataError, FileAccessError, OptionError, SourceError
 
 from ..killed_jobs import killed_before
 from ..places import contents, visible

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import recordsmith
 import recordsmith.wire
 from recordsmith.cli import app
-from recordsmith.errors import DataError, Defect
+from recordsmith.support.errors import DataError, Defect
 from recordsmith.wire import read_blocks, read_records, scan
 from recordsmith.wire.compression import HEAD_BYTES, detect_compression
 

@@ -19,7 +19,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
-from recordsmith.errors import MissingFileError
+from recordsmith.support.errors import MissingFileError
 from recordsmith.wire import encode_record, encode_records
 
 from .. import numbered_examples as numbered

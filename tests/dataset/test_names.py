@@ -16,7 +16,7 @@ from recordsmith.dataset.names import (
     shard_name,
     split_of,
 )
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 from recordsmith.wire import COMPRESSIONS
 
 from ..raising import raises

@@ -24,8 +24,8 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     load_index,
 )
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.stores import FolderEntry, Location, ObjectInfo
+from recordsmith.support.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.wire import encode_records
 
 from .. import numbered_examples as numbered

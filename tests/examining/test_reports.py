@@ -19,7 +19,8 @@ from recordsmith.cli import report_text
 from recordsmith.drawing import report_page
 from recordsmith.examining.stats.findings import Finding, group_findings
 from recordsmith.example.keys import BOX, HEIGHT, MASK, WIDTH
-from recordsmith.reports import (
+from recordsmith.stores import Location
+from recordsmith.support.reports import (
     Bar,
     Example,
     Histogram,
@@ -30,7 +31,6 @@ from recordsmith.reports import (
     Strip,
     show_command,
 )
-from recordsmith.stores import Location
 
 from ..raising import raises
 

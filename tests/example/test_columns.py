@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import DataError, Defect, OptionError
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -31,6 +30,7 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
+from recordsmith.support.errors import DataError, Defect, OptionError
 
 from ..raising import raises
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import NotAnExampleError
 from recordsmith.example import (
     classify,
     decode_example,
@@ -23,6 +22,7 @@ from recordsmith.example.kernel import payloads as kernel
 from recordsmith.example.kernel.columns import ColumnBuilder
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import PAYLOAD_KINDS
+from recordsmith.support.errors import NotAnExampleError
 
 from ..raising import raises
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import OptionError
 from recordsmith.example import (
     Schema,
     SchemaSurvey,
@@ -19,6 +18,7 @@ from recordsmith.example import (
     encode_sequence_example,
     schema,
 )
+from recordsmith.support.errors import OptionError
 
 MOST, LISTED, LONGEST, MAX_BYTES = 8, 3, 6, 60
 NAMES = st.text("ab\u00e9\udcff", max_size=9)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from harness import corpus_files, mutated
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.support.errors import CorruptDataError, Defect
 from recordsmith.wire.compression import COMPRESSIONS, Inflater, detect_compression
 
 Name = Literal["gzip", "zlib"]

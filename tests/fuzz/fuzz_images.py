@@ -22,7 +22,6 @@ from typing import Any
 from harness import mutated
 from PIL import Image, features
 
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import probe_image
 from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import decode_image
@@ -38,6 +37,7 @@ from recordsmith.image.formats.png import (
 )
 from recordsmith.image.formats.probe import exif_orientation, read_image_header
 from recordsmith.image.masks.mask import probe_mask
+from recordsmith.support.errors import CorruptDataError, Defect
 
 SMALL_PIXELS = 1 << 16
 

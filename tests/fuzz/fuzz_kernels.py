@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 from harness import corpus_files, mutated
 
-from recordsmith.errors import Defect
 from recordsmith.example import encode_example, encode_sequence_example
 from recordsmith.example.kernel import decoding, encoding, payloads
 from recordsmith.example.kernel.columns import ColumnBuilder
 from recordsmith.example.kernel.rewriting import CODES, Rewriter
 from recordsmith.example.kernel.survey import FeatureSurvey
+from recordsmith.support.errors import Defect
 from recordsmith.wire import check_frames, encode_record, scan
 from recordsmith.wire import kernel as wire_kernel
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from harness import mutated
 
-from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.examining import SchemaFile
+from recordsmith.support.errors import CorruptDataError, OptionError
 from recordsmith.where.expression import parse_where
 
 CONDITIONS = [

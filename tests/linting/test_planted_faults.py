@@ -18,7 +18,7 @@ from recordsmith.linting import LintReport, Severity, lint_listing
 from recordsmith.linting.lint_report import all_checks
 from recordsmith.sources import Check, Flaw, Listing, Sample
 from recordsmith.sources.problems import Fault
-from recordsmith.work import WorkerPool
+from recordsmith.support.work import WorkerPool
 
 from ..raising import raises
 from .planted import (

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import decode_example, encode_example
 from recordsmith.image import ImageOptions, decode_mask, is_progressive
 from recordsmith.packing import apply_image_options, find_image_note
@@ -22,6 +21,7 @@ from recordsmith.packing.images import (
     MASK_CHANGED,
     MASK_RAW,
 )
+from recordsmith.support.errors import CorruptDataError, SourceError
 
 from ..raising import raises
 

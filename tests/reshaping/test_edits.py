@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.errors import Defect
 from recordsmith.example import KeyAction, Rewriter, Schema, SchemaSurvey, classify, rewriting
 from recordsmith.reshaping.edits import Edits, RecordOptionError
+from recordsmith.support.errors import Defect
 from recordsmith.wire import RecordBlock
 
 from ..raising import raises

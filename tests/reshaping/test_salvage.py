@@ -20,11 +20,17 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, begun_location, label_map_to_bytes
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, accessing
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.salvage import MAX_LISTED, SalvagedShard
 from recordsmith.stores import Location
 from recordsmith.stores.local.reader import LocalReader
+from recordsmith.support.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    accessing,
+)
 from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records
 
 from .. import numbered_examples as numbered

@@ -27,7 +27,6 @@ import numpy as np
 from PIL import Image
 from shared import option_parser
 
-from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.image.decoding.pixels import (
     convert_pixels,
@@ -38,6 +37,7 @@ from recordsmith.image.decoding.pixels import (
 from recordsmith.image.drawing.flowers import SPECIES, draw_flower
 from recordsmith.image.formats.jpeg import is_progressive
 from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.support.errors import CorruptDataError
 
 FORMATS = ("jpeg", "png", "webp", "gif", "bmp")
 STRICT = ("jpeg", "png", "webp")

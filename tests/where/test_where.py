@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.errors import Defect
 from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.support.errors import Defect
 from recordsmith.where.expression import parse_where
 from recordsmith.wire import RecordBlock, encode_records, read_blocks
 

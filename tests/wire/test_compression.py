@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal, cast
 
 import pytest
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 from recordsmith.wire import check_compression, encode_record
 from recordsmith.wire.compression import HEAD_BYTES, Deflater, Inflater, detect_compression
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.support.errors import CorruptDataError, Defect
 from recordsmith.wire import (
     HEADER_BYTES,
     Frames,

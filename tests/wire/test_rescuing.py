@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import Defect
+from recordsmith.support.errors import Defect
 from recordsmith.wire import IntactFrames, LostBytes, Repair, encode_record, encode_records, recover
 from recordsmith.wire.kernel import find_header
 from recordsmith.wire.recovery import BLOCK_BYTES, LONGEST_HELD_BYTES

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.support.errors import CorruptDataError, Defect
 from recordsmith.wire import (
     FRAME_BYTES,
     HEADER_BYTES,

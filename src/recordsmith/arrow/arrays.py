@@ -13,8 +13,6 @@ from recordsmith.arrow.columns import kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import restore, with_types
 from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
-from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError, DataError, Defect, option
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -26,6 +24,8 @@ from recordsmith.example import (
     decode_ranking_list,
 )
 from recordsmith.example.spans import payload_views
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, option
 
 _KINDS = {"i8": "int64", "f4": "float"}
 

@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.buffers import offsets_from_lengths
-from recordsmith.errors import OptionError, Problems
 from recordsmith.example import BytesArray, Column, Kind, RaggedArray
+from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.errors import OptionError, Problems
 
 _INT64_DIGITS = 18  # that always fit int64
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recordsmith.errors import MissingExtraError
+from recordsmith.support.errors import MissingExtraError
 
 
 def import_pyarrow() -> Any:

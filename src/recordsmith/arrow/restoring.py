@@ -10,7 +10,7 @@ import numpy as np
 
 from recordsmith.arrow.columns import feature_kinds, is_list, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.errors import Problems
+from recordsmith.support.errors import Problems
 
 _INDEX_BITS = 32
 _DECIMAL_BITS = 128

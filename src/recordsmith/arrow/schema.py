@@ -22,9 +22,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.errors import NotAnExampleError, OptionError, option, unknown_word
 from recordsmith.example import FeatureSchema, Schema
 from recordsmith.example.keys import is_class_key
+from recordsmith.support.errors import NotAnExampleError, OptionError, option, unknown_word
 
 _SECTIONS = {
     "Example": ("features",),

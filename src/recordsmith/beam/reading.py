@@ -15,7 +15,6 @@ from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTr
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.schema import columns_of
 from recordsmith.beam.elements import with_all_fields
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset import (
     Dataset,
     LocatedBlock,
@@ -27,8 +26,9 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import DataError, OptionError, suggest_names
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import DataError, OptionError, suggest_names
 from recordsmith.where import parse_where
 from recordsmith.wire import RecordBlock
 

@@ -13,7 +13,6 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from recordsmith.beam.elements import with_all_fields
 from recordsmith.building import existing_dataset, table_writing
-from recordsmith.errors import OptionError
 from recordsmith.example import (
     BytesArray,
     Kind,
@@ -22,6 +21,7 @@ from recordsmith.example import (
     encode_sequence_example,
 )
 from recordsmith.stores import Location, PlaceLike
+from recordsmith.support.errors import OptionError
 from recordsmith.wire import FRAME_BYTES
 
 _PIECE_BYTES = 4 << 20  # of payloads that are written together

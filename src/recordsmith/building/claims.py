@@ -20,10 +20,10 @@ from recordsmith.dataset import (
     read_begun_note,
     read_manifest,
 )
-from recordsmith.errors import CorruptDataError, OptionError, option
 from recordsmith.stores import Location, ObjectWriter, Store, busy_error
 from recordsmith.stores.object_writer import delete_checked, version_of
 from recordsmith.stores.store import WrappedStore
+from recordsmith.support.errors import CorruptDataError, OptionError, option
 
 
 def claim(

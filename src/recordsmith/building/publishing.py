@@ -45,16 +45,6 @@ from recordsmith.dataset.names import (
     SIDE_SUFFIXES,
     split_of_part,
 )
-from recordsmith.errors import (
-    CorruptDataError,
-    Defect,
-    FileAccessError,
-    FunctionError,
-    MissingFileError,
-    OptionError,
-    SourceError,
-    option,
-)
 from recordsmith.example import Schema
 from recordsmith.stores import (
     FolderEntry,
@@ -65,9 +55,19 @@ from recordsmith.stores import (
     write_atomically,
 )
 from recordsmith.stores.checks import check_writable
-from recordsmith.threads import call_with_timeout
+from recordsmith.support.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    FunctionError,
+    MissingFileError,
+    OptionError,
+    SourceError,
+    option,
+)
+from recordsmith.support.threads import call_with_timeout
+from recordsmith.support.work import holding_signals
 from recordsmith.wire import Compression
-from recordsmith.work import holding_signals
 
 WRITING_THREADS = 8
 """The default maximum of threads that write shards: more would wait for the disk."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
-from recordsmith.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option
 from recordsmith.wire import Compression
 
 DEFAULT_SHARD_SIZE_BYTES = 256_000_000

@@ -28,17 +28,17 @@ from recordsmith.dataset.names import (
     SIDE_SUFFIXES,
 )
 from recordsmith.dataset.shard_index import version_of
-from recordsmith.errors import (
+from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.stores import Location, read_note, write_atomically
+from recordsmith.support.errors import (
     CorruptDataError,
     Defect,
     FileAccessError,
     MissingFileError,
     accessing,
 )
-from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.stores import Location, read_note, write_atomically
+from recordsmith.support.work import WorkerPool
 from recordsmith.wire import Compression, crc32c
-from recordsmith.work import WorkerPool
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20

@@ -57,18 +57,18 @@ from recordsmith.dataset import (
     shard_name,
 )
 from recordsmith.dataset.names import part_name, split_of_part
-from recordsmith.errors import (
+from recordsmith.example import BytesArray, RaggedArray, Schema
+from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
+from recordsmith.stores.location import remote
+from recordsmith.support.errors import (
     CorruptDataError,
     FileAccessError,
     MissingFileError,
     OptionError,
     SourceError,
 )
-from recordsmith.example import BytesArray, RaggedArray, Schema
-from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
-from recordsmith.stores.location import remote
+from recordsmith.support.work import WorkerPool
 from recordsmith.wire import Compression, check_compression
-from recordsmith.work import WorkerPool
 
 _PIECE_BYTES = 32 << 20  # of a batch that are encoded together
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recordsmith import words
+from recordsmith.support import words
 
 if TYPE_CHECKING:
     from recordsmith.packing import PackReport

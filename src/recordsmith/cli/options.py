@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option
 
 WHICH, SHARDS = "Which records", "Shards"
 """Panels of the help that several commands share."""

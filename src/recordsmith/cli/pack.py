@@ -15,8 +15,8 @@ from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import Json, Out, Source, SourceOptions
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import option_in_shell
-from recordsmith.errors import MAX_PROBLEMS, OptionError, option, with_options
-from recordsmith.words import note_text
+from recordsmith.support.errors import MAX_PROBLEMS, OptionError, option, with_options
+from recordsmith.support.words import note_text
 
 if TYPE_CHECKING:
     from recordsmith.building import ShardResult
@@ -70,7 +70,7 @@ def pack(
     from recordsmith.linting import lint_listing
     from recordsmith.stores import as_folder
     from recordsmith.stores.checks import check_writable
-    from recordsmith.work import WorkerPool
+    from recordsmith.support.work import WorkerPool
 
     if write_plan is None:
         check_writable(as_folder(out).store, out)

@@ -14,8 +14,8 @@ from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, one_or_all
 from recordsmith.cli.parsing import parse_positions
-from recordsmith.errors import MAX_PROBLEMS, OptionError, SourceError, option
-from recordsmith.reports import show_command
+from recordsmith.support.errors import MAX_PROBLEMS, OptionError, SourceError, option
+from recordsmith.support.reports import show_command
 
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset

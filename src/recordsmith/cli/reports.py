@@ -26,12 +26,12 @@ from recordsmith.cli.options import (
 )
 from recordsmith.cli.pack import print_detected
 from recordsmith.cli.report_text import print_report
-from recordsmith.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option
 
 if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport
-    from recordsmith.reports import ReportContent
     from recordsmith.stores import Location
+    from recordsmith.support.reports import ReportContent
 
 _WHICH = {WHICH: "split"}
 

@@ -10,7 +10,7 @@ from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords
 from recordsmith.example import Schema
-from recordsmith.work import WorkerPool
+from recordsmith.support.work import WorkerPool
 
 if TYPE_CHECKING:
     from recordsmith.where import Where

@@ -28,7 +28,6 @@ from recordsmith.dataset.selected_records import (
 from recordsmith.dataset.selection import Positions, check_shares
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import View
-from recordsmith.errors import DataError, Defect, MissingExtraError, OptionError, suggest_names
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -38,10 +37,17 @@ from recordsmith.example import (
     decode_payload,
     valid_rows,
 )
-from recordsmith.summaries import Summarized, Summary, named
-from recordsmith.words import count as counted
-from recordsmith.words import did_you_mean, parse_size
-from recordsmith.work import thread_count
+from recordsmith.support.errors import (
+    DataError,
+    Defect,
+    MissingExtraError,
+    OptionError,
+    suggest_names,
+)
+from recordsmith.support.summaries import Summarized, Summary, named
+from recordsmith.support.words import count as counted
+from recordsmith.support.words import did_you_mean, parse_size
+from recordsmith.support.work import thread_count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.column_file import record_counts, record_steps
 from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.measuring import measure_records
-from recordsmith.errors import CorruptDataError, DataError, OptionError, suggest_names
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -30,6 +28,8 @@ from recordsmith.example import (
     valid_rows,
 )
 from recordsmith.example.spans import select_features
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import CorruptDataError, DataError, OptionError, suggest_names
 
 _PREVIEW_COUNT = 16
 _FLAT, _ROW_LENGTHS = "/ragged_flat_values", "/ragged_row_lengths_"  # of TensorFlow Datasets

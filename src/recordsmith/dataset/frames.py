@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect
 from recordsmith.wire import (
     FOOTER_BYTES,
     FRAME_BYTES,

@@ -53,7 +53,8 @@ from recordsmith.dataset.names import (
     splits_of_folders,
 )
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import (
+from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
+from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     Defect,
@@ -64,9 +65,8 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
+from recordsmith.support.words import first_of
 from recordsmith.wire import HEAD_BYTES, starts_with_record
-from recordsmith.words import first_of
 
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 

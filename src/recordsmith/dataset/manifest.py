@@ -26,7 +26,6 @@ from recordsmith.dataset.documents import (
 )
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema
 from recordsmith.stores import (
     NOTE_BYTES,
@@ -36,6 +35,7 @@ from recordsmith.stores import (
     read_existing,
     read_note,
 )
+from recordsmith.support.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"

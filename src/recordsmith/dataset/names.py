@@ -14,8 +14,8 @@ from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
 
-from recordsmith.errors import OptionError, option
 from recordsmith.stores import EXPORT_NOTE, Location
+from recordsmith.support.errors import OptionError, option
 from recordsmith.wire import Compression
 
 TFDS_INFO_NAME = "dataset_info.json"

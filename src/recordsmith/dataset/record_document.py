@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 from recordsmith.dataset.examples import begin_of, probe
-from recordsmith.errors import DataError
 from recordsmith.example import (
     Features,
     FeatureValue,
@@ -17,6 +16,7 @@ from recordsmith.example import (
     decode_ranking_list,
 )
 from recordsmith.example.payload import as_text
+from recordsmith.support.errors import DataError
 
 
 def contents_of(record: bytes) -> dict[str, Any]:

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
 from recordsmith.dataset.parts import ShardPart, blocks_of, cut_part
 from recordsmith.dataset.selection import (
     Positions,
@@ -35,8 +34,9 @@ from recordsmith.dataset.shard_sequence import (
     read_bytes,
     scattered_blocks,
 )
-from recordsmith.errors import DataError, OptionError
 from recordsmith.example import BytesArray
+from recordsmith.support.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
+from recordsmith.support.errors import DataError, OptionError
 from recordsmith.wire import RecordBlock
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset.frames import (
     SMALL_BYTES,
     FrameRows,
@@ -35,9 +34,17 @@ from recordsmith.dataset.shard_index import (
     save_index,
     saved_record_count,
 )
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
 from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
-from recordsmith.threads import renew_in_children
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    accessing,
+    located,
+)
+from recordsmith.support.threads import renew_in_children
 from recordsmith.wire import (
     FRAME_BYTES,
     HEAD_BYTES,

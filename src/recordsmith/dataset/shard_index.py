@@ -33,9 +33,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
 from recordsmith.stores.local.caches import (
     INDEX_FOLDER,
@@ -44,6 +42,8 @@ from recordsmith.stores.local.caches import (
     make_private_folder,
     user_cache_folder,
 )
+from recordsmith.support.buffers import Int64Array, as_view
+from recordsmith.support.errors import FileAccessError, OptionError
 from recordsmith.wire import (
     COMPRESSIONS,
     FRAME_BYTES,

@@ -15,15 +15,6 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    NotAnExampleError,
-    OptionError,
-    option,
-    suggest_names,
-)
 from recordsmith.example import (
     ColumnDecoder,
     FeatureRequest,
@@ -34,7 +25,16 @@ from recordsmith.example import (
     valid_rows,
 )
 from recordsmith.stores import Location
-from recordsmith.words import first_of
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    NotAnExampleError,
+    OptionError,
+    option,
+    suggest_names,
+)
+from recordsmith.support.words import first_of
 
 if TYPE_CHECKING:
     from recordsmith.where import Where

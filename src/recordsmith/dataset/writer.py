@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow import ArrowStream, read_stream
-from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
@@ -25,9 +24,10 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     save_index,
 )
-from recordsmith.errors import FileAccessError, OptionError, accessing, option
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
 from recordsmith.stores import Location, ObjectInfo, ObjectWriter, PlaceLike, as_location
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import FileAccessError, OptionError, accessing, option
 from recordsmith.wire import (
     FRAME_BYTES,
     RecordBlock,

@@ -15,15 +15,23 @@ from html import escape
 from typing import Any, Protocol, runtime_checkable
 
 from recordsmith.drawing.scene import Scene, draw_scene, text_of
-from recordsmith.errors import DataError, OptionError
 from recordsmith.examining.verification import VerifyReport
 from recordsmith.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.linting import LintExample, LintReport
 from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of
-from recordsmith.reports import Bar, Cell, Example, Place, ReportContent, Strip, show_commands
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
-from recordsmith.words import printable
+from recordsmith.support.errors import DataError, OptionError
+from recordsmith.support.reports import (
+    Bar,
+    Cell,
+    Example,
+    Place,
+    ReportContent,
+    Strip,
+    show_commands,
+)
+from recordsmith.support.words import printable
 
 _ROWS_SHOWN = 500
 _DRAWN_EXAMPLES = 24  # of one finding
@@ -254,7 +262,7 @@ def content_page(
     content: ReportContent, title: str, link: Callable[[Place], str | None] | None = None
 ) -> str:
     """Return the page of a report; `link` returns the address that shows a record, if any."""
-    from recordsmith.libraries import jinja2, markupsafe
+    from recordsmith.support.libraries import jinja2, markupsafe
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     filters: dict[str, Callable[..., str]] = {
@@ -358,7 +366,7 @@ class _Thumbnails:
             pixels = decode_image(data)
         except DataError:
             return b""
-        from recordsmith.libraries import Image
+        from recordsmith.support.libraries import Image
 
         stream = io.BytesIO()
         image = Image.fromarray(draw_scene(_scene(pixels, features, box), _THUMBNAIL))

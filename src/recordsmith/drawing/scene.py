@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import Features, FeatureSchema, keys
 from recordsmith.example.usual_names import USUAL_NAMES, find_images, may_be_mask
 from recordsmith.image import (
@@ -32,6 +31,7 @@ from recordsmith.image.drawing.overlay import (
     draw_boxes,
     fit_to_tile,
 )
+from recordsmith.support.errors import CorruptDataError, DataError, Defect
 
 _MASKS = USUAL_NAMES[keys.MASK]
 _HEIGHTS, _WIDTHS, _DEPTHS = (USUAL_NAMES[key] for key in (keys.HEIGHT, keys.WIDTH, keys.DEPTH))

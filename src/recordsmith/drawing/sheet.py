@@ -22,14 +22,14 @@ import numpy as np
 from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.scene import Scene, SceneReader, draw_scene
-from recordsmith.errors import DataError, NotAnExampleError, OptionError, Problems
 from recordsmith.example import SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import label_colour, message_tile
 from recordsmith.image.masks.colours import Colour
 from recordsmith.image.storing.encode import encode_jpeg
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
-from recordsmith.summaries import Report
-from recordsmith.words import first_of
+from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, Problems
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import first_of
 
 if TYPE_CHECKING:
     from recordsmith.image.drawing.contact_sheet import Tile

@@ -26,13 +26,13 @@ from recordsmith.examining.shard_summaries import (
     span,
 )
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.reports import ReportContent, ReportTable
-from recordsmith.serialization import fields_to_json
-from recordsmith.summaries import Report
-from recordsmith.words import count as format_count
-from recordsmith.words import first_of
-from recordsmith.words import size as format_size
-from recordsmith.work import Progress
+from recordsmith.support.reports import ReportContent, ReportTable
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import first_of
+from recordsmith.support.words import size as format_size
+from recordsmith.support.work import Progress
 
 _NAMES_SHOWN = 20
 

@@ -16,15 +16,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import Dataset, LocatedBlock, Manifest, dataset_of, records_of
 from recordsmith.dataset.documents import json_of, write_json
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import CorruptDataError, Defect, OptionError, suggest_names
 from recordsmith.example import FeatureSpec, RaggedArray, decode_columns
 from recordsmith.stores import PlaceLike, as_location, read_document
-from recordsmith.work import Progress, WorkerPool
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, suggest_names
+from recordsmith.support.work import Progress, WorkerPool
 
 NORMALISATION_NAME = "normalisation.json"
 """The document of a dataset, next to its manifest."""

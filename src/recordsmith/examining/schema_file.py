@@ -16,12 +16,12 @@ import msgspec
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.documents import json_of, write_json
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError
 from recordsmith.examining.inspection import inspect
 from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules, rule_of
 from recordsmith.example import Schema
 from recordsmith.stores import PlaceLike, as_location, read_document
-from recordsmith.work import Progress
+from recordsmith.support.errors import OptionError
+from recordsmith.support.work import Progress
 
 FORMAT = "recordsmith-schema"
 VERSION = 1

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import ShardPart
-from recordsmith.reports import ReportTable
-from recordsmith.serialization import to_json
-from recordsmith.words import size as format_size
+from recordsmith.support.reports import ReportTable
+from recordsmith.support.serialization import to_json
+from recordsmith.support.words import size as format_size
 
 PAYLOADS = {  # singular and plural
     "Example": ("Example", "Examples"),

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import DataError
 from recordsmith.example.codec import (
     SequenceExample,
     decode_payload,
@@ -18,6 +16,8 @@ from recordsmith.example.codec import (
     encode_sequence_example,
 )
 from recordsmith.example.spans import InnerSpans, field_spans, map_entries, payload_views, whole
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import DataError
 
 
 def canonical(payload: BytesLike) -> bytes:

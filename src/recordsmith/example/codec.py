@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, as_view
-from recordsmith.errors import NotAnExampleError, OptionError
 from recordsmith.example.kernel import decoding
 from recordsmith.example.kernel.encoding import Encoder
 from recordsmith.example.payload import (
@@ -26,6 +24,8 @@ from recordsmith.example.payload import (
     unparsable_error,
 )
 from recordsmith.example.spans import field_spans, payload_views, whole
+from recordsmith.support.buffers import BytesLike, as_view
+from recordsmith.support.errors import NotAnExampleError, OptionError
 
 FeatureValue: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float32] | list[bytes]
 Features: TypeAlias = dict[str, FeatureValue]

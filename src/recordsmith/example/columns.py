@@ -16,8 +16,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, DataError, Defect, NotAnExampleError, OptionError
 from recordsmith.example.codec import as_array, as_values, too_many_axes
 from recordsmith.example.kernel import encoding
 from recordsmith.example.kernel.columns import ColumnBuilder
@@ -32,6 +30,14 @@ from recordsmith.example.payload import (
     unparsable_error,
 )
 from recordsmith.example.values import BytesArray, Column, RaggedArray
+from recordsmith.support.buffers import AllocateBytes, BytesLike, Int64Array, as_view
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    NotAnExampleError,
+    OptionError,
+)
 
 _GOOD, _MALFORMED, _NOT_AN_EXAMPLE, _MISSING, _WRONG_KIND, _WRONG_LENGTH = range(6)
 _DTYPES = {1: np.uint8, 2: np.float32, 3: np.int64}

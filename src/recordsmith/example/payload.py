@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from recordsmith.buffers import BytesLike
-from recordsmith.errors import (
+from recordsmith.example.kernel import payloads
+from recordsmith.support.buffers import BytesLike
+from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     Defect,
     NotAnExampleError,
     OptionError,
 )
-from recordsmith.example.kernel import payloads
 
 PayloadKind: TypeAlias = Literal["Example", "SequenceExample", "ELWC", "Event", "other"]
 Kind: TypeAlias = Literal["bytes", "float", "int64"]

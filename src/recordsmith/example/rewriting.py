@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import NotAnExampleError, OptionError
 from recordsmith.example.codec import decode_payload
 from recordsmith.example.kernel import rewriting
 from recordsmith.example.payload import classify, encode_key
 from recordsmith.example.spans import delimited
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import NotAnExampleError, OptionError
 
 _GOOD, _CLASH, _TOO_LONG = (rewriting.CODES[name] for name in ("good", "clash", "too long"))
 _PIECE_BYTES = 2 << 20  # approximate: added features may make pieces larger

@@ -30,11 +30,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.kernel.payloads import submessages
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 Content: TypeAlias = Literal["image", "text", "raw"]
 DatasetPayload: TypeAlias = Literal[

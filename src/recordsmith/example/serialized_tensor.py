@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from recordsmith.buffers import BytesLike, as_view
+from recordsmith.support.buffers import BytesLike, as_view
 
 _TYPES = {  # numbers of tensorflow.DataType, with the bytes of a value
     1: ("float32", 4),

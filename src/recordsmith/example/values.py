@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, offsets_from_lengths
-from recordsmith.errors import OptionError
 from recordsmith.example.kernel import payloads
+from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
+from recordsmith.support.errors import OptionError
 
 _NARROWED_BYTES = 16  # compared for all values at once; longer values are then compared one by one
 

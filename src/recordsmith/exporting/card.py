@@ -16,16 +16,16 @@ from typing import Any
 
 from recordsmith.dataset import Dataset, dataset_of, read_manifest
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import accessing
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema
 from recordsmith.example.keys import CLASS_LABEL
-from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder, write_document
-from recordsmith.words import count as format_count
-from recordsmith.words import printable
-from recordsmith.words import size as format_size
-from recordsmith.work import Progress
+from recordsmith.support.errors import accessing
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import printable
+from recordsmith.support.words import size as format_size
+from recordsmith.support.work import Progress
 
 README_NAME = "README.md"
 CROISSANT_NAME = "croissant.json"

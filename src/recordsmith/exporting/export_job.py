@@ -25,7 +25,6 @@ from recordsmith.dataset import (
     shard_parts,
 )
 from recordsmith.dataset.parts import part_for_task, part_from_task
-from recordsmith.errors import DataError, OptionError, SourceError, located
 from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
@@ -37,7 +36,8 @@ from recordsmith.exporting.exporter import (
     WrittenFile,
 )
 from recordsmith.stores import FolderWriter, shared_folder
-from recordsmith.tasks import Engine, Task, run_on
+from recordsmith.support.errors import DataError, OptionError, SourceError, located
+from recordsmith.support.tasks import Engine, Task, run_on
 
 Advance: TypeAlias = Callable[[int], None]
 """Called with the number of records that were read since the last call."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from recordsmith.errors import OptionError, option, shown_value
 from recordsmith.example import Features, FeatureSchema
 from recordsmith.example.keys import (
     CLASS_LABEL,
@@ -23,7 +22,8 @@ from recordsmith.example.keys import (
 )
 from recordsmith.example.usual_names import USUAL_NAMES, find_images
 from recordsmith.image import starts_like_image
-from recordsmith.words import did_you_mean
+from recordsmith.support.errors import OptionError, option, shown_value
+from recordsmith.support.words import did_you_mean
 
 _KINDS = {
     HEIGHT: "int64",

@@ -37,7 +37,7 @@ def structural_similarity(original: Any, stored: Any) -> float | None:
 
 def _similarity(x: Any, y: Any) -> float:
     """The sum of the structural similarity of all windows that are inside two strips."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     window = cv2.getGaussianKernel(_WINDOW, _SIGMA, cv2.CV_32F)
     margin = _WINDOW // 2

@@ -12,8 +12,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import MAX_PROBLEMS, SourceError
 from recordsmith.forecasting.forecast_report import Estimate, ForecastReport, VariantForecast
 from recordsmith.forecasting.stored_sample import (
     SampleStorage,
@@ -26,7 +24,9 @@ from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Source, check_source
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
-from recordsmith.work import Progress, WorkerPool, thread_count
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import MAX_PROBLEMS, SourceError
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recordsmith.example.keys import IMAGE
-from recordsmith.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
-from recordsmith.summaries import Report
-from recordsmith.words import count as format_count
-from recordsmith.words import size as format_size
+from recordsmith.support.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import size as format_size
 
 _MEAN_SSIM, _LOWEST_SSIM = 0.98, 0.95
 _WORTH = 0.9

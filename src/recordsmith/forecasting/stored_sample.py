@@ -8,13 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import (
-    DataError,
-    FileAccessError,
-    MissingExtraError,
-    OptionError,
-    SourceError,
-)
 from recordsmith.example import decode_payload
 from recordsmith.example.keys import FORMAT, IMAGE
 from recordsmith.forecasting.fidelity import MIN_SIDE, structural_similarity
@@ -26,6 +19,13 @@ from recordsmith.image.storing.store import DROPPED
 from recordsmith.packing import SampleEncoder, apply_image_options
 from recordsmith.sources import ignore_note
 from recordsmith.sources.samples_ahead import SampleToRead
+from recordsmith.support.errors import (
+    DataError,
+    FileAccessError,
+    MissingExtraError,
+    OptionError,
+    SourceError,
+)
 from recordsmith.wire import FRAME_BYTES
 
 ORIGINAL = "original"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from recordsmith.examining import ClassCounts, find_imbalance, find_missing_classes
 from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.sources.flaws import Check, LintCheck, Severity
-from recordsmith.words import count
+from recordsmith.support.words import count
 
 RARE_IMAGES = 10
 """A class with fewer images is rare."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
 from recordsmith.linting.lint_report import MAX_EXAMPLES, Findings, LintExample
 from recordsmith.linting.sample_images import place_of
 from recordsmith.linting.similar_images import SHAPE_BYTES, find_similar
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import LintCheck
-from recordsmith.words import count
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.words import count
 
 _SPLIT_AGAIN = "Keep such images in one split: remove one of them, or split again."
 

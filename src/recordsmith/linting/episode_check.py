@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset.episode_layout import find_count_key, step_prefix
 from recordsmith.example import SequenceExample, hash_spans
 from recordsmith.example.keys import is_mask_key
@@ -18,7 +17,8 @@ from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.linting.sample_images import place_of
 from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import LintCheck, Severity
-from recordsmith.words import count as format_count
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.words import count as format_count
 
 SAMPLED_FRAMES = 4
 """How many frames of each camera of an episode are decoded: the first, the last, and between."""

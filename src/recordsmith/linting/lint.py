@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import option, shown_value, unknown_word
 from recordsmith.examining import are_drawn_for_viewing
 from recordsmith.linting.class_check import check_classes
 from recordsmith.linting.duplicate_check import (
@@ -32,7 +30,9 @@ from recordsmith.sources import Listing, Sample, Source, check_source
 from recordsmith.sources.flaws import Check, Flaw, LintCheck
 from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead
-from recordsmith.work import Progress, WorkerPool, thread_count
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import option, shown_value, unknown_word
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 _AT_ONCE = 32  # samples of one task
 _AHEAD = 4  # tasks for each thread

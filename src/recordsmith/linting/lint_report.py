@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from recordsmith.errors import RecordsmithError, with_options
 from recordsmith.linting.sample_images import features_of, image_of
-from recordsmith.reports import (
+from recordsmith.sources import Sample, SampleReader
+from recordsmith.sources.archives.shards import ShardReader
+from recordsmith.sources.flaws import FlawBox, LintCheck, Severity
+from recordsmith.sources.problems import reference_of
+from recordsmith.support.errors import RecordsmithError, with_options
+from recordsmith.support.reports import (
     Bar,
     Cell,
     Example,
@@ -20,13 +24,9 @@ from recordsmith.reports import (
     ReportTable,
     ShownFinding,
 )
-from recordsmith.serialization import fields_to_json
-from recordsmith.sources import Sample, SampleReader
-from recordsmith.sources.archives.shards import ShardReader
-from recordsmith.sources.flaws import FlawBox, LintCheck, Severity
-from recordsmith.sources.problems import reference_of
-from recordsmith.summaries import Report
-from recordsmith.words import count as counted
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as counted
 
 MAX_EXAMPLES = 100
 """How many places of a finding are listed; all are counted."""

@@ -11,14 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import (
-    DataError,
-    Defect,
-    FileAccessError,
-    RecordsmithError,
-    SourceError,
-    option,
-)
 from recordsmith.examining import is_one_hot
 from recordsmith.example.keys import (
     BOX,
@@ -63,6 +55,14 @@ from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.flaws import Check, Flaw, LintCheck, Severity
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
+from recordsmith.support.errors import (
+    DataError,
+    Defect,
+    FileAccessError,
+    RecordsmithError,
+    SourceError,
+    option,
+)
 
 TINY_PIXELS = 2
 """Boxes with a shorter side are tiny."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import DataError, RecordsmithError
 from recordsmith.example import decode_payload
 from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK, MASK_FORMAT, OBJECT_MASK, is_mask_key
 from recordsmith.image import Box, find_image_header, starts_like_image
@@ -15,6 +14,7 @@ from recordsmith.sources import Content, Sample
 from recordsmith.sources.files.images import has_image_name, image_features
 from recordsmith.sources.tables.table_reader import TableReader
 from recordsmith.stores import Location
+from recordsmith.support.errors import DataError, RecordsmithError
 
 RAW = (b"raw", "raw")
 """The format of pixels without a header."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.support.buffers import Int64Array
 
 _SIDE = 8
 SHAPE_BYTES = _SIDE * _SIDE

@@ -14,7 +14,6 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.errors import DataError, OptionError, explain_unknown, option
 from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import make_batch_maker
@@ -32,7 +31,8 @@ from recordsmith.loading.order.rank_share import LastBatch
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.loading.planning import plan_reading
-from recordsmith.work import processor_count
+from recordsmith.support.errors import DataError, OptionError, explain_unknown, option
+from recordsmith.support.work import processor_count
 
 _NAMES_SHOWN = 8
 _EXPLAINED = {

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 _LARGEST_COUNT = 2**31 - 1  # the product of two such is an int64
 _MAX_RECORDS = 2**53

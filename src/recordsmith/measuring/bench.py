@@ -9,7 +9,6 @@ from dataclasses import fields, replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, option
 from recordsmith.example import Schema
 from recordsmith.example.usual_names import find_images
 from recordsmith.image.geometry.fit import FitKind
@@ -17,6 +16,7 @@ from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.loading.features import Feature
 from recordsmith.loading.number_options import whole_number
 from recordsmith.measuring.bench_report import BenchReport
+from recordsmith.support.errors import OptionError, option
 
 _FIRST_BATCHES = 3
 _WARM_UP_SHARE = 0.5  # maximum share of the time, if batches are slow

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from recordsmith.errors import DataError
 from recordsmith.loading import LoaderStats
-from recordsmith.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
-from recordsmith.serialization import fields_to_json
-from recordsmith.summaries import Report
-from recordsmith.words import count as format_count
-from recordsmith.words import percent
-from recordsmith.words import size as format_size
+from recordsmith.support.errors import DataError
+from recordsmith.support.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import percent
+from recordsmith.support.words import size as format_size
 
 
 @dataclass(frozen=True, repr=False)

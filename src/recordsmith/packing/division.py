@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset.selection import share_counts
-from recordsmith.errors import OptionError, option, unknown_word
 from recordsmith.sources.problems import join_names
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, option, unknown_word
 
 
 def divide(

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from recordsmith.errors import DataError, SourceError, option
 from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.example import SequenceExample, decode_payload
 from recordsmith.example.keys import (
@@ -46,6 +45,7 @@ from recordsmith.image import (
 from recordsmith.image.formats.png import SIGNATURE
 from recordsmith.image.storing.store import REQUESTED as IMAGES_CHANGED
 from recordsmith.sources import Note
+from recordsmith.support.errors import DataError, SourceError, option
 
 IMAGES = (IMAGE, MASK, OBJECT_MASK)
 """The canonical keys of features that hold encoded images."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from recordsmith.errors import DataError, OptionError, SourceError, option
 from recordsmith.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
@@ -24,7 +23,8 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.image import read_image_header
-from recordsmith.words import did_you_mean
+from recordsmith.support.errors import DataError, OptionError, SourceError, option
+from recordsmith.support.words import did_you_mean
 
 _Value = TypeVar("_Value")
 

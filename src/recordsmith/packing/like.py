@@ -10,7 +10,6 @@ import numpy as np
 
 from recordsmith.dataset import MANIFEST_NAME, ClassNames, read_manifest
 from recordsmith.dataset.labels import read_labels
-from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
 from recordsmith.packing.recipe import Recipe
@@ -18,6 +17,7 @@ from recordsmith.sources import Content, Listing, Note, Sample, SampleReader, So
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.problems import join_problems
 from recordsmith.stores import PlaceLike, as_folder
+from recordsmith.support.errors import OptionError, Problems, SourceError, option
 
 
 def apply_like(recipe: Recipe, source: Source, like: PlaceLike) -> tuple[Recipe, Source]:

@@ -30,14 +30,6 @@ from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import (
-    OptionError,
-    RecordsmithError,
-    explain_unknown,
-    option,
-    suggest_names,
-    with_options,
-)
 from recordsmith.image import ImageOptions
 from recordsmith.packing.like import apply_like
 from recordsmith.packing.pack_plan import PackJob, PackPlan, parse_result
@@ -49,8 +41,16 @@ from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source, source_of
 from recordsmith.sources.left_behind import check_left_behind
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.tasks import Engine, Task, run_on
-from recordsmith.work import Progress, WorkerPool, thread_count
+from recordsmith.support.errors import (
+    OptionError,
+    RecordsmithError,
+    explain_unknown,
+    option,
+    suggest_names,
+    with_options,
+)
+from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 _IMAGES = "Pass image_options=rs.ImageOptions(…)."
 _EXPLAINED = {

@@ -8,12 +8,12 @@ from typing import Any
 
 from recordsmith.building import Occurrences, ShardResult, add_notes
 from recordsmith.dataset import Manifest
-from recordsmith.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
 from recordsmith.packing.pack_plan import PackJob
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
-from recordsmith.summaries import Report
-from recordsmith.words import note_text
+from recordsmith.support.errors import MAX_PROBLEMS, Problems, SourceError, option, with_options
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import note_text
 
 _CLASSES = 20
 """How many classes of dropped objects are named."""

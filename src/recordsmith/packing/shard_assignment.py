@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.building import (
     check_shard_options,
     is_valid_file_name,
@@ -30,11 +29,12 @@ from recordsmith.building import (
 )
 from recordsmith.dataset.documents import is_line
 from recordsmith.dataset.selection import check_shares
-from recordsmith.errors import OptionError, SourceError
 from recordsmith.packing.division import divide
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing
 from recordsmith.sources.numbered import Coding, Names, RowNames, SampleTable, collect
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, SourceError
 from recordsmith.wire import Compression
 
 _NAMES_AT_ONCE = 1024

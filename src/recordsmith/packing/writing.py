@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
     Occurrences,
     ShardResult,
@@ -26,7 +25,6 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.dataset.column_file import ColumnSurvey
-from recordsmith.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.example import SchemaSurvey, keys
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.shard_assignment import AssignedShard, ShardAssignment
@@ -36,9 +34,11 @@ from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
-from recordsmith.threads import map_ahead
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
+from recordsmith.support.threads import map_ahead
+from recordsmith.support.work import WorkerPool
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
-from recordsmith.work import WorkerPool
 
 _LABELS = (keys.OBJECT_LABEL, keys.CLASS_LABEL)
 _AT_ONCE = 1 << 18

@@ -21,8 +21,8 @@ from recordsmith.building.table_writing import (
     write_part,
 )
 from recordsmith.dataset import Dataset, open  # noqa: A004
-from recordsmith.errors import OptionError
 from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import OptionError
 
 _OBJECTS = "ray.data.arrow_pickled_object"
 _TENSORS = ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2")

@@ -10,15 +10,15 @@ from typing import NamedTuple
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.names import is_split_slice
-from recordsmith.errors import OptionError
 from recordsmith.examining import Inspection, inspect
 from recordsmith.examining.shard_summaries import PAYLOADS
 from recordsmith.example import FeatureSchema
 from recordsmith.example.keys import BOX, is_class_key, is_mask_key
 from recordsmith.image import ImageHeader, find_image_header
-from recordsmith.words import count as format_count
-from recordsmith.words import printable
-from recordsmith.work import Progress
+from recordsmith.support.errors import OptionError
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import printable
+from recordsmith.support.work import Progress
 
 _SAMPLE_COUNT = 64
 _NAMES_SHOWN = 10

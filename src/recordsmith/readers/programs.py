@@ -12,7 +12,6 @@ from string import Template
 from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, check_word
 from recordsmith.readers.description import (
     Description,
     Field,
@@ -23,8 +22,9 @@ from recordsmith.readers.description import (
     why_left_out,
 )
 from recordsmith.stores import is_url
-from recordsmith.words import count as format_count
-from recordsmith.work import Progress
+from recordsmith.support.errors import OptionError, check_word
+from recordsmith.support.words import count as format_count
+from recordsmith.support.work import Progress
 
 Reader = Literal["tf", "torch", "dali", "grain"]
 READERS = get_args(Reader)

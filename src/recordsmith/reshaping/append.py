@@ -44,7 +44,6 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
-from recordsmith.errors import OptionError, option
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
 from recordsmith.reshaping.copies import CopyJob
@@ -57,10 +56,11 @@ from recordsmith.reshaping.inputs import (
 )
 from recordsmith.reshaping.plan import ReshardOptions, ReshardPlan, make_plan
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.summaries import Report
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import first_of
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.wire import Compression
-from recordsmith.words import first_of
-from recordsmith.work import Progress, WorkerPool, thread_count
 
 _VERSION = 1  # changes if the same inputs give other shards
 _NAMED = 5  # features in an error

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
     ShardResult,
     check_written,
@@ -23,15 +22,16 @@ from recordsmith.building import (
     survey_written,
 )
 from recordsmith.dataset import Manifest, ShardWriter
-from recordsmith.errors import DataError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs import InputRecords, check_unchanged
 from recordsmith.reshaping.plan import ReshardedShard
 from recordsmith.stores import Location, as_folder
-from recordsmith.tasks import Engine, Task, run_on
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import DataError, OptionError
+from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.support.work import WorkerPool
 from recordsmith.wire import Compression
-from recordsmith.work import WorkerPool
 
 Spans: TypeAlias = Iterable[range | Int64Array]
 """The positions of the records of a shard, in order."""

@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset import ClassNames
-from recordsmith.errors import DataError, OptionError, option, suggest_names
 from recordsmith.example import KeyAction, Rewriter, Schema, encode_example
 from recordsmith.example.payload import decode_key, encode_key
 from recordsmith.reshaping.recoding import (
@@ -28,6 +26,8 @@ from recordsmith.reshaping.recoding import (
     check_class_names,
     recoded_class_names,
 )
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import DataError, OptionError, option, suggest_names
 from recordsmith.wire import RecordBlock
 
 _UNCHANGED, _DROPPED = 0, 1  # numbers of actions

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.dataset import (
     ClassNames,
     Dataset,
@@ -43,14 +42,15 @@ from recordsmith.dataset.locate import (
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX, is_split_slice
 from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Schema
 from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.stores import Location, ObjectInfo, as_folder, as_place
 from recordsmith.stores.local.scratch import ScratchFolder
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.support.words import first_of
+from recordsmith.support.work import WorkerPool
 from recordsmith.wire import FRAME_BYTES, Compression
-from recordsmith.words import first_of
-from recordsmith.work import WorkerPool
 
 _NAMED = 5  # files in a notice
 _Value = TypeVar("_Value")

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
     ShardCounts,
     check_shard_options,
@@ -32,11 +31,12 @@ from recordsmith.dataset.selection import (
     exact_share,
     share_counts,
 )
-from recordsmith.errors import OptionError, SourceError, located, option
-from recordsmith.permutation import Permutations
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import InputRecords, Inputs, fingerprint
-from recordsmith.serialization import fields_to_json
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import OptionError, SourceError, located, option
+from recordsmith.support.permutation import Permutations
+from recordsmith.support.serialization import fields_to_json
 from recordsmith.where import Where
 from recordsmith.wire import FRAME_BYTES, Compression, check_compression
 

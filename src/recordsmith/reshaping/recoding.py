@@ -18,7 +18,6 @@ import numpy as np
 
 from recordsmith.dataset import ClassNames, class_names_of
 from recordsmith.dataset.documents import text_of
-from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import (
     Schema,
     decode_example,
@@ -29,6 +28,7 @@ from recordsmith.example import (
 )
 from recordsmith.example.keys import MASK, is_class_key
 from recordsmith.stores import Location, as_location, read_document
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | RecodeTable"
 

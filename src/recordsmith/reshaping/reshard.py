@@ -27,13 +27,6 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import (
-    DAMAGED_RECORDS,
-    DataError,
-    OptionError,
-    located,
-    option,
-)
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.copies import CopyJob
 from recordsmith.reshaping.edits import Edits
@@ -55,10 +48,17 @@ from recordsmith.reshaping.plan import (
 )
 from recordsmith.reshaping.recoding import TableLike
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.summaries import Report
-from recordsmith.tasks import Engine
+from recordsmith.support.errors import (
+    DAMAGED_RECORDS,
+    DataError,
+    OptionError,
+    located,
+    option,
+)
+from recordsmith.support.summaries import Report
+from recordsmith.support.tasks import Engine
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.where import parse_where
-from recordsmith.work import Progress, WorkerPool, thread_count
 
 
 @dataclass(repr=False)

@@ -31,7 +31,10 @@ from recordsmith.building import (
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, ShardWriter
 from recordsmith.dataset.locate import Located, Paths, as_places, locate
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import (
+from recordsmith.reshaping.inputs import check_separate, fingerprint
+from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     Defect,
@@ -40,11 +43,11 @@ from recordsmith.errors import (
     accessing,
     located,
 )
-from recordsmith.reshaping.inputs import check_separate, fingerprint
-from recordsmith.serialization import fields_to_json
-from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.stores.local.scratch import ScratchFile
-from recordsmith.summaries import Report
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import first_of
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.wire import (
     HEAD_BYTES,
     Compression,
@@ -56,9 +59,6 @@ from recordsmith.wire import (
     inflate_damaged_stream,
     recover,
 )
-from recordsmith.words import count as format_count
-from recordsmith.words import first_of
-from recordsmith.work import Progress, WorkerPool, thread_count
 
 MAX_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""

@@ -9,10 +9,10 @@ from pyspark.sql.types import StructType
 
 from recordsmith.arrow import arrow_schema
 from recordsmith.arrow.schema import columns_of
-from recordsmith.errors import OptionError
 from recordsmith.example import Schema
 from recordsmith.spark.options import ReadOptions, WriteOptions, without_traceback
 from recordsmith.spark.types import check_types, declared_schema, spark_schema
+from recordsmith.support.errors import OptionError
 
 
 class RecordsmithSource(DataSource):

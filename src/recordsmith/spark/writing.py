@@ -10,8 +10,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from recordsmith.building.table_writing import abandon, begin, finish, write_part
-from recordsmith.errors import OptionError
 from recordsmith.spark.options import WriteOptions, without_traceback
+from recordsmith.support.errors import OptionError
 
 
 @dataclass

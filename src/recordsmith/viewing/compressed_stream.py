@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from recordsmith.dataset import RecordLocation, Shard
-from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
+from recordsmith.support.errors import DataError, FileAccessError, OptionError, RecordsmithError
 from recordsmith.wire import HEADER_BYTES, RecordBlock, read_blocks
 
 Payload: TypeAlias = bytes | RecordsmithError

@@ -13,7 +13,6 @@ from recordsmith.dataset.record_document import (
     key_text,
     section_documents,
 )
-from recordsmith.errors import DataError, OptionError, RecordsmithError
 from recordsmith.example import classify
 from recordsmith.example.usual_names import may_be_mask
 from recordsmith.image import (
@@ -27,6 +26,7 @@ from recordsmith.image import (
 )
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.drawing.overlay import COLOUR_COUNT, draw_mask
+from recordsmith.support.errors import DataError, OptionError, RecordsmithError
 from recordsmith.viewing.compressed_stream import Payload
 from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.tiles import (

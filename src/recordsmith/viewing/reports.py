@@ -8,10 +8,10 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.report_page import content_page
-from recordsmith.errors import RecordsmithError, check_word
 from recordsmith.examining.stats import stats
 from recordsmith.examining.verification import verify
-from recordsmith.reports import Place
+from recordsmith.support.errors import RecordsmithError, check_word
+from recordsmith.support.reports import Place
 from recordsmith.viewing.records import ViewedRecords
 
 KINDS = ("stats", "verify")

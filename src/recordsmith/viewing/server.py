@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, needs_extra, option
+from recordsmith.support.errors import OptionError, needs_extra, option
 
 if TYPE_CHECKING:
     from recordsmith.viewing.reports import ReportJobs

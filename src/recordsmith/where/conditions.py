@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import OptionError
 from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.support.errors import OptionError
 
 Columns: TypeAlias = Mapping[str, RaggedArray]
 RowMask: TypeAlias = npt.NDArray[np.bool_]

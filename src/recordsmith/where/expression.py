@@ -11,8 +11,6 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import DataError, Defect
 from recordsmith.example import (
     ColumnDecoder,
     FeatureSpec,
@@ -20,6 +18,8 @@ from recordsmith.example import (
     SchemaSurvey,
     contexts_as_examples,
 )
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import DataError, Defect
 from recordsmith.where.conditions import Columns, Condition
 from recordsmith.where.parser import parse_condition, unknown_feature
 from recordsmith.wire import RecordBlock

@@ -13,7 +13,7 @@ import re
 from contextlib import suppress
 from typing import Any, Literal
 
-from recordsmith.errors import OptionError, option, suggest_names
+from recordsmith.support.errors import OptionError, option, suggest_names
 from recordsmith.where.conditions import (
     OPERATORS,
     TEXT_METHODS,

@@ -10,7 +10,7 @@ import io
 import zlib
 from typing import BinaryIO, Literal, TypeAlias, Union
 
-from recordsmith.errors import CorruptDataError, Defect, option, unknown_word
+from recordsmith.support.errors import CorruptDataError, Defect, option, unknown_word
 from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES, starts_with_frame
 
 ByteStream: TypeAlias = Union[BinaryIO, "io.RawIOBase"]

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import CorruptDataError, Defect
 from recordsmith.wire import kernel
 
 HEADER_BYTES = 12  # length (8) and its checksum (4)

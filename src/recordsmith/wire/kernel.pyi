@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike
+from recordsmith.support.buffers import BytesLike
 
 def crc32c(data: BytesLike, value: int = 0) -> int: ...
 

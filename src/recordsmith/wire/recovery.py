@@ -20,8 +20,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect
 from recordsmith.wire.compression import GZIP_MAGIC, MAX_DECOMPRESSED_BYTES, ByteStream, Inflater
 from recordsmith.wire.framing import (
     FOOTER_BYTES,

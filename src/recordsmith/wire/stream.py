@@ -13,8 +13,8 @@ from typing import cast
 
 import msgspec
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 from recordsmith.wire.compression import (
     HEAD_BYTES,
     MAX_COMPRESSED_RECORD_BYTES,

@@ -23,7 +23,6 @@ from recordsmith.dataset.tfds.features import (
     Leaf,
 )
 from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
-from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import Features, FeatureValue, Kind
 from recordsmith.example.keys import (
     BOX,
@@ -44,6 +43,7 @@ from recordsmith.example.keys import (
     is_mask_key,
 )
 from recordsmith.image import probe_image
+from recordsmith.support.errors import CorruptDataError, DataError, Defect
 
 BOXES = BOX[0].rpartition("/")[0]
 """Stands for the four keys of boxes, which TFDS stores as one feature."""

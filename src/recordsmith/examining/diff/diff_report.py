@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.diff.features import FeatureChange, SchemaChange
-from recordsmith.reports import Example, Place, ReportContent, ReportTable, ShownFinding
-from recordsmith.serialization import fields_to_json, to_json
-from recordsmith.summaries import Report
-from recordsmith.words import count as format_count
-from recordsmith.words import first_of
-from recordsmith.words import size as format_size
+from recordsmith.support.reports import Example, Place, ReportContent, ReportTable, ShownFinding
+from recordsmith.support.serialization import fields_to_json, to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import first_of
+from recordsmith.support.words import size as format_size
 
 MAX_LISTED = 100
 """How many records of each sort are listed; the others are only counted."""

@@ -16,10 +16,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset import Dataset, LocatedBlock, ShardPart, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, suggest_names
 from recordsmith.examining.diff.diff_report import (
     MAX_COMPARED,
     MAX_LISTED,
@@ -43,8 +41,10 @@ from recordsmith.examining.diff.features import (
 from recordsmith.examining.shard_summaries import output_compression
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.example.canonical import canonical
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, suggest_names
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.wire import RecordBlock
-from recordsmith.work import Progress, WorkerPool, thread_count
 
 KEY_FEATURES = (
     "image/filename",

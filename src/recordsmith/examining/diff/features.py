@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
-from recordsmith.errors import DataError
 from recordsmith.examining.shard_summaries import span
 from recordsmith.example import FeatureSchema, FeatureValue, Schema, SequenceExample, decode_payload
 from recordsmith.example.payload import as_text
-from recordsmith.words import count as format_count
-from recordsmith.words import shortened
+from recordsmith.support.errors import DataError
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import shortened
 
 _VALUES_SHOWN = 4
 _TEXT_SHOWN = 60

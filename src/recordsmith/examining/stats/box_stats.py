@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, hash_positions
 from recordsmith.examining.stats.table_cells import format_number, spread, spread_table
 from recordsmith.example import Kind
 from recordsmith.example.keys import BOX, HEIGHT, WIDTH
-from recordsmith.reports import ReportTable
-from recordsmith.summaries import Report
-from recordsmith.words import count as format_count
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.reports import ReportTable
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
 
 COCO_SIDES = (32, 96)
 """Boxes below 32 x 32 pixels are small, from 96 x 96 they are large (as in pycocotools)."""

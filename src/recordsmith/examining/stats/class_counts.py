@@ -19,9 +19,9 @@ from recordsmith.examining.stats.feature_blocks import Values
 from recordsmith.examining.stats.table_cells import CLASS_ROWS, short
 from recordsmith.example import BytesArray
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
-from recordsmith.reports import Bar, Cell, ReportTable
-from recordsmith.serialization import to_json
-from recordsmith.words import count as format_count
+from recordsmith.support.reports import Bar, Cell, ReportTable
+from recordsmith.support.serialization import to_json
+from recordsmith.support.words import count as format_count
 
 NUMBERED_KEYS = (CLASS_LABEL, OBJECT_LABEL)
 """Features whose labels are the classes in `labels.txt`."""

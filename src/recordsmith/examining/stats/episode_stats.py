@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset.episode_layout import find_count_key, step_prefix
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, hash_positions
 from recordsmith.examining.stats.table_cells import format_number, short, spread, spread_table
 from recordsmith.example import Kind
-from recordsmith.reports import ReportTable
-from recordsmith.summaries import Report
-from recordsmith.words import count as format_count
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.reports import ReportTable
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
 
 MAX_DIMENSIONS = 64
 """How many dimensions of an action get statistics, as many features of actions: 1 MB for each."""

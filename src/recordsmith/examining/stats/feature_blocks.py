@@ -18,8 +18,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -36,6 +34,8 @@ from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, KIND_NUMBERS, decode_key
 from recordsmith.example.schema import UNBOUNDED
 from recordsmith.example.spans import map_entries, payload_views, whole
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect
 
 Values = npt.NDArray[Any] | BytesArray
 

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
 from recordsmith.examining.class_rules import is_one_hot
 from recordsmith.examining.shard_summaries import SECTIONS
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
@@ -24,9 +23,10 @@ from recordsmith.examining.stats.sampling import (
 from recordsmith.examining.stats.table_cells import format_number, short, span_of
 from recordsmith.example import BytesArray, Kind
 from recordsmith.example.serialized_tensor import describe_tensor
-from recordsmith.reports import Cell, Histogram, ReportTable
-from recordsmith.summaries import Report
-from recordsmith.words import size as format_size
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.reports import Cell, Histogram, ReportTable
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import size as format_size
 
 PREVIEW_BYTES = 128
 """How many bytes of a frequent value are kept."""

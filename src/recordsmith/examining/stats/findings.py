@@ -32,9 +32,9 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.example.usual_names import USUAL_NAMES
-from recordsmith.reports import ShownFinding
-from recordsmith.words import count as format_count
-from recordsmith.words import first_of
+from recordsmith.support.reports import ShownFinding
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import first_of
 
 _NAMED = 5
 _OBJECTS = OBJECT_LABEL.removesuffix("class/label")  # one class and no crowds are usual

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, Hashes
 from recordsmith.examining.stats.table_cells import format_number, short, spread, spread_table
 from recordsmith.example import BytesArray
 from recordsmith.image import find_image_header, starts_like_image
-from recordsmith.reports import ReportTable
-from recordsmith.summaries import Report
-from recordsmith.words import count as format_count
-from recordsmith.words import size as format_size
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.reports import ReportTable
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import size as format_size
 
 _LARGEST_SIDE = 2**31 - 1
 _TOP_SHOWN = 4

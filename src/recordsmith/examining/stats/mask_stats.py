@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.errors import DataError
 from recordsmith.examining.stats.class_counts import name_of
 from recordsmith.examining.stats.sampling import Hashes
 from recordsmith.examining.stats.table_cells import CLASS_ROWS, short
 from recordsmith.example import BytesArray
 from recordsmith.image import MaskValues, decode_mask
-from recordsmith.reports import Bar, ReportTable
-from recordsmith.summaries import Report
-from recordsmith.words import count as format_count
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import DataError
+from recordsmith.support.reports import Bar, ReportTable
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
 
 MAX_MASKS = 1000
 MAX_PIXELS = 1 << 28

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.examining.stats.sampling import Builder, Hashes, ValueSample
-from recordsmith.summaries import Report
+from recordsmith.support.summaries import Report
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 TOP_VALUES = 10

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import DataError
 from recordsmith.examining.stats import feature_blocks
 from recordsmith.examining.stats.box_stats import BoxBuilder
 from recordsmith.examining.stats.class_counts import LabelCounter, is_label
@@ -33,6 +31,8 @@ from recordsmith.example.keys import MASK, MASK_DTYPE, is_mask_key
 from recordsmith.example.payload import PAYLOAD_KINDS
 from recordsmith.example.spans import have_many_entries, payload_views, select_features
 from recordsmith.image import decode_mask
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import DataError
 from recordsmith.wire import RecordBlock
 
 MAX_FEATURES = 10_000

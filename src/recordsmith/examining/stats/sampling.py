@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.support.buffers import Int64Array
 
 if TYPE_CHECKING:
     from typing_extensions import Self

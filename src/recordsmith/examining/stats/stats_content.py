@@ -18,9 +18,9 @@ from recordsmith.examining.stats.feature_stats import (
 )
 from recordsmith.examining.stats.findings import group_findings
 from recordsmith.examining.stats.record_builder import MAX_FEATURES, MAX_LEFT_OUT
-from recordsmith.reports import ReportContent, ReportTable
-from recordsmith.words import count as format_count
-from recordsmith.words import size as format_size
+from recordsmith.support.reports import ReportContent, ReportTable
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import size as format_size
 
 if TYPE_CHECKING:
     from recordsmith.examining.stats.stats_report import StatsReport

@@ -27,11 +27,11 @@ from recordsmith.examining.stats.record_builder import RecordBuilder
 from recordsmith.examining.stats.sampling import place_numbers
 from recordsmith.examining.stats.stats_content import stats_content
 from recordsmith.example.keys import MASK, OBJECT_LABEL
-from recordsmith.reports import ReportContent
-from recordsmith.serialization import fields_to_json, to_json
-from recordsmith.summaries import Report
-from recordsmith.tasks import Engine, Task, completed, in_order
-from recordsmith.work import Progress, WorkerPool, thread_count
+from recordsmith.support.reports import ReportContent
+from recordsmith.support.serialization import fields_to_json, to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.tasks import Engine, Task, completed, in_order
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from recordsmith.examining.shard_summaries import span
 from recordsmith.examining.stats.number_stats import NumberStats
-from recordsmith.reports import Cell, Histogram, ReportTable
+from recordsmith.support.reports import Cell, Histogram, ReportTable
 
 CLASS_ROWS = 30
 """How many rows of a table of classes a terminal shows."""

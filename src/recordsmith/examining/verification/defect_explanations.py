@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recordsmith.errors import Defect
+from recordsmith.support.errors import Defect
 
 
 class Explanation(NamedTuple):

@@ -8,14 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset.episode_layout import (
     find_count_key,
     is_inner_lengths,
     row_lengths_key,
     step_prefix,
 )
-from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example import (
     ColumnDecoder,
     FeatureSpec,
@@ -24,7 +22,9 @@ from recordsmith.example import (
     decode_sequence_example,
 )
 from recordsmith.example.spans import payload_views
-from recordsmith.words import count as format_count
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import CorruptDataError, DataError, Defect
+from recordsmith.support.words import count as format_count
 
 _FIRST, _LAST, _TERMINAL = "is_first", "is_last", "is_terminal"
 _FLAGS = {

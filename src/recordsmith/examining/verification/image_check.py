@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, DataError, Defect
 from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
 from recordsmith.image import ImageHeader, read_image_header, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import decode_pixels
 from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.support.errors import CorruptDataError, DataError, Defect
 
 USUAL_KEYS = (IMAGE, MASK, OBJECT_MASK)
 """Features that must hold images, even if their bytes do not look like an image."""

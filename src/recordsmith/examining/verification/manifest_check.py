@@ -9,9 +9,15 @@ from recordsmith.dataset.locate import ListedFolder, Located, looks_like_records
 from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import TFDS_INFO_NAME, parse_shard_name
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, DataError, Defect, FileAccessError, OptionError
 from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.stores import Location
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+)
 from recordsmith.wire import Compression
 
 _CHANGED = "The shard was changed, replaced or mixed up with another after packing."

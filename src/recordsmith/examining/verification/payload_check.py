@@ -19,15 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import (
-    PAYLOAD_NAMES,
-    CorruptDataError,
-    DataError,
-    Defect,
-    MissingExtraError,
-    RecordsmithError,
-)
 from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules
 from recordsmith.examining.verification import verify_report as report
 from recordsmith.examining.verification.episode_check import episode_errors
@@ -57,6 +48,15 @@ from recordsmith.example.payload import (
 )
 from recordsmith.example.schema import UNBOUNDED
 from recordsmith.example.spans import have_many_entries, select_features
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    PAYLOAD_NAMES,
+    CorruptDataError,
+    DataError,
+    Defect,
+    MissingExtraError,
+    RecordsmithError,
+)
 from recordsmith.wire import HEADER_BYTES, RecordBlock
 
 MAX_FEATURES = 1 << 14

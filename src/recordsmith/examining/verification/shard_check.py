@@ -14,7 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import (
+from recordsmith.examining.verification.payload_check import PayloadCheck, PayloadSummary
+from recordsmith.examining.verification.verify_report import ShardFindings
+from recordsmith.stores import ObjectReader
+from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     Defect,
@@ -22,9 +25,6 @@ from recordsmith.errors import (
     MissingFileError,
     accessing,
 )
-from recordsmith.examining.verification.payload_check import PayloadCheck, PayloadSummary
-from recordsmith.examining.verification.verify_report import ShardFindings
-from recordsmith.stores import ObjectReader
 from recordsmith.wire import (
     HEAD_BYTES,
     check_frames,

@@ -17,15 +17,6 @@ from recordsmith.dataset.column_file import wrong_columns
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shard_sequence import reading_threads
-from recordsmith.errors import (
-    PAYLOAD_NAMES,
-    CorruptDataError,
-    DataError,
-    Defect,
-    FileAccessError,
-    ForbiddenFileError,
-    OptionError,
-)
 from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
@@ -46,8 +37,17 @@ from recordsmith.examining.verification.verify_report import (
     VerifyReport,
 )
 from recordsmith.stores import PlaceLike
-from recordsmith.tasks import Engine, Task, run_on
-from recordsmith.work import Progress, WorkerPool, thread_count
+from recordsmith.support.errors import (
+    PAYLOAD_NAMES,
+    CorruptDataError,
+    DataError,
+    Defect,
+    FileAccessError,
+    ForbiddenFileError,
+    OptionError,
+)
+from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 Contents: TypeAlias = tuple[Rules | None, bool]
 """The rules of payloads, and whether to decode images."""

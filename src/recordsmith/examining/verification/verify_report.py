@@ -7,14 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recordsmith.errors import DAMAGED_RECORDS, DataError, Defect
 from recordsmith.examining.verification.defect_explanations import explain
-from recordsmith.reports import Example, Place, ReportContent, ReportTable, ShownFinding, Strip
-from recordsmith.serialization import fields_to_json
-from recordsmith.summaries import Report
+from recordsmith.support.errors import DAMAGED_RECORDS, DataError, Defect
+from recordsmith.support.reports import (
+    Example,
+    Place,
+    ReportContent,
+    ReportTable,
+    ShownFinding,
+    Strip,
+)
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import size as format_size
 from recordsmith.wire import Compression
-from recordsmith.words import count as format_count
-from recordsmith.words import size as format_size
 
 MAX_DEFECTS_PER_SHARD = 1000
 """How many defects of a shard are listed; further ones are only counted."""

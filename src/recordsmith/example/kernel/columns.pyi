@@ -1,5 +1,5 @@
-from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.example.kernel.memory import Memory
+from recordsmith.support.buffers import BytesLike, Int64Array
 
 class ColumnBuilder:
     def __init__(

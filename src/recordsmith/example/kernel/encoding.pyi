@@ -4,9 +4,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.example.kernel.memory import Memory
 from recordsmith.example.payload import Kind
+from recordsmith.support.buffers import Int64Array
 
 class Encoder:
     def written(self) -> int: ...

@@ -1,8 +1,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.example.kernel.memory import Memory
+from recordsmith.support.buffers import BytesLike, Int64Array
 
 KIND_NAMES: tuple[str, ...]
 

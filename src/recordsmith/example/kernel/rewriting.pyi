@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
-from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.example.kernel.memory import Memory
+from recordsmith.support.buffers import BytesLike, Int64Array
 
 CODES: dict[str, int]
 

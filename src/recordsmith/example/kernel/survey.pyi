@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.support.buffers import BytesLike, Int64Array
 
 class FeatureSurvey:
     def __init__(

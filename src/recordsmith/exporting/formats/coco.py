@@ -25,7 +25,6 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import DataError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.boxes import (
@@ -45,6 +44,7 @@ from recordsmith.exporting.images import (
     get_text,
 )
 from recordsmith.image import IMAGE_SUFFIXES, decode_mask
+from recordsmith.support.errors import DataError, SourceError
 
 _NO_ID = -1
 _MAX_DIGITS = 10  # of a label

@@ -21,12 +21,12 @@ from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.columns import is_list, plain
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.schema import columns_of
-from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
 from recordsmith.example.keys import IMAGE
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
+from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.errors import OptionError
 
 _NEEDS_QUOTES = '[",\r\n]'
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'

@@ -19,7 +19,6 @@ import numpy as np
 
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK, SOURCE_ID
 from recordsmith.example.usual_names import has_image_size
@@ -29,6 +28,7 @@ from recordsmith.exporting.exporter import TableFiles, WrittenFile
 from recordsmith.exporting.formats.parquet import ParquetTables
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
 from recordsmith.exporting.standard_names import find_standard_names
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, SourceError
 
 _CARD = "README.md"
 _NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")

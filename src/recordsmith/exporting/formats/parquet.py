@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
+from recordsmith.support.errors import OptionError
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17

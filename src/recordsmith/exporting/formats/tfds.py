@@ -41,7 +41,6 @@ from recordsmith.dataset.tfds.folder import (
     read_info,
 )
 from recordsmith.dataset.tfds.records import BOXES, TEXT_KEYS
-from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema, Schema, SchemaSurvey, encode_example
 from recordsmith.example.keys import (
     BOX,
@@ -62,6 +61,7 @@ from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import RecordFiles, WrittenFile
 from recordsmith.exporting.images import get_bytes, get_text, read_image, read_mask
 from recordsmith.image import decode_mask, encode_mask, find_image_header, probe_mask
+from recordsmith.support.errors import OptionError, SourceError
 from recordsmith.wire import RecordWriter
 
 VERSION = "1.0.0"

@@ -1,4 +1,4 @@
-from recordsmith.buffers import BytesLike
+from recordsmith.support.buffers import BytesLike
 
 def cut_jpeg(
     data: BytesLike,

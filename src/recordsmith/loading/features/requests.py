@@ -14,15 +14,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import (
-    DataError,
-    NotAnExampleError,
-    OptionError,
-    option,
-    similar_key,
-    suggest_names,
-    warn_user,
-)
 from recordsmith.example import (
     ColumnDecoder,
     FeatureSchema,
@@ -34,7 +25,16 @@ from recordsmith.example import (
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.features import ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
-from recordsmith.words import count as counted
+from recordsmith.support.errors import (
+    DataError,
+    NotAnExampleError,
+    OptionError,
+    option,
+    similar_key,
+    suggest_names,
+    warn_user,
+)
+from recordsmith.support.words import count as counted
 
 _SEARCHED = 100_000  # records, for one of each kind
 _SEARCHED_BYTES = 16 << 20  # of records, for a key

@@ -12,17 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
 from recordsmith.dataset.measuring import readable_counts
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    option,
-    suggest_names,
-)
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
@@ -37,7 +28,16 @@ from recordsmith.loading.order.row_layout import BestFitLayout, Documents, RowLa
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
 from recordsmith.loading.preview import Preview
 from recordsmith.loading.record_cache import RecordCache
-from recordsmith.permutation import Permutations
+from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    option,
+    suggest_names,
+)
+from recordsmith.support.permutation import Permutations
 
 _FEATURES = ("tokens", "document_ids", "positions", "loss_mask")
 _LONGEST_ROW = 1 << 24

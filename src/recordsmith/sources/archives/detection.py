@@ -12,13 +12,13 @@ from dataclasses import replace
 from recordsmith.dataset import MANIFEST_NAME
 from recordsmith.dataset.names import RECORD_SUFFIXES, TFDS_FEATURES_NAME, TFDS_INFO_NAME
 from recordsmith.dataset.tfds.folder import is_tfds_info, without_features
-from recordsmith.errors import FileAccessError, SourceError, option
 from recordsmith.sources.archives.array_layout import has_role, is_array_name
 from recordsmith.sources.archives.lerobot import INFO_NAME
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.splits import find_split
 from recordsmith.stores import Location
+from recordsmith.support.errors import FileAccessError, SourceError, option
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 from recordsmith.wire.compression import GZIP_MAGIC
 

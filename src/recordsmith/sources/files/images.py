@@ -11,7 +11,6 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.errors import CorruptDataError, located
 from recordsmith.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
@@ -23,6 +22,7 @@ from recordsmith.example.keys import (
 )
 from recordsmith.image import IMAGE_SUFFIXES, ImageHeader, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
+from recordsmith.support.errors import CorruptDataError, located
 from recordsmith.wire import HEAD_BYTES, detect_other_format
 
 IMAGE_FOLDERS = (

@@ -18,7 +18,6 @@ from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
 from recordsmith.arrow.columns import as_stored, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import schema_as_text
-from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import FILENAME, IMAGE
 from recordsmith.sources.files.known_names import ARROW_SUFFIXES
@@ -32,6 +31,7 @@ from recordsmith.sources.tables.nested_columns import described_features, flat_t
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location, ObjectReader
+from recordsmith.support.errors import OptionError, Problems, SourceError, option
 
 _IMAGE_NAME = "image"
 _BATCH_ROWS = 8192

@@ -16,7 +16,6 @@ import numpy as np
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import has_split_word, split_of, split_word
-from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, FORMAT, HEIGHT, IMAGE, WIDTH
 from recordsmith.sources.files.account import Account, Role
@@ -40,6 +39,7 @@ from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.table_reader import TableReader, open_rows, table_files
 from recordsmith.sources.tables.table_rows import TableRows, encode_table
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
+from recordsmith.support.errors import OptionError, SourceError, option
 
 METADATA_COLUMNS = {
     **dict.fromkeys(("metadata.csv", "metadata.jsonl", "metadata.parquet"), "file_name"),

@@ -13,8 +13,8 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.image import encode_mask
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 FITS: list[dict[str, Any]] = [
     {"size": (31, 17)},

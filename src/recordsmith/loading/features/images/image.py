@@ -16,15 +16,6 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    explain_unknown,
-    option,
-)
 from recordsmith.example import Column, Schema
 from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Part, Window
@@ -56,6 +47,15 @@ from recordsmith.loading.features.images.stored_pixels import (
     raw_shape,
 )
 from recordsmith.loading.number_options import whole_number
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    check_word,
+    explain_unknown,
+    option,
+)
 
 PixelType = Literal["uint8", "uint16", "float32"]
 

@@ -10,15 +10,6 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    option,
-    suggest_names,
-)
 from recordsmith.example import Schema
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
@@ -44,6 +35,15 @@ from recordsmith.loading.features.images.stored_pixels import (
     raw_shape,
 )
 from recordsmith.loading.number_options import is_whole, whole_number
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    check_word,
+    option,
+    suggest_names,
+)
 
 
 def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:

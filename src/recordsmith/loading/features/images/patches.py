@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect, check_word, option
 from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Window, find_parts
 from recordsmith.image.geometry.fit import Fit, Flip, Placement
@@ -19,6 +18,7 @@ from recordsmith.loading.features.feature import BatchRows, ColumnRequest, Featu
 from recordsmith.loading.features.images.frames import checked_size, one_thread_in_opencv
 from recordsmith.loading.features.images.image import DecodedImageBuffer, Image, PixelType, in_words
 from recordsmith.loading.number_options import count_number
+from recordsmith.support.errors import CorruptDataError, Defect, check_word, option
 
 Small = Literal["pad", "error"]
 """For an image that is smaller than a patch."""

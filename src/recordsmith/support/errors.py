@@ -28,10 +28,10 @@ from enum import Enum
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from recordsmith.words import did_you_mean, printable, similar_name
+from recordsmith.support.words import did_you_mean, printable, similar_name
 
 if TYPE_CHECKING:
-    from recordsmith.reports import Place
+    from recordsmith.support.reports import Place
 
 
 class Defect(str, Enum):
@@ -496,7 +496,10 @@ class DataError(RecordsmithError, ValueError):
         """The place of a record that a command shows; only the viewer shows wrong checksums."""
         if self.path is None or self.record is None or self.defect not in _SHOWN:
             return None
-        from recordsmith.reports import Place, has_viewer  # loads more than most errors need
+        from recordsmith.support.reports import (  # loads more than most errors need
+            Place,
+            has_viewer,
+        )
 
         if self.defect is Defect.PAYLOAD_CRC and not has_viewer():
             return None
@@ -506,7 +509,7 @@ class DataError(RecordsmithError, ValueError):
         """Advise the command that shows the record, if there is one."""
         if (place := self.shown_place) is None:
             return
-        from recordsmith.reports import show_command
+        from recordsmith.support.reports import show_command
 
         advice = f"`{show_command([place.path], [place.record])}` shows the record."
         if advice not in self.remedy:

@@ -1,6 +1,6 @@
 """Libraries of some extras: an import that fails names the extra to install.
 
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
 They are imported on first use. Adapters for frameworks import theirs in `errors.needs_extra`.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import needs_extra
+from recordsmith.support.errors import needs_extra
 
 # ruff: noqa: PLC0414 - exported
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from dataclasses import fields
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple
 
-from recordsmith.serialization import fields_to_json
-from recordsmith.words import count as counted
-from recordsmith.words import first_of, printable
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.words import count as counted
+from recordsmith.support.words import first_of, printable
 
 _LONGEST_NAME = 60
 _LONGEST_VALUE = 120

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from recordsmith.errors import OptionError, RecordsmithError
+from recordsmith.support.errors import OptionError, RecordsmithError
 
 VERSION = 2
 """Changes if a worker of another version would write other bytes or return other results, or cannot

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from recordsmith.errors import OptionError
-from recordsmith.threads import Stopped, map_ahead, stoppable_pool
+from recordsmith.support.errors import OptionError
+from recordsmith.support.threads import Stopped, map_ahead, stoppable_pool
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), from any thread, one call at a time."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.support.buffers import Int64Array
 
 _Numbers: TypeAlias = npt.NDArray[np.uint64]
 _Base: TypeAlias = np.uint64 | _Numbers  # the same for all numbers, or one for each
