@@ -29,7 +29,7 @@ _HOMES = {
     "examining.diff": "diff",
     "examining.stats": "stats",
     "examining.verification": "verify",
-    "example": (
+    "format.example": (
         "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample classify "
         "decode_example decode_sequence_example encode_example encode_sequence_example"
     ),
@@ -52,7 +52,7 @@ _HOMES = {
     ),
     "stores.location": "remote",
     "viewing": "view",
-    "wire": "read_records",
+    "format.wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = ("engines",)

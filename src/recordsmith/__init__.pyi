@@ -14,20 +14,21 @@ from recordsmith.examining import schema as schema
 from recordsmith.examining.diff import diff as diff
 from recordsmith.examining.stats import stats as stats
 from recordsmith.examining.verification import verify as verify
-from recordsmith.example import BytesArray as BytesArray
-from recordsmith.example import FeatureSchema as FeatureSchema
-from recordsmith.example import FeatureSpec as FeatureSpec
-from recordsmith.example import RaggedArray as RaggedArray
-from recordsmith.example import Schema as Schema
-from recordsmith.example import SequenceExample as SequenceExample
-from recordsmith.example import classify as classify
-from recordsmith.example import decode_example as decode_example
-from recordsmith.example import decode_sequence_example as decode_sequence_example
-from recordsmith.example import encode_example as encode_example
-from recordsmith.example import encode_sequence_example as encode_sequence_example
 from recordsmith.exporting import card as card
 from recordsmith.exporting import export as export
 from recordsmith.forecasting import forecast as forecast
+from recordsmith.format.example import BytesArray as BytesArray
+from recordsmith.format.example import FeatureSchema as FeatureSchema
+from recordsmith.format.example import FeatureSpec as FeatureSpec
+from recordsmith.format.example import RaggedArray as RaggedArray
+from recordsmith.format.example import Schema as Schema
+from recordsmith.format.example import SequenceExample as SequenceExample
+from recordsmith.format.example import classify as classify
+from recordsmith.format.example import decode_example as decode_example
+from recordsmith.format.example import decode_sequence_example as decode_sequence_example
+from recordsmith.format.example import encode_example as encode_example
+from recordsmith.format.example import encode_sequence_example as encode_sequence_example
+from recordsmith.format.wire import read_records as read_records
 from recordsmith.image import ImageOptions as ImageOptions
 from recordsmith.image import tile_image as tile_image
 from recordsmith.image import untile as untile
@@ -101,6 +102,5 @@ from recordsmith.support.errors import OptionError as OptionError
 from recordsmith.support.errors import RecordsmithError as RecordsmithError
 from recordsmith.support.errors import SourceError as SourceError
 from recordsmith.viewing import view as view
-from recordsmith.wire import read_records as read_records
 
 __version__: str

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from recordsmith.dataset import Dataset
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
 from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
 from recordsmith.loading.batches.user_functions import Maps

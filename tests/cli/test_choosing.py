@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.format.wire import COMPRESSIONS
 from recordsmith.support.reports import Place, show_command, show_commands
-from recordsmith.wire import COMPRESSIONS
 
 
 @pytest.fixture(params=COMPRESSIONS)

@@ -13,8 +13,8 @@ import pytest
 from recordsmith.dataset import read_label_map, read_manifest
 from recordsmith.dataset.documents import json_of, text_of
 from recordsmith.examining import SchemaFile
+from recordsmith.format.wire import encode_records
 from recordsmith.reshaping.edits import Edits
-from recordsmith.wire import encode_records
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "schema.json": SchemaFile.load,

@@ -13,7 +13,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset.shard_index import index_locations, load_index
-from recordsmith.wire import encode_record
+from recordsmith.format.wire import encode_record
 
 from ..killed_jobs import killed_before
 from ..raising import raises

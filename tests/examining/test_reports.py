@@ -18,7 +18,7 @@ import recordsmith as rs
 from recordsmith.cli import report_text
 from recordsmith.drawing import report_page
 from recordsmith.examining.stats.findings import Finding, group_findings
-from recordsmith.example.keys import BOX, HEIGHT, MASK, WIDTH
+from recordsmith.format.example.keys import BOX, HEIGHT, MASK, WIDTH
 from recordsmith.stores import Location
 from recordsmith.support.reports import (
     Bar,

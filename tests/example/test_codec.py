@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.example import (
+from recordsmith.format.example import (
     classify,
     decode_example,
     decode_payload,

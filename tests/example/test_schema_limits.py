@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.example import (
+from recordsmith.format.example import (
     Schema,
     SchemaSurvey,
     encode_example,

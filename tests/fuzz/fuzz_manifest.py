@@ -31,7 +31,7 @@ from recordsmith.dataset import (
     read_manifest,
 )
 from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
 from recordsmith.stores import as_folder
 
 NAMES = (None, "daisy", 'a "b" \\c', "it's", "müsli", "", "x\ty")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.example.keys import BOX
+from recordsmith.format.example.keys import BOX
 from recordsmith.support.errors import CorruptDataError, Defect
 
 GOOD: dict[str, Any] = {

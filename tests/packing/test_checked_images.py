@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.example import encode_sequence_example
+from recordsmith.format.example import encode_sequence_example
 from recordsmith.image import ImageOptions, check_chunks
 from recordsmith.packing import Recipe, assign_shards
 from recordsmith.support.errors import CorruptDataError, Defect

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from recordsmith.example import decode_example, encode_example
+from recordsmith.format.example import decode_example, encode_example
 from recordsmith.sources import Listing, Sample, SampleReader, Source, open_reader
 from recordsmith.sources.files.account import Account
 from recordsmith.sources.files.file_tree import FileTree, TreeSource

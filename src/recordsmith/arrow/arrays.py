@@ -13,7 +13,7 @@ from recordsmith.arrow.columns import kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import restore, with_types
 from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     FeatureSpec,
@@ -23,7 +23,7 @@ from recordsmith.example import (
     decode_payload,
     decode_ranking_list,
 )
-from recordsmith.example.spans import payload_views
+from recordsmith.format.example.spans import payload_views
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect, option
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.example import BytesArray, Column, Kind, RaggedArray
+from recordsmith.format.example import BytesArray, Column, Kind, RaggedArray
 from recordsmith.support.buffers import offsets_from_lengths
 from recordsmith.support.errors import OptionError, Problems
 

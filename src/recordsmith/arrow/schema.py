@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.example import FeatureSchema, Schema
-from recordsmith.example.keys import is_class_key
+from recordsmith.format.example import FeatureSchema, Schema
+from recordsmith.format.example.keys import is_class_key
 from recordsmith.support.errors import NotAnExampleError, OptionError, option, unknown_word
 
 _SECTIONS = {

@@ -26,11 +26,11 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
 from recordsmith.dataset.locate import Paths
-from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
+from recordsmith.format.example import Schema, SchemaSurvey, SequenceExample, decode_payload
+from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError, OptionError, suggest_names
 from recordsmith.where import parse_where
-from recordsmith.wire import RecordBlock
 
 _BATCH_BYTES = 8 << 20  # of payloads in a batch: the smallest unit of a split
 _BUNDLE_BYTES = 64 << 20  # of a range that a runner begins with; it may divide it again

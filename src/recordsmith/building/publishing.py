@@ -45,7 +45,8 @@ from recordsmith.dataset.names import (
     SIDE_SUFFIXES,
     split_of_part,
 )
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
+from recordsmith.format.wire import Compression
 from recordsmith.stores import (
     FolderEntry,
     Location,
@@ -67,7 +68,6 @@ from recordsmith.support.errors import (
 )
 from recordsmith.support.threads import call_with_timeout
 from recordsmith.support.work import holding_signals
-from recordsmith.wire import Compression
 
 WRITING_THREADS = 8
 """The default maximum of threads that write shards: more would wait for the disk."""

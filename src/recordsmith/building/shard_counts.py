@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
+from recordsmith.format.wire import Compression
 from recordsmith.support.errors import OptionError, option
-from recordsmith.wire import Compression
 
 DEFAULT_SHARD_SIZE_BYTES = 256_000_000
 ShardCounts: TypeAlias = int | Mapping[str, int]

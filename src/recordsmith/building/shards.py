@@ -28,7 +28,8 @@ from recordsmith.dataset.names import (
     SIDE_SUFFIXES,
 )
 from recordsmith.dataset.shard_index import version_of
-from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.format.example import Schema, SchemaSurvey
+from recordsmith.format.wire import Compression, crc32c
 from recordsmith.stores import Location, read_note, write_atomically
 from recordsmith.support.errors import (
     CorruptDataError,
@@ -38,7 +39,6 @@ from recordsmith.support.errors import (
     accessing,
 )
 from recordsmith.support.work import WorkerPool
-from recordsmith.wire import Compression, crc32c
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20

@@ -57,7 +57,8 @@ from recordsmith.dataset import (
     shard_name,
 )
 from recordsmith.dataset.names import part_name, split_of_part
-from recordsmith.example import BytesArray, RaggedArray, Schema
+from recordsmith.format.example import BytesArray, RaggedArray, Schema
+from recordsmith.format.wire import Compression, check_compression
 from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
 from recordsmith.stores.location import remote
 from recordsmith.support.errors import (
@@ -68,7 +69,6 @@ from recordsmith.support.errors import (
     SourceError,
 )
 from recordsmith.support.work import WorkerPool
-from recordsmith.wire import Compression, check_compression
 
 _PIECE_BYTES = 32 << 20  # of a batch that are encoded together
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from recordsmith.arrow import ArrowDecoder
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset.selected_records import LocatedBlock, SelectedRecords
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
 from recordsmith.support.work import WorkerPool
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from recordsmith.dataset.shard_index import (
 )
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.dataset.view import PREVIEW_COUNT
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     FeatureSpec,
@@ -46,6 +46,7 @@ from recordsmith.example import (
     SchemaSurvey,
     step_counts,
 )
+from recordsmith.format.wire import FOOTER_BYTES, crc32c
 from recordsmith.stores import Location, ObjectInfo
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 from recordsmith.support.errors import (
@@ -58,7 +59,6 @@ from recordsmith.support.errors import (
     suggest_names,
 )
 from recordsmith.support.work import Progress, WorkerPool
-from recordsmith.wire import FOOTER_BYTES, crc32c
 
 Measure = Literal["value", "count", "steps"]
 """What is kept of a feature: its only value, how many values it has, or how many steps its list."""

@@ -28,7 +28,7 @@ from recordsmith.dataset.selected_records import (
 from recordsmith.dataset.selection import Positions, check_shares
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import View
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     Column,
     ColumnDecoder,

@@ -17,7 +17,7 @@ import numpy as np
 from recordsmith.dataset.column_file import record_counts, record_steps
 from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.measuring import measure_records
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     FeatureSpec,
@@ -27,7 +27,7 @@ from recordsmith.example import (
     encode_columns,
     valid_rows,
 )
-from recordsmith.example.spans import select_features
+from recordsmith.format.example.spans import select_features
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 from recordsmith.support.errors import CorruptDataError, DataError, OptionError, suggest_names
 

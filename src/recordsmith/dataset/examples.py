@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.example import FeatureValue
-from recordsmith.example.payload import as_text
+from recordsmith.format.example import FeatureValue
+from recordsmith.format.example.payload import as_text
 from recordsmith.support.errors import DataError
 from recordsmith.support.words import printable, size
 

@@ -53,6 +53,7 @@ from recordsmith.dataset.names import (
     splits_of_folders,
 )
 from recordsmith.dataset.shard import Shard
+from recordsmith.format.wire import HEAD_BYTES, starts_with_record
 from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
 from recordsmith.support.errors import (
     CorruptDataError,
@@ -66,7 +67,6 @@ from recordsmith.support.errors import (
     suggest_names,
 )
 from recordsmith.support.words import first_of
-from recordsmith.wire import HEAD_BYTES, starts_with_record
 
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 

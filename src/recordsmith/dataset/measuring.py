@@ -11,7 +11,7 @@ import numpy as np
 from recordsmith.dataset.column_file import Numbers, ShardColumn, record_counts, record_values
 from recordsmith.dataset.dataset import Dataset, records_of
 from recordsmith.dataset.shard_sequence import Faults
-from recordsmith.example import FeatureSpec, decode_columns
+from recordsmith.format.example import FeatureSpec, decode_columns
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, OptionError
 

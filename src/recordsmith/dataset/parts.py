@@ -17,11 +17,11 @@ import numpy as np
 
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import OpenShards, ShardSequence, scattered_blocks
+from recordsmith.format.wire import FRAME_BYTES, RecordBlock
 from recordsmith.stores import ObjectInfo, as_location
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import FileAccessError, MissingFileError
 from recordsmith.support.threads import stoppable_pool, wait_for
-from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
 class ShardPart:

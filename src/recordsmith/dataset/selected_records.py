@@ -34,10 +34,10 @@ from recordsmith.dataset.shard_sequence import (
     read_bytes,
     scattered_blocks,
 )
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
+from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
 from recordsmith.support.errors import DataError, OptionError
-from recordsmith.wire import RecordBlock
 
 if TYPE_CHECKING:
     from recordsmith.where import Where

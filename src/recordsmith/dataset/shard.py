@@ -34,6 +34,18 @@ from recordsmith.dataset.shard_index import (
     save_index,
     saved_record_count,
 )
+from recordsmith.format.wire import (
+    FRAME_BYTES,
+    HEAD_BYTES,
+    HEADER_BYTES,
+    Compression,
+    RecordBlock,
+    detect_compression,
+    encode_record,
+    read_blocks,
+    scan,
+)
+from recordsmith.format.wire.framing import describe_defect
 from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
@@ -45,18 +57,6 @@ from recordsmith.support.errors import (
     located,
 )
 from recordsmith.support.threads import renew_in_children
-from recordsmith.wire import (
-    FRAME_BYTES,
-    HEAD_BYTES,
-    HEADER_BYTES,
-    Compression,
-    RecordBlock,
-    detect_compression,
-    encode_record,
-    read_blocks,
-    scan,
-)
-from recordsmith.wire.framing import describe_defect
 
 
 class Shard:

@@ -34,6 +34,17 @@ import msgspec
 import numpy as np
 
 from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.format.wire import (
+    COMPRESSIONS,
+    FRAME_BYTES,
+    HEAD_BYTES,
+    HEADER_BYTES,
+    Compression,
+    crc32c,
+    detect_compression,
+    lengths_of_headers,
+)
+from recordsmith.format.wire.compression import MAX_DECOMPRESSED_BYTES
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
 from recordsmith.stores.local.caches import (
     INDEX_FOLDER,
@@ -44,17 +55,6 @@ from recordsmith.stores.local.caches import (
 )
 from recordsmith.support.buffers import Int64Array, as_view
 from recordsmith.support.errors import FileAccessError, OptionError
-from recordsmith.wire import (
-    COMPRESSIONS,
-    FRAME_BYTES,
-    HEAD_BYTES,
-    HEADER_BYTES,
-    Compression,
-    crc32c,
-    detect_compression,
-    lengths_of_headers,
-)
-from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES
 
 _MAGIC = b"RSINDEX\x03"
 _HEADER = struct.Struct("<8sQQIQ")

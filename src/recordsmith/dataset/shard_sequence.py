@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from recordsmith.dataset.frames import FrameRows, RemoteFrames, gather_together
 from recordsmith.dataset.shard import Shard
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
+from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.support.buffers import (
     AllocateBytes,
     Int64Array,
@@ -27,7 +28,6 @@ from recordsmith.support.buffers import (
 from recordsmith.support.errors import DataError
 from recordsmith.support.threads import renew_in_children
 from recordsmith.support.work import WorkerPool, thread_count
-from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 
 _MAX_OPEN_SHARDS = 256
 """File descriptors are limited."""

@@ -15,7 +15,7 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
 from recordsmith.dataset.shard import Shard
-from recordsmith.example import (
+from recordsmith.format.example import (
     ColumnDecoder,
     FeatureRequest,
     FeatureSchema,

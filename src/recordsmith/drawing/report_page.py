@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from recordsmith.drawing.scene import Scene, draw_scene, text_of
 from recordsmith.examining.verification import VerifyReport
-from recordsmith.example.keys import MASK, OBJECT_TEXT
+from recordsmith.format.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.linting import LintExample, LintReport
 from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import Features, FeatureSchema, keys
-from recordsmith.example.usual_names import USUAL_NAMES, find_images, may_be_mask
+from recordsmith.format.example import Features, FeatureSchema, keys
+from recordsmith.format.example.usual_names import USUAL_NAMES, find_images, may_be_mask
 from recordsmith.image import (
     Box,
     Pixels,

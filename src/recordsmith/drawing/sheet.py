@@ -22,7 +22,7 @@ import numpy as np
 from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.drawing.scene import Scene, SceneReader, draw_scene
-from recordsmith.example import SchemaSurvey, SequenceExample, decode_payload
+from recordsmith.format.example import SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import label_colour, message_tile
 from recordsmith.image.masks.colours import Colour
 from recordsmith.image.storing.encode import encode_jpeg

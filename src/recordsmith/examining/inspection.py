@@ -25,7 +25,7 @@ from recordsmith.examining.shard_summaries import (
     output_compression,
     span,
 )
-from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.support.reports import ReportContent, ReportTable
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report

@@ -20,7 +20,7 @@ from recordsmith.dataset import Dataset, LocatedBlock, Manifest, dataset_of, rec
 from recordsmith.dataset.documents import json_of, write_json
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout
 from recordsmith.dataset.locate import Paths
-from recordsmith.example import FeatureSpec, RaggedArray, decode_columns
+from recordsmith.format.example import FeatureSpec, RaggedArray, decode_columns
 from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, suggest_names

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from recordsmith.example import Kind, Schema
-from recordsmith.example.schema import FeatureSchema
+from recordsmith.format.example import Kind, Schema
+from recordsmith.format.example.schema import FeatureSchema
 
 RulePayload: TypeAlias = Literal["Example", "SequenceExample"]
 SECTION_FIELDS: dict[RulePayload, dict[str, tuple[int, bool]]] = {

@@ -18,7 +18,7 @@ from recordsmith.dataset.documents import json_of, write_json
 from recordsmith.dataset.locate import Paths
 from recordsmith.examining.inspection import inspect
 from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules, rule_of
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
 from recordsmith.stores import PlaceLike, as_location, read_document
 from recordsmith.support.errors import OptionError
 from recordsmith.support.work import Progress

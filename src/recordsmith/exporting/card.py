@@ -17,8 +17,8 @@ from typing import Any
 from recordsmith.dataset import Dataset, dataset_of, read_manifest
 from recordsmith.dataset.locate import Paths
 from recordsmith.examining import Inspection, inspect
-from recordsmith.example import FeatureSchema
-from recordsmith.example.keys import CLASS_LABEL
+from recordsmith.format.example import FeatureSchema
+from recordsmith.format.example.keys import CLASS_LABEL
 from recordsmith.stores import Location, PlaceLike, as_folder, write_document
 from recordsmith.support.errors import accessing
 from recordsmith.support.serialization import fields_to_json

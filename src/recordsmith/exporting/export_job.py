@@ -25,7 +25,6 @@ from recordsmith.dataset import (
     shard_parts,
 )
 from recordsmith.dataset.parts import part_for_task, part_from_task
-from recordsmith.example import Features, Schema, decode_example
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
     Exporter,
@@ -35,6 +34,7 @@ from recordsmith.exporting.exporter import (
     TableFiles,
     WrittenFile,
 )
+from recordsmith.format.example import Features, Schema, decode_example
 from recordsmith.stores import FolderWriter, shared_folder
 from recordsmith.support.errors import DataError, OptionError, SourceError, located
 from recordsmith.support.tasks import Engine, Task, run_on

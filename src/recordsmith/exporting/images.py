@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import Features
-from recordsmith.example.keys import (
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import (
     DEPTH,
     DTYPE,
     FILENAME,

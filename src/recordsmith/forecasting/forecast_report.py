@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recordsmith.example.keys import IMAGE
+from recordsmith.format.example.keys import IMAGE
 from recordsmith.support.reports import Bar, Example, ReportContent, ReportTable, ShownFinding
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count

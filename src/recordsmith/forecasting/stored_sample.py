@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.example import decode_payload
-from recordsmith.example.keys import FORMAT, IMAGE
 from recordsmith.forecasting.fidelity import MIN_SIDE, structural_similarity
+from recordsmith.format.example import decode_payload
+from recordsmith.format.example.keys import FORMAT, IMAGE
+from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.image import ImageOptions, find_image_header, probe_image, store_image
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
@@ -26,7 +27,6 @@ from recordsmith.support.errors import (
     OptionError,
     SourceError,
 )
-from recordsmith.wire import FRAME_BYTES
 
 ORIGINAL = "original"
 

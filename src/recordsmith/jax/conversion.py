@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, Sharding
 
-from recordsmith.example import RaggedArray
+from recordsmith.format.example import RaggedArray
 from recordsmith.jax.shardings import Shardings, split_of, splits_of
 from recordsmith.loading.adapters import convert_entry
 from recordsmith.support.errors import OptionError, option, suggest_names

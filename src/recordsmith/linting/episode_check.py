@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.episode_layout import find_count_key, step_prefix
-from recordsmith.example import SequenceExample, hash_spans
-from recordsmith.example.keys import is_mask_key
+from recordsmith.format.example import SequenceExample, hash_spans
+from recordsmith.format.example.keys import is_mask_key
 from recordsmith.image import find_image_header
 from recordsmith.linting.lint_report import Findings, LintExample
 from recordsmith.linting.sample_images import place_of

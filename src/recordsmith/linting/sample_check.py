@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.examining import is_one_hot
-from recordsmith.example.keys import (
+from recordsmith.format.example.keys import (
     BOX,
     CLASS_LABEL,
     HEIGHT,

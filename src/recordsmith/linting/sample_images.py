@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.example import decode_payload
-from recordsmith.example.keys import BOX, FORMAT, IMAGE, MASK, MASK_FORMAT, OBJECT_MASK, is_mask_key
+from recordsmith.format.example import decode_payload
+from recordsmith.format.example.keys import (
+    BOX,
+    FORMAT,
+    IMAGE,
+    MASK,
+    MASK_FORMAT,
+    OBJECT_MASK,
+    is_mask_key,
+)
 from recordsmith.image import Box, find_image_header, starts_like_image
 from recordsmith.sources import Content, Sample
 from recordsmith.sources.files.images import has_image_name, image_features

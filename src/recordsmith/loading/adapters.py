@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
 from recordsmith.loading.loader import Loader
 from recordsmith.support.errors import OptionError, option
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
-from recordsmith.example import FeatureSchema, Schema
+from recordsmith.format.example import FeatureSchema, Schema
 from recordsmith.support.errors import DataError
 
 FindKey: TypeAlias = Callable[[str, int], "FeatureSchema | Literal[False] | None"]

@@ -9,8 +9,8 @@ from dataclasses import fields, replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.example import Schema
-from recordsmith.example.usual_names import find_images
+from recordsmith.format.example import Schema
+from recordsmith.format.example.usual_names import find_images
 from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.loading.features import Feature

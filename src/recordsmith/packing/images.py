@@ -14,8 +14,8 @@ from itertools import chain
 from typing import Any
 
 from recordsmith.examining.verification.image_check import check_example_images
-from recordsmith.example import SequenceExample, decode_payload
-from recordsmith.example.keys import (
+from recordsmith.format.example import SequenceExample, decode_payload
+from recordsmith.format.example.keys import (
     BOX,
     DEPTH,
     DTYPE,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from recordsmith.example.keys import (
+from recordsmith.format.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
     DEPTH,

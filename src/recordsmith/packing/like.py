@@ -10,8 +10,8 @@ import numpy as np
 
 from recordsmith.dataset import MANIFEST_NAME, ClassNames, read_manifest
 from recordsmith.dataset.labels import read_labels
-from recordsmith.example import Kind
-from recordsmith.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Content, Listing, Note, Sample, SampleReader, Source, ignore_note
 from recordsmith.sources.classes import Classes

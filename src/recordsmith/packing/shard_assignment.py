@@ -29,13 +29,13 @@ from recordsmith.building import (
 )
 from recordsmith.dataset.documents import is_line
 from recordsmith.dataset.selection import check_shares
+from recordsmith.format.wire import Compression
 from recordsmith.packing.division import divide
 from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Listing
 from recordsmith.sources.numbered import Coding, Names, RowNames, SampleTable, collect
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, SourceError
-from recordsmith.wire import Compression
 
 _NAMES_AT_ONCE = 1024
 _PLACES = ("folder", "file", "files")

@@ -25,7 +25,8 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.dataset.column_file import ColumnSurvey
-from recordsmith.example import SchemaSurvey, keys
+from recordsmith.format.example import SchemaSurvey, keys
+from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.shard_assignment import AssignedShard, ShardAssignment
 from recordsmith.sources import Listing, Sample
@@ -38,7 +39,6 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.support.threads import map_ahead
 from recordsmith.support.work import WorkerPool
-from recordsmith.wire import FRAME_BYTES, HEADER_BYTES
 
 _LABELS = (keys.OBJECT_LABEL, keys.CLASS_LABEL)
 _AT_ONCE = 1 << 18

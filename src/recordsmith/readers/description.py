@@ -12,8 +12,8 @@ from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.names import is_split_slice
 from recordsmith.examining import Inspection, inspect
 from recordsmith.examining.shard_summaries import PAYLOADS
-from recordsmith.example import FeatureSchema
-from recordsmith.example.keys import BOX, is_class_key, is_mask_key
+from recordsmith.format.example import FeatureSchema
+from recordsmith.format.example.keys import BOX, is_class_key, is_mask_key
 from recordsmith.image import ImageHeader, find_image_header
 from recordsmith.support.errors import OptionError
 from recordsmith.support.words import count as format_count

@@ -45,7 +45,8 @@ from recordsmith.dataset import (
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.examining.verification.manifest_check import check_labels
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
+from recordsmith.format.wire import Compression
 from recordsmith.reshaping.copies import CopyJob
 from recordsmith.reshaping.inputs import (
     Inputs,
@@ -60,7 +61,6 @@ from recordsmith.support.errors import OptionError, option
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.wire import Compression
 
 _VERSION = 1  # changes if the same inputs give other shards
 _NAMED = 5  # features in an error

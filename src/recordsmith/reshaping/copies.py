@@ -22,7 +22,8 @@ from recordsmith.building import (
     survey_written,
 )
 from recordsmith.dataset import Manifest, ShardWriter
-from recordsmith.example import SchemaSurvey
+from recordsmith.format.example import SchemaSurvey
+from recordsmith.format.wire import Compression
 from recordsmith.reshaping.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs import InputRecords, check_unchanged
 from recordsmith.reshaping.plan import ReshardedShard
@@ -31,7 +32,6 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import DataError, OptionError
 from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.work import WorkerPool
-from recordsmith.wire import Compression
 
 Spans: TypeAlias = Iterable[range | Int64Array]
 """The positions of the records of a shard, in order."""

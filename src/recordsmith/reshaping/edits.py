@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import ClassNames
-from recordsmith.example import KeyAction, Rewriter, Schema, encode_example
-from recordsmith.example.payload import decode_key, encode_key
+from recordsmith.format.example import KeyAction, Rewriter, Schema, encode_example
+from recordsmith.format.example.payload import decode_key, encode_key
+from recordsmith.format.wire import RecordBlock
 from recordsmith.reshaping.recoding import (
     Recoder,
     RecodeTable,
@@ -28,7 +29,6 @@ from recordsmith.reshaping.recoding import (
 )
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import DataError, OptionError, option, suggest_names
-from recordsmith.wire import RecordBlock
 
 _UNCHANGED, _DROPPED = 0, 1  # numbers of actions
 

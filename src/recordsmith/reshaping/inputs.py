@@ -42,7 +42,8 @@ from recordsmith.dataset.locate import (
 from recordsmith.dataset.names import INTERNAL_FOLDER, PARTIAL_SUFFIX, is_split_slice
 from recordsmith.dataset.parts import shard_for_task, shard_from_task
 from recordsmith.dataset.shard_sequence import ShardSequence, scattered_blocks
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
+from recordsmith.format.wire import FRAME_BYTES, Compression
 from recordsmith.sources.splits import joined_notice, shard_splits
 from recordsmith.stores import Location, ObjectInfo, as_folder, as_place
 from recordsmith.stores.local.scratch import ScratchFolder
@@ -50,7 +51,6 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.support.words import first_of
 from recordsmith.support.work import WorkerPool
-from recordsmith.wire import FRAME_BYTES, Compression
 
 _NAMED = 5  # files in a notice
 _Value = TypeVar("_Value")

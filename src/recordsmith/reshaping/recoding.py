@@ -18,7 +18,7 @@ import numpy as np
 
 from recordsmith.dataset import ClassNames, class_names_of
 from recordsmith.dataset.documents import text_of
-from recordsmith.example import (
+from recordsmith.format.example import (
     Schema,
     decode_example,
     decode_sequence_example,
@@ -26,7 +26,7 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.example.keys import MASK, is_class_key
+from recordsmith.format.example.keys import MASK, is_class_key
 from recordsmith.stores import Location, as_location, read_document
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 

@@ -27,7 +27,7 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
-from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.reshaping.copies import CopyJob
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import (

@@ -31,6 +31,17 @@ from recordsmith.building import (
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, ShardWriter
 from recordsmith.dataset.locate import Located, Paths, as_places, locate
 from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.format.wire import (
+    HEAD_BYTES,
+    Compression,
+    IntactFrames,
+    LostBytes,
+    Repair,
+    detect_compression,
+    detect_other_format,
+    inflate_damaged_stream,
+    recover,
+)
 from recordsmith.reshaping.inputs import check_separate, fingerprint
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.stores.local.scratch import ScratchFile
@@ -48,17 +59,6 @@ from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.wire import (
-    HEAD_BYTES,
-    Compression,
-    IntactFrames,
-    LostBytes,
-    Repair,
-    detect_compression,
-    detect_other_format,
-    inflate_damaged_stream,
-    recover,
-)
 
 MAX_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
 from recordsmith.sources.source import Sample
 from recordsmith.support.buffers import Int64Array
 

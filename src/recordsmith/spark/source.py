@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from recordsmith.arrow import arrow_schema
 from recordsmith.arrow.schema import columns_of
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
 from recordsmith.spark.options import ReadOptions, WriteOptions, without_traceback
 from recordsmith.spark.types import check_types, declared_schema, spark_schema
 from recordsmith.support.errors import OptionError

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from recordsmith.arrow import feature_kinds
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.example import FeatureSchema, Kind, Schema
+from recordsmith.format.example import FeatureSchema, Kind, Schema
 from recordsmith.support.errors import OptionError, Problems
 
 _MAX_DIGITS = 38  # of decimals of Spark

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from recordsmith.dataset.record_document import key_text
-from recordsmith.example import keys
+from recordsmith.format.example import keys
 from recordsmith.image.drawing.overlay import COLOUR_COUNT, label_colour
 from recordsmith.support.errors import DataError, OptionError, RecordsmithError
 from recordsmith.support.work import processor_count

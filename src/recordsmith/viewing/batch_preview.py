@@ -9,7 +9,7 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.drawing.batch import draw_batch
 from recordsmith.drawing.scene import SceneReader
-from recordsmith.example import keys
+from recordsmith.format.example import keys
 from recordsmith.loading import Boxes, Image, Loader, Mask, Scalar, Text
 from recordsmith.stores import Location
 from recordsmith.stores.memory import MemoryStore

@@ -31,7 +31,8 @@ from recordsmith.dataset.column_file import kept_values
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.opening import dataset_of, open_around_defects
 from recordsmith.dataset.shard_sequence import reading_threads
-from recordsmith.example import RaggedArray, Schema, SchemaSurvey
+from recordsmith.format.example import RaggedArray, Schema, SchemaSurvey
+from recordsmith.format.wire import RecordBlock
 from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
@@ -43,7 +44,6 @@ from recordsmith.support.errors import (
 )
 from recordsmith.support.work import WorkerPool
 from recordsmith.viewing.compressed_stream import CompressedStream, Payload
-from recordsmith.wire import RecordBlock
 
 Columns: TypeAlias = Mapping[str, RaggedArray]
 """Features of some records, by name."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError
 from recordsmith.viewing.records import ViewedRecords

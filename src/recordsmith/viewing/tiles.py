@@ -17,8 +17,8 @@ from recordsmith.dataset.examples import begin_of, bytes_text
 from recordsmith.dataset.record_document import contents_of, key_text
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.drawing.sheet import caption_of
-from recordsmith.example import Features, classify, encode_example, keys
-from recordsmith.example.payload import as_text
+from recordsmith.format.example import Features, classify, encode_example, keys
+from recordsmith.format.example.payload import as_text
 from recordsmith.image import Pixels, encode_png, resize_nearest
 from recordsmith.image.drawing.overlay import fit_to_tile
 from recordsmith.image.storing.encode import encode_jpeg

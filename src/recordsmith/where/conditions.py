@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
 from recordsmith.support.errors import OptionError
 
 Columns: TypeAlias = Mapping[str, RaggedArray]

@@ -11,18 +11,18 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import (
+from recordsmith.format.example import (
     ColumnDecoder,
     FeatureSpec,
     Schema,
     SchemaSurvey,
     contexts_as_examples,
 )
+from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import DataError, Defect
 from recordsmith.where.conditions import Columns, Condition
 from recordsmith.where.parser import parse_condition, unknown_feature
-from recordsmith.wire import RecordBlock
 
 _SAMPLED = 100
 

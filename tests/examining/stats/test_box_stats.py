@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.example.keys import BOX, HEIGHT, WIDTH
+from recordsmith.format.example.keys import BOX, HEIGHT, WIDTH
 
 YMIN, XMIN, YMAX, XMAX = BOX
 

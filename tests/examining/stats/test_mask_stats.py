@@ -18,8 +18,8 @@ import recordsmith as rs
 from recordsmith.examining.stats import mask_stats
 from recordsmith.examining.stats.mask_stats import MaskBuilder, MaskStats
 from recordsmith.examining.stats.sampling import hash_positions
-from recordsmith.example import BytesArray
-from recordsmith.example.keys import MASK, MASK_DTYPE, MASK_FORMAT, OBJECT_MASK
+from recordsmith.format.example import BytesArray
+from recordsmith.format.example.keys import MASK, MASK_DTYPE, MASK_FORMAT, OBJECT_MASK
 
 
 def png(values: Any) -> bytes:

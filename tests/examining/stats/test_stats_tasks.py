@@ -17,7 +17,7 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
-from recordsmith.example.keys import IMAGE, MASK
+from recordsmith.format.example.keys import IMAGE, MASK
 
 from ...places import flip
 from ...raising import raises

@@ -10,8 +10,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.examining.verification import shard_check
+from recordsmith.format.wire import encode_records
 from recordsmith.stores.local.reader import LocalReader
-from recordsmith.wire import encode_records
 
 D = rs.Defect
 

@@ -13,7 +13,7 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.example import FeatureSpec, Schema, SchemaSurvey
+from recordsmith.format.example import FeatureSpec, Schema, SchemaSurvey
 from recordsmith.loading.features.declaration import declare_features
 from recordsmith.loading.features.requests import resolve_requests
 from recordsmith.loading.preview import Preview

@@ -23,8 +23,8 @@ from recordsmith.dataset.tfds.features import (
     Leaf,
 )
 from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
-from recordsmith.example import Features, FeatureValue, Kind
-from recordsmith.example.keys import (
+from recordsmith.format.example import Features, FeatureValue, Kind
+from recordsmith.format.example.keys import (
     BOX,
     CLASS_LABEL,
     CLASS_TEXT,

@@ -39,12 +39,12 @@ from recordsmith.examining.diff.features import (
     value_digest,
 )
 from recordsmith.examining.shard_summaries import output_compression
-from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.example.canonical import canonical
+from recordsmith.format.example import Schema, SchemaSurvey
+from recordsmith.format.example.canonical import canonical
+from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, suggest_names
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.wire import RecordBlock
 
 KEY_FEATURES = (
     "image/filename",

@@ -13,8 +13,14 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
 from recordsmith.examining.shard_summaries import span
-from recordsmith.example import FeatureSchema, FeatureValue, Schema, SequenceExample, decode_payload
-from recordsmith.example.payload import as_text
+from recordsmith.format.example import (
+    FeatureSchema,
+    FeatureValue,
+    Schema,
+    SequenceExample,
+    decode_payload,
+)
+from recordsmith.format.example.payload import as_text
 from recordsmith.support.errors import DataError
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import shortened

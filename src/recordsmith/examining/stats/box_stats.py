@@ -13,8 +13,8 @@ from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, hash_positions
 from recordsmith.examining.stats.table_cells import format_number, spread, spread_table
-from recordsmith.example import Kind
-from recordsmith.example.keys import BOX, HEIGHT, WIDTH
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import BOX, HEIGHT, WIDTH
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.reports import ReportTable
 from recordsmith.support.summaries import Report

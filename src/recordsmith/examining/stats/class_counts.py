@@ -17,8 +17,8 @@ import numpy.typing as npt
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.stats.feature_blocks import Values
 from recordsmith.examining.stats.table_cells import CLASS_ROWS, short
-from recordsmith.example import BytesArray
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.format.example import BytesArray
+from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.support.reports import Bar, Cell, ReportTable
 from recordsmith.support.serialization import to_json
 from recordsmith.support.words import count as format_count

@@ -12,7 +12,7 @@ from recordsmith.examining.stats.feature_blocks import FeatureBlock
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, hash_positions
 from recordsmith.examining.stats.table_cells import format_number, short, spread, spread_table
-from recordsmith.example import Kind
+from recordsmith.format.example import Kind
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.reports import ReportTable
 from recordsmith.support.summaries import Report

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     FeatureSpec,
@@ -30,10 +30,10 @@ from recordsmith.example import (
     delimited,
     field_spans,
 )
-from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import KIND_NAMES, KIND_NUMBERS, decode_key
-from recordsmith.example.schema import UNBOUNDED
-from recordsmith.example.spans import map_entries, payload_views, whole
+from recordsmith.format.example.kernel.survey import FeatureSurvey
+from recordsmith.format.example.payload import KIND_NAMES, KIND_NUMBERS, decode_key
+from recordsmith.format.example.schema import UNBOUNDED
+from recordsmith.format.example.spans import map_entries, payload_views, whole
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect
 

@@ -21,8 +21,8 @@ from recordsmith.examining.stats.sampling import (
     hash_positions,
 )
 from recordsmith.examining.stats.table_cells import format_number, short, span_of
-from recordsmith.example import BytesArray, Kind
-from recordsmith.example.serialized_tensor import describe_tensor
+from recordsmith.format.example import BytesArray, Kind
+from recordsmith.format.example.serialized_tensor import describe_tensor
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.reports import Cell, Histogram, ReportTable
 from recordsmith.support.summaries import Report

@@ -21,7 +21,7 @@ from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, TEXT_OF_LABE
 from recordsmith.examining.stats.feature_stats import BytesStats, FeatureStats
 from recordsmith.examining.stats.mask_stats import MaskStats
 from recordsmith.examining.stats.number_stats import NumberStats
-from recordsmith.example.keys import (
+from recordsmith.format.example.keys import (
     BOX,
     DEPTH,
     DTYPE,
@@ -31,7 +31,7 @@ from recordsmith.example.keys import (
     OBJECT_MASK,
     WIDTH,
 )
-from recordsmith.example.usual_names import USUAL_NAMES
+from recordsmith.format.example.usual_names import USUAL_NAMES
 from recordsmith.support.reports import ShownFinding
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of

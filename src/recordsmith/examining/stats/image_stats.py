@@ -11,7 +11,7 @@ import numpy as np
 from recordsmith.examining.stats.number_stats import NumberBuilder, NumberStats
 from recordsmith.examining.stats.sampling import Builder, Hashes
 from recordsmith.examining.stats.table_cells import format_number, short, spread, spread_table
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
 from recordsmith.image import find_image_header, starts_like_image
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.reports import ReportTable

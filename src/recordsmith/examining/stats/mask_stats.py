@@ -15,7 +15,7 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.stats.class_counts import name_of
 from recordsmith.examining.stats.sampling import Hashes
 from recordsmith.examining.stats.table_cells import CLASS_ROWS, short
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
 from recordsmith.image import MaskValues, decode_mask
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError

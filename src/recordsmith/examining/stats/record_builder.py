@@ -25,15 +25,15 @@ from recordsmith.examining.stats.image_stats import ImageBuilder
 from recordsmith.examining.stats.mask_stats import DecodeMask, MaskBuilder, decode_raw
 from recordsmith.examining.stats.number_stats import NumberBuilder
 from recordsmith.examining.stats.sampling import Builder, Hashes, hash_positions
-from recordsmith.example import BytesArray, context_as_example
-from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.keys import MASK, MASK_DTYPE, is_mask_key
-from recordsmith.example.payload import PAYLOAD_KINDS
-from recordsmith.example.spans import have_many_entries, payload_views, select_features
+from recordsmith.format.example import BytesArray, context_as_example
+from recordsmith.format.example.kernel.payloads import classify_many
+from recordsmith.format.example.keys import MASK, MASK_DTYPE, is_mask_key
+from recordsmith.format.example.payload import PAYLOAD_KINDS
+from recordsmith.format.example.spans import have_many_entries, payload_views, select_features
+from recordsmith.format.wire import RecordBlock
 from recordsmith.image import decode_mask
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 from recordsmith.support.errors import DataError
-from recordsmith.wire import RecordBlock
 
 MAX_FEATURES = 10_000
 """How many features of a section get statistics, first come first served; others are only counted.

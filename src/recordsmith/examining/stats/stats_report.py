@@ -26,7 +26,7 @@ from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.record_builder import RecordBuilder
 from recordsmith.examining.stats.sampling import place_numbers
 from recordsmith.examining.stats.stats_content import stats_content
-from recordsmith.example.keys import MASK, OBJECT_LABEL
+from recordsmith.format.example.keys import MASK, OBJECT_LABEL
 from recordsmith.support.reports import ReportContent
 from recordsmith.support.serialization import fields_to_json, to_json
 from recordsmith.support.summaries import Report

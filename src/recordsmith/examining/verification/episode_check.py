@@ -14,14 +14,14 @@ from recordsmith.dataset.episode_layout import (
     row_lengths_key,
     step_prefix,
 )
-from recordsmith.example import (
+from recordsmith.format.example import (
     ColumnDecoder,
     FeatureSpec,
     Kind,
     RaggedArray,
     decode_sequence_example,
 )
-from recordsmith.example.spans import payload_views
+from recordsmith.format.example.spans import payload_views
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, DataError, Defect
 from recordsmith.support.words import count as format_count

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
+from recordsmith.format.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_mask_key
 from recordsmith.image import ImageHeader, read_image_header, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.parts import Window, decode_part

@@ -10,6 +10,7 @@ from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import TFDS_INFO_NAME, parse_shard_name
 from recordsmith.dataset.shard import Shard
 from recordsmith.examining.verification.verify_report import ShardFindings
+from recordsmith.format.wire import Compression
 from recordsmith.stores import Location
 from recordsmith.support.errors import (
     CorruptDataError,
@@ -18,7 +19,6 @@ from recordsmith.support.errors import (
     FileAccessError,
     OptionError,
 )
-from recordsmith.wire import Compression
 
 _CHANGED = "The shard was changed, replaced or mixed up with another after packing."
 

@@ -28,7 +28,7 @@ from recordsmith.examining.verification.image_check import (
     needed_features,
 )
 from recordsmith.examining.verification.verify_report import ShardFindings
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     Features,
@@ -38,16 +38,17 @@ from recordsmith.example import (
     decode_example,
     decode_payload,
 )
-from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import (
+from recordsmith.format.example.kernel.payloads import classify_many
+from recordsmith.format.example.kernel.survey import FeatureSurvey
+from recordsmith.format.example.payload import (
     KIND_NAMES,
     PAYLOAD_KINDS,
     decode_key,
     malformed_example_error,
 )
-from recordsmith.example.schema import UNBOUNDED
-from recordsmith.example.spans import have_many_entries, select_features
+from recordsmith.format.example.schema import UNBOUNDED
+from recordsmith.format.example.spans import have_many_entries, select_features
+from recordsmith.format.wire import HEADER_BYTES, RecordBlock
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
     PAYLOAD_NAMES,
@@ -57,7 +58,6 @@ from recordsmith.support.errors import (
     MissingExtraError,
     RecordsmithError,
 )
-from recordsmith.wire import HEADER_BYTES, RecordBlock
 
 MAX_FEATURES = 1 << 14
 """How many features of a record are counted, at about a kilobyte each; records with more are not

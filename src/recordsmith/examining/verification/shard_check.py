@@ -16,6 +16,14 @@ from typing import Any
 from recordsmith.dataset.shard import Shard
 from recordsmith.examining.verification.payload_check import PayloadCheck, PayloadSummary
 from recordsmith.examining.verification.verify_report import ShardFindings
+from recordsmith.format.wire import (
+    HEAD_BYTES,
+    check_frames,
+    crc32c,
+    detect_compression,
+    find_header,
+    read_blocks,
+)
 from recordsmith.stores import ObjectReader
 from recordsmith.support.errors import (
     CorruptDataError,
@@ -24,14 +32,6 @@ from recordsmith.support.errors import (
     FileAccessError,
     MissingFileError,
     accessing,
-)
-from recordsmith.wire import (
-    HEAD_BYTES,
-    check_frames,
-    crc32c,
-    detect_compression,
-    find_header,
-    read_blocks,
 )
 
 _WORTH_A_SECOND_LOOK = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC, Defect.BROKEN_COMPRESSION)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordsmith.examining.verification.defect_explanations import explain
+from recordsmith.format.wire import Compression
 from recordsmith.support.errors import DAMAGED_RECORDS, DataError, Defect
 from recordsmith.support.reports import (
     Example,
@@ -21,7 +22,6 @@ from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import size as format_size
-from recordsmith.wire import Compression
 
 MAX_DEFECTS_PER_SHARD = 1000
 """How many defects of a shard are listed; further ones are only counted."""

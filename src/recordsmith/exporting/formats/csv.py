@@ -22,9 +22,9 @@ from recordsmith.arrow.columns import is_list, plain
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.schema import columns_of
 from recordsmith.dataset import Dataset
-from recordsmith.example.keys import IMAGE
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
+from recordsmith.format.example.keys import IMAGE
 from recordsmith.support.buffers import offsets_from_lengths
 from recordsmith.support.errors import OptionError
 

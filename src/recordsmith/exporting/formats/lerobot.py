@@ -26,10 +26,10 @@ import numpy.typing as npt
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.episode_layout import find_layout
-from recordsmith.example import Features
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import get_floats, get_text, get_texts
+from recordsmith.format.example import Features
 from recordsmith.image import decode_image, find_image_header
 from recordsmith.sources.archives.lerobot import (
     EPISODES_FOLDER,

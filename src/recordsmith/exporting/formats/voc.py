@@ -26,14 +26,6 @@ from recordsmith.dataset import (
     label_map_to_bytes,
     standard_name,
 )
-from recordsmith.example import Features
-from recordsmith.example.keys import (
-    DEPTH,
-    OBJECT_DIFFICULT,
-    OBJECT_TRUNCATED,
-    OBJECT_VIEW,
-    SOURCE_ID,
-)
 from recordsmith.exporting.boxes import (
     BoxFolder,
     Object,
@@ -46,6 +38,14 @@ from recordsmith.exporting.images import (
     get_int,
     get_ints,
     get_texts,
+)
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import (
+    DEPTH,
+    OBJECT_DIFFICULT,
+    OBJECT_TRUNCATED,
+    OBJECT_VIEW,
+    SOURCE_ID,
 )
 from recordsmith.image import read_image_header
 from recordsmith.support.errors import DataError, OptionError, SourceError

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from recordsmith.dataset import Faults, read_bytes
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
 from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.inputs import RecordSource

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import RecordLocation, read_bytes
-from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
+from recordsmith.format.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
 from recordsmith.loading.batches.user_functions import (
     MappedRows,

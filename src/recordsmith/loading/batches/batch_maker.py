@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordsmith.example import FeatureSpec, decode_columns
+from recordsmith.format.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
 from recordsmith.loading.features import Scalar, Tensor, images_in

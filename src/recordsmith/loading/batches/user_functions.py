@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import RecordLocation
-from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.format.example import BytesArray, Column, RaggedArray
 from recordsmith.loading.augment.checks import Augmentation
 from recordsmith.support.buffers import offsets_from_lengths
 from recordsmith.support.errors import FunctionError, OptionError, option

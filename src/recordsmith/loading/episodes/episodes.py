@@ -11,7 +11,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout, step_counts
-from recordsmith.example import BytesArray, FeatureSchema, SchemaSurvey
+from recordsmith.format.example import BytesArray, FeatureSchema, SchemaSurvey
 from recordsmith.loading.episodes.window_reader import WindowReader, WindowTable
 from recordsmith.loading.episodes.window_shape import Pad, WindowShape
 from recordsmith.loading.number_options import count_number, whole_number

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
 from recordsmith.dataset.episode_layout import EpisodeLayout
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     Column,
     ColumnDecoder,

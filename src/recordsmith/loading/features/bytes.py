@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import BytesArray, Column, RaggedArray, Schema
-from recordsmith.example.serialized_tensor import describe_tensor
+from recordsmith.format.example import BytesArray, Column, RaggedArray, Schema
+from recordsmith.format.example.serialized_tensor import describe_tensor
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,

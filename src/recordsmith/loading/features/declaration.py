@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from recordsmith.example import FeatureSchema
-from recordsmith.example.keys import is_mask_key
+from recordsmith.format.example import FeatureSchema
+from recordsmith.format.example.keys import is_mask_key
 from recordsmith.loading.features import (
     Bytes,
     Feature,

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import Column, Kind, Schema
+from recordsmith.format.example import Column, Kind, Schema
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import DataError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import Column, Kind, RaggedArray
+from recordsmith.format.example import Column, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.features.normalising import Normalise, NormaliseLike, Scaling
 from recordsmith.loading.number_options import is_whole

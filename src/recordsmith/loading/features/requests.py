@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recordsmith.example import (
+from recordsmith.format.example import (
     ColumnDecoder,
     FeatureSchema,
     FeatureSpec,
@@ -22,7 +22,7 @@ from recordsmith.example import (
     Schema,
     SchemaSurvey,
 )
-from recordsmith.example.payload import encode_key
+from recordsmith.format.example.payload import encode_key
 from recordsmith.loading.features import ColumnRequest, Feature
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.errors import (

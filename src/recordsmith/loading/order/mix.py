@@ -25,8 +25,8 @@ from recordsmith.dataset import (
     gather,
     payload_sizes,
 )
-from recordsmith.example import BytesArray, FeatureSchema, KeyAction, Rewriter, Schema
-from recordsmith.example.payload import encode_key
+from recordsmith.format.example import BytesArray, FeatureSchema, KeyAction, Rewriter, Schema
+from recordsmith.format.example.payload import encode_key
 from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input, in_order
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder

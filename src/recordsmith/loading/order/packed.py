@@ -14,7 +14,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
 from recordsmith.dataset.measuring import readable_counts
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     ColumnEncoder,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from recordsmith.dataset import ClassNames
 from recordsmith.dataset.labels import LARGEST_LABEL, class_names_of
-from recordsmith.example import encode_example
+from recordsmith.format.example import encode_example
 from recordsmith.image import encode_png
 from recordsmith.sources.archives.array_layout import ArrayLayout, ArrayPart, find_arrays
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, array_features

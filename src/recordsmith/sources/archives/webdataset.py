@@ -21,8 +21,9 @@ from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.dataset.documents import json_fault
-from recordsmith.example import Kind
-from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
+from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.stored_array import npy_features
 from recordsmith.sources.files.account import Role
@@ -54,7 +55,6 @@ from recordsmith.support.errors import (
     located,
 )
 from recordsmith.support.words import count
-from recordsmith.wire import HEAD_BYTES, detect_other_format
 
 EMPTY_KINDS = "recordsmith/empty"
 """A key in exported JSON with the kinds of empty lists of numbers, which do not show it."""

@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 import msgspec
 
-from recordsmith.example import Kind
+from recordsmith.format.example import Kind
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault
 from recordsmith.stores import Location

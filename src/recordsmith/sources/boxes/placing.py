@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from recordsmith.example import Kind, keys
+from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     UPRIGHT,
     Box,

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recordsmith.dataset.documents import json_fault
-from recordsmith.example import Kind, keys
+from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     apply_orientation,
     encode_mask,

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_FORMAT, WIDTH
+from recordsmith.format.example.keys import HEIGHT, IMAGE, MASK, MASK_FORMAT, WIDTH
 from recordsmith.image import (
     MaskInfo,
     encode_mask,

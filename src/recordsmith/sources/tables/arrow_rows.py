@@ -18,8 +18,8 @@ from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
 from recordsmith.arrow.columns import as_stored, kind_of_type
 from recordsmith.arrow.library import import_pyarrow
 from recordsmith.arrow.restoring import schema_as_text
-from recordsmith.example import Kind
-from recordsmith.example.keys import FILENAME, IMAGE
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import FILENAME, IMAGE
 from recordsmith.sources.files.known_names import ARROW_SUFFIXES
 from recordsmith.sources.problems import count_notice, join_names, raise_problems
 from recordsmith.sources.tables.arrow_memory import (

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from recordsmith.arrow import ArrowColumns
 from recordsmith.arrow.library import import_pyarrow
-from recordsmith.example import Kind
-from recordsmith.example.schema import MAX_FEATURES
+from recordsmith.format.example import Kind
+from recordsmith.format.example.schema import MAX_FEATURES
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.text_file import TextFile, last_line_end
 from recordsmith.sources.problems import count_notice, join_names

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.documents import json_fault
-from recordsmith.example import BytesArray, Kind, RaggedArray
+from recordsmith.format.example import BytesArray, Kind, RaggedArray
 from recordsmith.sources.files.text_file import TextFile
 from recordsmith.sources.problems import count_notice, raise_problems
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows

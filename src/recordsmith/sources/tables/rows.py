@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordsmith.arrow import ArrowStream
-from recordsmith.example import Kind, SchemaSurvey, encode_example, encode_sequence_example
+from recordsmith.format.example import Kind, SchemaSurvey, encode_example, encode_sequence_example
 from recordsmith.sources.numbered import RowNames
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.sources.source import Listing

@@ -16,8 +16,16 @@ import numpy as np
 
 from recordsmith.arrow import ArrowStream
 from recordsmith.dataset.names import has_split_word, split_of, split_word
-from recordsmith.example import Kind
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, FORMAT, HEIGHT, IMAGE, WIDTH
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    WIDTH,
+)
 from recordsmith.sources.files.account import Account, Role
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import versions_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recordsmith.arrow import ArrowStream
-from recordsmith.example import Kind, decode_example
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
+from recordsmith.format.example import Kind, decode_example
+from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
 from recordsmith.sources.files.images import image_features, read_image
 from recordsmith.sources.files.paths import last_part

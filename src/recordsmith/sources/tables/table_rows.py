@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.example import ColumnEncoder, Kind, RaggedArray
+from recordsmith.format.example import ColumnEncoder, Kind, RaggedArray
 from recordsmith.sources.problems import Fault, join_problems
 from recordsmith.sources.tables.categories import CategoryColumn, category_text
 from recordsmith.sources.tables.encoded_rows import EncodedRows

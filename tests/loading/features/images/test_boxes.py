@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.example.keys import BOX, OBJECT_LABEL
+from recordsmith.format.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image.geometry.fit import Placement
 from recordsmith.loading.features import BatchRows, ColumnRequest, ImageBuffer, ImageFeature
 from recordsmith.loading.features.feature import RandomNumbers

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import Column, RaggedArray
-from recordsmith.example.keys import BOX, OBJECT_LABEL
+from recordsmith.format.example import Column, RaggedArray
+from recordsmith.format.example.keys import BOX, OBJECT_LABEL
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,

@@ -16,8 +16,8 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import Column, Schema
-from recordsmith.example.keys import IMAGE
+from recordsmith.format.example import Column, Schema
+from recordsmith.format.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Part, Window
 from recordsmith.image.decoding.pixels import convert_pixels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement

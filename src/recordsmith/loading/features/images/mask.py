@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from recordsmith.example.keys import IMAGE
+from recordsmith.format.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Window, find_parts
 from recordsmith.image.geometry.fit import Fit, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example import Column
+from recordsmith.format.example import Column
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.decoding.parts import PartFile, Window, find_part
 from recordsmith.image.formats.header import ImageHeader

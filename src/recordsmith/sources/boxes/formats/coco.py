@@ -17,7 +17,7 @@ import numpy as np
 
 from recordsmith.dataset.documents import json_fault
 from recordsmith.dataset.labels import LARGEST_LABEL
-from recordsmith.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD
+from recordsmith.format.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,

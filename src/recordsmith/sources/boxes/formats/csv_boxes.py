@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import msgspec
 
 from recordsmith.dataset import is_split_name
-from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
+from recordsmith.format.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 from xml.parsers import expat
 
-from recordsmith.example.keys import OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW
+from recordsmith.format.example.keys import OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,

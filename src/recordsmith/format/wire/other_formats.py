@@ -9,7 +9,7 @@ import re
 import zlib
 from typing import NamedTuple
 
-from recordsmith.wire.framing import HEADER_BYTES, starts_with_frame
+from recordsmith.format.wire.framing import HEADER_BYTES, starts_with_frame
 
 
 class OtherFormat(NamedTuple):

@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from recordsmith.example.kernel.memory cimport Memory, growable_array, push_bytes, push_int64, release, take
-from recordsmith.example.kernel.message cimport (
+from recordsmith.format.example.kernel.memory cimport Memory, growable_array, push_bytes, push_int64, release, take
+from recordsmith.format.example.kernel.message cimport (
     FIELD_1,
     GOOD,
     KIND_BYTES,
@@ -34,7 +34,7 @@ from recordsmith.example.kernel.message cimport (
     span,
     span_of,
 )
-from recordsmith.example.kernel.places cimport spans_fit
+from recordsmith.format.example.kernel.places cimport spans_fit
 
 import os
 

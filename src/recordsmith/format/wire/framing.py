@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.format.wire import kernel
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 from recordsmith.support.errors import CorruptDataError, Defect
-from recordsmith.wire import kernel
 
 HEADER_BYTES = 12  # length (8) and its checksum (4)
 FOOTER_BYTES = 4  # checksum of the payload

@@ -4,7 +4,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from recordsmith.example.kernel.memory cimport growable_array
+from recordsmith.format.example.kernel.memory cimport growable_array
 
 cdef extern from "message.h" nogil:
     enum:

@@ -1,4 +1,4 @@
-from recordsmith.example.kernel.memory import Memory
+from recordsmith.format.example.kernel.memory import Memory
 from recordsmith.support.buffers import BytesLike, Int64Array
 
 class ColumnBuilder:

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from recordsmith.example.kernel.memory import Memory
+from recordsmith.format.example.kernel.memory import Memory
 from recordsmith.support.buffers import BytesLike, Int64Array
 
 CODES: dict[str, int]

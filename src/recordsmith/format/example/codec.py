@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example.kernel import decoding
-from recordsmith.example.kernel.encoding import Encoder
-from recordsmith.example.payload import (
+from recordsmith.format.example.kernel import decoding
+from recordsmith.format.example.kernel.encoding import Encoder
+from recordsmith.format.example.payload import (
     KIND_NUMBERS,
     PAYLOAD_KINDS,
     Kind,
@@ -23,7 +23,7 @@ from recordsmith.example.payload import (
     kind_remedy,
     unparsable_error,
 )
-from recordsmith.example.spans import field_spans, payload_views, whole
+from recordsmith.format.example.spans import field_spans, payload_views, whole
 from recordsmith.support.buffers import BytesLike, as_view
 from recordsmith.support.errors import NotAnExampleError, OptionError
 

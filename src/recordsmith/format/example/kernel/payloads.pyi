@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example.kernel.memory import Memory
+from recordsmith.format.example.kernel.memory import Memory
 from recordsmith.support.buffers import BytesLike, Int64Array
 
 KIND_NAMES: tuple[str, ...]

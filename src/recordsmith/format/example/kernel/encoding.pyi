@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example.kernel.memory import Memory
-from recordsmith.example.payload import Kind
+from recordsmith.format.example.kernel.memory import Memory
+from recordsmith.format.example.payload import Kind
 from recordsmith.support.buffers import Int64Array
 
 class Encoder:

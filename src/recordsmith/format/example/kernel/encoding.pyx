@@ -21,12 +21,12 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from recordsmith.example.kernel.memory cimport growable_array, take_as_it_is
-from recordsmith.example.kernel.message cimport KIND_BYTES, KIND_FLOAT, KIND_INT64, KIND_NONE
+from recordsmith.format.example.kernel.memory cimport growable_array, take_as_it_is
+from recordsmith.format.example.kernel.message cimport KIND_BYTES, KIND_FLOAT, KIND_INT64, KIND_NONE
 
 import numpy as np
 
-from recordsmith.example.kernel.payloads import KIND_NAMES
+from recordsmith.format.example.kernel.payloads import KIND_NAMES
 
 cdef object numpy_array = np.ndarray, numpy_scalar = np.generic
 

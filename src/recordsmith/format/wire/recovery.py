@@ -20,10 +20,13 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import CorruptDataError, Defect
-from recordsmith.wire.compression import GZIP_MAGIC, MAX_DECOMPRESSED_BYTES, ByteStream, Inflater
-from recordsmith.wire.framing import (
+from recordsmith.format.wire.compression import (
+    GZIP_MAGIC,
+    MAX_DECOMPRESSED_BYTES,
+    ByteStream,
+    Inflater,
+)
+from recordsmith.format.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
@@ -32,7 +35,9 @@ from recordsmith.wire.framing import (
     starts_with_frame,
     stored_crc,
 )
-from recordsmith.wire.kernel import find_header, masked_crc32c
+from recordsmith.format.wire.kernel import find_header, masked_crc32c
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect
 
 BLOCK_BYTES = 1 << 20
 LONGEST_HELD_BYTES = 1 << 24

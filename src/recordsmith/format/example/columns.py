@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example.codec import as_array, as_values, too_many_axes
-from recordsmith.example.kernel import encoding
-from recordsmith.example.kernel.columns import ColumnBuilder
-from recordsmith.example.kernel.memory import Memory
-from recordsmith.example.payload import (
+from recordsmith.format.example.codec import as_array, as_values, too_many_axes
+from recordsmith.format.example.kernel import encoding
+from recordsmith.format.example.kernel.columns import ColumnBuilder
+from recordsmith.format.example.kernel.memory import Memory
+from recordsmith.format.example.payload import (
     KIND_NAMES,
     KIND_NUMBERS,
     PAYLOAD_KINDS,
@@ -29,7 +29,7 @@ from recordsmith.example.payload import (
     kind_remedy,
     unparsable_error,
 )
-from recordsmith.example.values import BytesArray, Column, RaggedArray
+from recordsmith.format.example.values import BytesArray, Column, RaggedArray
 from recordsmith.support.buffers import AllocateBytes, BytesLike, Int64Array, as_view
 from recordsmith.support.errors import (
     CorruptDataError,

@@ -3,7 +3,7 @@
 Knows neither paths nor payloads. tensorflow/core/lib/io/record_writer.h defines the format.
 """
 
-from recordsmith.wire.compression import (
+from recordsmith.format.wire.compression import (
     COMPRESSIONS,
     HEAD_BYTES,
     Compression,
@@ -11,7 +11,7 @@ from recordsmith.wire.compression import (
     detect_compression,
     starts_with_record,
 )
-from recordsmith.wire.framing import (
+from recordsmith.format.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
@@ -29,9 +29,9 @@ from recordsmith.wire.framing import (
     lengths_of_headers,
     scan,
 )
-from recordsmith.wire.kernel import masked_crc32c
-from recordsmith.wire.other_formats import detect_other_format
-from recordsmith.wire.recovery import (
+from recordsmith.format.wire.kernel import masked_crc32c
+from recordsmith.format.wire.other_formats import detect_other_format
+from recordsmith.format.wire.recovery import (
     Finding,
     IntactFrames,
     LostBytes,
@@ -39,7 +39,7 @@ from recordsmith.wire.recovery import (
     inflate_damaged_stream,
     recover,
 )
-from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
+from recordsmith.format.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
 
 __all__ = [
     "COMPRESSIONS",

@@ -12,14 +12,14 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from recordsmith.example.kernel.memory cimport (
+from recordsmith.format.example.kernel.memory cimport (
     growable_array,
     push_bytes,
     push_int64,
     release,
     take_as_it_is,
 )
-from recordsmith.example.kernel.message cimport (
+from recordsmith.format.example.kernel.message cimport (
     DELIMITED,
     FIELD_1,
     FIELD_2,
@@ -44,7 +44,7 @@ from recordsmith.example.kernel.message cimport (
     span,
     span_of,
 )
-from recordsmith.example.kernel.places cimport spans_fit
+from recordsmith.format.example.kernel.places cimport spans_fit
 
 import os
 

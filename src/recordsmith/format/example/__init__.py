@@ -4,8 +4,8 @@ One at a time (`codec`) or a batch as columns (`columns`). Knows neither frames 
 tensorflow/core/example/example.proto and feature.proto define the messages.
 """
 
-from recordsmith.example.canonical import canonical
-from recordsmith.example.codec import (
+from recordsmith.format.example.canonical import canonical
+from recordsmith.format.example.codec import (
     Features,
     FeatureValue,
     RankingList,
@@ -17,7 +17,7 @@ from recordsmith.example.codec import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.example.columns import (
+from recordsmith.format.example.columns import (
     ColumnDecoder,
     ColumnEncoder,
     FeatureRequest,
@@ -26,10 +26,10 @@ from recordsmith.example.columns import (
     encode_columns,
     valid_rows,
 )
-from recordsmith.example.payload import Kind, PayloadKind, classify
-from recordsmith.example.rewriting import KeyAction, Rewriter
-from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
-from recordsmith.example.spans import (
+from recordsmith.format.example.payload import Kind, PayloadKind, classify
+from recordsmith.format.example.rewriting import KeyAction, Rewriter
+from recordsmith.format.example.schema import FeatureSchema, Schema, SchemaSurvey
+from recordsmith.format.example.spans import (
     InnerSpans,
     context_as_example,
     contexts_as_examples,
@@ -37,7 +37,7 @@ from recordsmith.example.spans import (
     field_spans,
     step_counts,
 )
-from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
+from recordsmith.format.example.values import BytesArray, Column, RaggedArray, hash_spans
 
 __all__ = [
     "BytesArray",

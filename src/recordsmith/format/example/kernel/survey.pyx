@@ -8,8 +8,8 @@ from libc.stdint cimport INT64_MAX, SIZE_MAX, int64_t, uint8_t, uint32_t, uint64
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from recordsmith.example.kernel.memory cimport growable_array, push_int64, release
-from recordsmith.example.kernel.message cimport (
+from recordsmith.format.example.kernel.memory cimport growable_array, push_int64, release
+from recordsmith.format.example.kernel.message cimport (
     DELIMITED,
     FIELD_1,
     KIND_BYTES,
@@ -28,7 +28,7 @@ from recordsmith.example.kernel.message cimport (
     span,
     span_of,
 )
-from recordsmith.example.kernel.places cimport spans_fit
+from recordsmith.format.example.kernel.places cimport spans_fit
 
 cdef extern from "common_entry.h" nogil:
     int read_common_entry(

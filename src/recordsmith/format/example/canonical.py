@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from recordsmith.example.codec import (
+from recordsmith.format.example.codec import (
     SequenceExample,
     decode_payload,
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.example.spans import InnerSpans, field_spans, map_entries, payload_views, whole
+from recordsmith.format.example.spans import (
+    InnerSpans,
+    field_spans,
+    map_entries,
+    payload_views,
+    whole,
+)
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 from recordsmith.support.errors import DataError
 

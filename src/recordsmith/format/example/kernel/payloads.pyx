@@ -5,8 +5,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from recordsmith.example.kernel.memory cimport growable_array, push_int64, take
-from recordsmith.example.kernel.message cimport (
+from recordsmith.format.example.kernel.memory cimport growable_array, push_int64, take
+from recordsmith.format.example.kernel.message cimport (
     DELIMITED,
     c_classify,
     read_delimited,
@@ -15,7 +15,7 @@ from recordsmith.example.kernel.message cimport (
     span,
     span_of,
 )
-from recordsmith.example.kernel.places cimport spans_fit
+from recordsmith.format.example.kernel.places cimport spans_fit
 
 cdef extern from "xxh64.h" nogil:
     uint64_t xxh64(const uint8_t *at, size_t size)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example.kernel import payloads
+from recordsmith.format.example.kernel import payloads
 from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError
 

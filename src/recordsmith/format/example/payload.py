@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from recordsmith.example.kernel import payloads
+from recordsmith.format.example.kernel import payloads
 from recordsmith.support.buffers import BytesLike
 from recordsmith.support.errors import (
     CorruptDataError,

@@ -30,9 +30,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example.kernel.payloads import submessages
-from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
+from recordsmith.format.example.kernel.payloads import submessages
+from recordsmith.format.example.kernel.survey import FeatureSurvey
+from recordsmith.format.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 

@@ -8,8 +8,8 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
-from recordsmith.example.kernel.memory cimport growable_array, release
-from recordsmith.example.kernel.message cimport (
+from recordsmith.format.example.kernel.memory cimport growable_array, release
+from recordsmith.format.example.kernel.message cimport (
     FIELD_1,
     FIELD_2,
     GOOD,

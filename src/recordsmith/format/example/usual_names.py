@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from recordsmith.example import keys
-from recordsmith.example.schema import FeatureSchema
+from recordsmith.format.example import keys
+from recordsmith.format.example.schema import FeatureSchema
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -13,9 +13,7 @@ from typing import cast
 
 import msgspec
 
-from recordsmith.support.buffers import BytesLike, Int64Array, as_view
-from recordsmith.support.errors import CorruptDataError, Defect, OptionError
-from recordsmith.wire.compression import (
+from recordsmith.format.wire.compression import (
     HEAD_BYTES,
     MAX_COMPRESSED_RECORD_BYTES,
     MAX_DECOMPRESSED_BYTES,
@@ -26,7 +24,7 @@ from recordsmith.wire.compression import (
     check_compression,
     detect_compression,
 )
-from recordsmith.wire.framing import (
+from recordsmith.format.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
@@ -35,7 +33,9 @@ from recordsmith.wire.framing import (
     encode_record,
     scan,
 )
-from recordsmith.wire.other_formats import detect_other_format
+from recordsmith.format.wire.other_formats import detect_other_format
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 BLOCK_BYTES = 1 << 20
 """The read size: smaller blocks cost calls, larger ones exceed the processor's cache (measured)."""

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.example.codec import decode_payload
-from recordsmith.example.kernel import rewriting
-from recordsmith.example.payload import classify, encode_key
-from recordsmith.example.spans import delimited
+from recordsmith.format.example.codec import decode_payload
+from recordsmith.format.example.kernel import rewriting
+from recordsmith.format.example.payload import classify, encode_key
+from recordsmith.format.example.spans import delimited
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 from recordsmith.support.errors import NotAnExampleError, OptionError
 

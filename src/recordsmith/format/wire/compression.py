@@ -10,8 +10,8 @@ import io
 import zlib
 from typing import BinaryIO, Literal, TypeAlias, Union
 
+from recordsmith.format.wire.framing import FOOTER_BYTES, HEADER_BYTES, starts_with_frame
 from recordsmith.support.errors import CorruptDataError, Defect, option, unknown_word
-from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES, starts_with_frame
 
 ByteStream: TypeAlias = Union[BinaryIO, "io.RawIOBase"]
 """An open file, or what can be read like one."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.example.kernel.payloads import submessages
-from recordsmith.example.payload import classify, decode_key
+from recordsmith.format.example.kernel.payloads import submessages
+from recordsmith.format.example.payload import classify, decode_key
 from recordsmith.support.buffers import BytesLike, Int64Array, as_view
 
 _MIN_BYTES = 4  # of an entry with a name; entries without a name share one key
