@@ -19,15 +19,6 @@ from recordsmith.building.publishing import (
     names_in,
     publish_dataset,
 )
-from recordsmith.building.shard_counts import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    ShardCounts,
-    check_shard_options,
-    is_valid_file_name,
-    shard_bounds,
-    shard_counts,
-    shard_files_by_split,
-)
 from recordsmith.building.shards import (
     Occurrences,
     ShardResult,
@@ -41,6 +32,15 @@ from recordsmith.building.shards import (
     partial_location,
     save_result,
     survey_written,
+)
+from recordsmith.dataset.shard_counts import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    ShardCounts,
+    check_shard_options,
+    is_valid_file_name,
+    shard_bounds,
+    shard_counts,
+    shard_files_by_split,
 )
 
 __all__ = [

@@ -22,8 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.arrow import ArrowColumns, schema_as_text
-from recordsmith.arrow.library import import_pyarrow
 from recordsmith.building.claims import ClaimedStore, claim, release
 from recordsmith.building.publishing import (
     check_folder,
@@ -35,11 +33,6 @@ from recordsmith.building.publishing import (
     make_manifest,
     names_in,
     publish_dataset,
-)
-from recordsmith.building.shard_counts import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    check_shard_options,
-    shard_files_by_split,
 )
 from recordsmith.building.shards import (
     ShardResult,
@@ -56,7 +49,14 @@ from recordsmith.dataset import (
     read_manifest,
     shard_name,
 )
+from recordsmith.dataset.arrow import ArrowColumns, schema_as_text
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.dataset.names import part_name, split_of_part
+from recordsmith.dataset.shard_counts import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    check_shard_options,
+    shard_files_by_split,
+)
 from recordsmith.format.example import BytesArray, RaggedArray, Schema
 from recordsmith.format.wire import Compression, check_compression
 from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from recordsmith.arrow import schema_from_text
+from recordsmith.dataset.arrow import schema_from_text
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
@@ -37,7 +37,7 @@ from recordsmith.support.errors import (
 from recordsmith.support.words import first_of
 
 if TYPE_CHECKING:
-    from recordsmith.where import Where
+    from recordsmith.dataset.where import Where
 
 _NAMED_PATHS = 3
 

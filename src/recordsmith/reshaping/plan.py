@@ -31,6 +31,7 @@ from recordsmith.dataset.selection import (
     exact_share,
     share_counts,
 )
+from recordsmith.dataset.where import Where
 from recordsmith.format.wire import FRAME_BYTES, Compression, check_compression
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import InputRecords, Inputs, fingerprint
@@ -38,7 +39,6 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, located, option
 from recordsmith.support.permutation import Permutations
 from recordsmith.support.serialization import fields_to_json
-from recordsmith.where import Where
 
 _TAKEN = frozenset((LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME))
 _VERSION = 1  # changes if the same options give other bytes

@@ -27,6 +27,7 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.where import parse_where
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.reshaping.copies import CopyJob
 from recordsmith.reshaping.edits import Edits
@@ -58,7 +59,6 @@ from recordsmith.support.errors import (
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine
 from recordsmith.support.work import Progress, WorkerPool, thread_count
-from recordsmith.where import parse_where
 
 
 @dataclass(repr=False)

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, TypedDict
 
-from recordsmith.arrow import ArrowStream
+from recordsmith.dataset.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from recordsmith.dataset.where import Where, parse_where
 from recordsmith.format.example import ColumnDecoder, FeatureSpec, contexts_as_examples
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
@@ -25,7 +26,6 @@ from recordsmith.support.errors import (
     RecordsmithError,
 )
 from recordsmith.viewing.records import Columns, ViewedRecords
-from recordsmith.where import Where, parse_where
 
 
 class ViewKey(NamedTuple):

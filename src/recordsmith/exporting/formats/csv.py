@@ -17,11 +17,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from recordsmith.arrow import ArrowDecoder
-from recordsmith.arrow.columns import is_list, plain
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.arrow.schema import columns_of
 from recordsmith.dataset import Dataset
+from recordsmith.dataset.arrow import ArrowDecoder
+from recordsmith.dataset.arrow.columns import is_list, plain
+from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.schema import columns_of
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
 from recordsmith.format.example.keys import IMAGE

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.dataset.episode_layout import find_layout
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter

@@ -2,7 +2,7 @@
 
     <split>.parquet or <split>.feather
 
-Columns are as in `recordsmith.arrow`, with the types of the Arrow table that was packed. Class
+Columns are as in `recordsmith.dataset.arrow`, with the types of the Arrow table that was packed. Class
 names and the kinds of features are in the metadata of the fields. Memory holds one row group of a
 split. Needs pyarrow.
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from recordsmith.arrow import ArrowDecoder
-from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
+from recordsmith.dataset.arrow import ArrowDecoder
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
 from recordsmith.support.errors import OptionError

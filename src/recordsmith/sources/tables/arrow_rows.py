@@ -1,6 +1,6 @@
 """Arrow streams, Parquet and Feather files: batches of columns.
 
-Types are stored as in `recordsmith.arrow`. A column of images as in Hugging Face datasets, a struct
+Types are stored as in `recordsmith.dataset.arrow`. A column of images as in Hugging Face datasets, a struct
 of bytes and path, becomes `image/encoded` and `image/filename`.
 """
 
@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
-from recordsmith.arrow.columns import as_stored, kind_of_type
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.arrow.restoring import schema_as_text
+from recordsmith.dataset.arrow import ArrowColumns, ArrowStream, feature_kinds
+from recordsmith.dataset.arrow.columns import as_stored, kind_of_type
+from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.restoring import schema_as_text
 from recordsmith.format.example import Kind
 from recordsmith.format.example.keys import FILENAME, IMAGE
 from recordsmith.sources.files.known_names import ARROW_SUFFIXES

@@ -24,7 +24,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.format.example import BytesArray, Column, Kind, RaggedArray
 from recordsmith.support.buffers import offsets_from_lengths
 from recordsmith.support.errors import OptionError, Problems

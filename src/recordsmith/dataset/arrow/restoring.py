@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.arrow.columns import feature_kinds, is_list, kind_of_type
-from recordsmith.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.columns import feature_kinds, is_list, kind_of_type
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.support.errors import Problems
 
 _INDEX_BITS = 32

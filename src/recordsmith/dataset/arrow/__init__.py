@@ -4,10 +4,10 @@ Memory is shared where the layouts agree: numbers, the bytes and offsets of a `B
 values and row splits of a `RaggedArray`.
 """
 
-from recordsmith.arrow.arrays import ArrowDecoder
-from recordsmith.arrow.columns import ArrowColumns, ArrowStream, feature_kinds, read_stream
-from recordsmith.arrow.restoring import schema_as_text, schema_from_text
-from recordsmith.arrow.schema import arrow_schema
+from recordsmith.dataset.arrow.arrays import ArrowDecoder
+from recordsmith.dataset.arrow.columns import ArrowColumns, ArrowStream, feature_kinds, read_stream
+from recordsmith.dataset.arrow.restoring import schema_as_text, schema_from_text
+from recordsmith.dataset.arrow.schema import arrow_schema
 
 __all__ = [
     "ArrowColumns",

@@ -13,8 +13,7 @@ import re
 from contextlib import suppress
 from typing import Any, Literal
 
-from recordsmith.support.errors import OptionError, option, suggest_names
-from recordsmith.where.conditions import (
+from recordsmith.dataset.where.conditions import (
     OPERATORS,
     TEXT_METHODS,
     Combination,
@@ -22,6 +21,7 @@ from recordsmith.where.conditions import (
     Condition,
     Value,
 )
+from recordsmith.support.errors import OptionError, option, suggest_names
 
 MAX_NESTED = 100
 """The deepest nesting of parentheses and `not`."""

@@ -11,6 +11,8 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.dataset.where.conditions import Columns, Condition
+from recordsmith.dataset.where.parser import parse_condition, unknown_feature
 from recordsmith.format.example import (
     ColumnDecoder,
     FeatureSpec,
@@ -21,8 +23,6 @@ from recordsmith.format.example import (
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import BytesLike, Int64Array
 from recordsmith.support.errors import DataError, Defect
-from recordsmith.where.conditions import Columns, Condition
-from recordsmith.where.parser import parse_condition, unknown_feature
 
 _SAMPLED = 100
 

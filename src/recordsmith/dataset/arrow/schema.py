@@ -21,7 +21,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from recordsmith.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.format.example import FeatureSchema, Schema
 from recordsmith.format.example.keys import is_class_key
 from recordsmith.support.errors import NotAnExampleError, OptionError, option, unknown_word

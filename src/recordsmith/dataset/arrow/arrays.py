@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.arrow.columns import kind_of_type
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.arrow.restoring import restore, with_types
-from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
+from recordsmith.dataset.arrow.columns import kind_of_type
+from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.restoring import restore, with_types
+from recordsmith.dataset.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
 from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
