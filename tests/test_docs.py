@@ -22,13 +22,13 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith import loading
+from recordsmith.checking.linting.lint_report import all_checks
 from recordsmith.cli import COMMANDS, app
 from recordsmith.cli.demo import demo
 from recordsmith.exporting.export_writer import ChangedName
 from recordsmith.format.example.keys import BOX, MASK
 from recordsmith.format.wire import Repair
 from recordsmith.image import encode_mask
-from recordsmith.linting.lint_report import all_checks
 from recordsmith.loading import LoaderStats
 from recordsmith.support.errors import MissingExtraError
 

@@ -25,10 +25,10 @@ _HOMES = {
         "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
         "NotAnExampleError OptionError RecordsmithError SourceError"
     ),
-    "examining": "inspect normalisation schema",
-    "examining.diff": "diff",
-    "examining.stats": "stats",
-    "examining.verification": "verify",
+    "checking": "inspect normalisation schema",
+    "checking.diff": "diff",
+    "checking.stats": "stats",
+    "checking.verification": "verify",
     "format.example": (
         "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample classify "
         "decode_example decode_sequence_example encode_example encode_sequence_example"
@@ -36,7 +36,7 @@ _HOMES = {
     "exporting": "card export",
     "forecasting": "forecast",
     "image": "ImageOptions tile_image untile",
-    "linting": "lint",
+    "checking.linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples Image Loader "
         "Mask Mix Mixup Normalise Packed Padded Patches Position Present Ragged RandomErasing Raw "

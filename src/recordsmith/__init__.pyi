@@ -1,6 +1,13 @@
 # The names of `recordsmith` for type checkers; at run time they are imported on first use.
 # ruff: noqa: A004 - `open` is named as users say it
 from recordsmith import engines as engines
+from recordsmith.checking import inspect as inspect
+from recordsmith.checking import normalisation as normalisation
+from recordsmith.checking import schema as schema
+from recordsmith.checking.diff import diff as diff
+from recordsmith.checking.linting import lint as lint
+from recordsmith.checking.stats import stats as stats
+from recordsmith.checking.verification import verify as verify
 from recordsmith.dataset import Dataset as Dataset
 from recordsmith.dataset import ShardWriter as ShardWriter
 from recordsmith.dataset import index as index
@@ -8,12 +15,6 @@ from recordsmith.dataset import open as open
 from recordsmith.drawing.batch import draw_batch as draw_batch
 from recordsmith.drawing.report_page import save_html as save_html
 from recordsmith.drawing.sheet import sheet as sheet
-from recordsmith.examining import inspect as inspect
-from recordsmith.examining import normalisation as normalisation
-from recordsmith.examining import schema as schema
-from recordsmith.examining.diff import diff as diff
-from recordsmith.examining.stats import stats as stats
-from recordsmith.examining.verification import verify as verify
 from recordsmith.exporting import card as card
 from recordsmith.exporting import export as export
 from recordsmith.forecasting import forecast as forecast
@@ -32,7 +33,6 @@ from recordsmith.format.wire import read_records as read_records
 from recordsmith.image import ImageOptions as ImageOptions
 from recordsmith.image import tile_image as tile_image
 from recordsmith.image import untile as untile
-from recordsmith.linting import lint as lint
 from recordsmith.loading import BlockShuffle as BlockShuffle
 from recordsmith.loading import Boxes as Boxes
 from recordsmith.loading import BucketBySize as BucketBySize

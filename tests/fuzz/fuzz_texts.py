@@ -14,8 +14,8 @@ from typing import Any
 
 from harness import mutated
 
+from recordsmith.checking import SchemaFile
 from recordsmith.dataset.where.expression import parse_where
-from recordsmith.examining import SchemaFile
 from recordsmith.support.errors import CorruptDataError, OptionError
 
 CONDITIONS = [

@@ -27,7 +27,7 @@ import numpy as np
 from PIL import Image
 from shared import option_parser
 
-from recordsmith.examining.verification.image_check import check_example_images
+from recordsmith.checking.verification.image_check import check_example_images
 from recordsmith.image.decoding.pixels import (
     convert_pixels,
     decode_exact,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import recordsmith as rs
-from recordsmith.examining import SchemaFile
+from recordsmith.checking import SchemaFile
 from recordsmith.stores import (
     LocalStore,
     Location,

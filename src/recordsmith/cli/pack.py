@@ -20,7 +20,7 @@ from recordsmith.support.words import note_text
 
 if TYPE_CHECKING:
     from recordsmith.building import ShardResult
-    from recordsmith.linting import LintReport
+    from recordsmith.checking.linting import LintReport
     from recordsmith.packing import PackReport
     from recordsmith.sources import Detection, ListedSource
 
@@ -67,7 +67,7 @@ def pack(
         in_order: keep the order of the source.
         write_plan: write a plan of the shards to a file, and pack nothing.
     """
-    from recordsmith.linting import lint_listing
+    from recordsmith.checking.linting import lint_listing
     from recordsmith.stores import as_folder
     from recordsmith.stores.checks import check_writable
     from recordsmith.support.work import WorkerPool

@@ -271,8 +271,8 @@ def normalisation(
 
 def _normalisation_of(paths: list[str]) -> Location:
     """Return where the statistics of a dataset with a manifest are."""
+    from recordsmith.checking.normalisation_file import NORMALISATION_NAME
     from recordsmith.dataset import MANIFEST_NAME
-    from recordsmith.examining.normalisation_file import NORMALISATION_NAME
     from recordsmith.stores import as_folder
 
     folder = as_folder(paths[0])

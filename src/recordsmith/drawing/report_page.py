@@ -14,12 +14,12 @@ from contextlib import suppress
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
+from recordsmith.checking.linting import LintExample, LintReport
+from recordsmith.checking.linting.sample_images import boxes_of, first_of, image_in, values_of
+from recordsmith.checking.verification import VerifyReport
 from recordsmith.drawing.scene import Scene, draw_scene, text_of
-from recordsmith.examining.verification import VerifyReport
 from recordsmith.format.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
-from recordsmith.linting import LintExample, LintReport
-from recordsmith.linting.sample_images import boxes_of, first_of, image_in, values_of
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
 from recordsmith.support.errors import DataError, OptionError
 from recordsmith.support.reports import (

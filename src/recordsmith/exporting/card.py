@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from recordsmith.checking import Inspection, inspect
 from recordsmith.dataset import Dataset, dataset_of, read_manifest
 from recordsmith.dataset.locate import Paths
-from recordsmith.examining import Inspection, inspect
 from recordsmith.format.example import FeatureSchema
 from recordsmith.format.example.keys import CLASS_LABEL
 from recordsmith.stores import Location, PlaceLike, as_folder, write_document

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from recordsmith.examining.verification.image_check import check_example_images
+from recordsmith.checking.verification.image_check import check_example_images
 from recordsmith.format.example import SequenceExample, decode_payload
 from recordsmith.format.example.keys import (
     BOX,

@@ -32,6 +32,7 @@ from recordsmith.building import (
     publish_dataset,
     shard_files_by_split,
 )
+from recordsmith.checking.verification.manifest_check import check_labels
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
@@ -44,7 +45,6 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
-from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import Compression
 from recordsmith.reshaping.copies import CopyJob

@@ -23,7 +23,7 @@ from ...places import flip
 from ...raising import raises
 from ...repeating_engine import RepeatingEngine, plain
 
-STATS = "recordsmith.examining.stats"
+STATS = "recordsmith.checking.stats"
 
 
 def _assert_equal(paths: Any, split: str | None = None, engine: Any = None) -> Any:
