@@ -130,7 +130,7 @@ def table(folder: Path) -> Any:  # noqa: ARG001
 
 def pack_and_open(folder: Path, source: Any, by: str, rounds: int) -> list[float]:
     """Return CPU seconds to pack without and with column files, and of each first Weighted."""
-    from recordsmith.packing.recipe import Recipe
+    from recordsmith.writing.packing.recipe import Recipe
 
     recipe: Any = Recipe
     kept = recipe.kept_columns

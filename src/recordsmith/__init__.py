@@ -34,7 +34,7 @@ _HOMES = {
         "decode_example decode_sequence_example encode_example encode_sequence_example"
     ),
     "exporting": "card export",
-    "forecasting": "forecast",
+    "writing.forecasting": "forecast",
     "image": "ImageOptions tile_image untile",
     "checking.linting": "lint",
     "loading": (
@@ -43,9 +43,9 @@ _HOMES = {
         "Scalar Tensor Text Weighted"
     ),
     "measuring": "bench",
-    "packing": "PackPlan finish pack plan run",
+    "writing.packing": "PackPlan finish pack plan run",
     "readers": "reader_code",
-    "reshaping": "Edits append edit reshard salvage",
+    "writing.reshaping": "Edits append edit reshard salvage",
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder ImagePairs LabelMe "
         "LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"

@@ -17,7 +17,6 @@ from recordsmith.drawing.report_page import save_html as save_html
 from recordsmith.drawing.sheet import sheet as sheet
 from recordsmith.exporting import card as card
 from recordsmith.exporting import export as export
-from recordsmith.forecasting import forecast as forecast
 from recordsmith.format.example import BytesArray as BytesArray
 from recordsmith.format.example import FeatureSchema as FeatureSchema
 from recordsmith.format.example import FeatureSpec as FeatureSpec
@@ -60,17 +59,7 @@ from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
 from recordsmith.loading import Weighted as Weighted
 from recordsmith.measuring import bench as bench
-from recordsmith.packing import PackPlan as PackPlan
-from recordsmith.packing import finish as finish
-from recordsmith.packing import pack as pack
-from recordsmith.packing import plan as plan
-from recordsmith.packing import run as run
 from recordsmith.readers import reader_code as reader_code
-from recordsmith.reshaping import Edits as Edits
-from recordsmith.reshaping import append as append
-from recordsmith.reshaping import edit as edit
-from recordsmith.reshaping import reshard as reshard
-from recordsmith.reshaping import salvage as salvage
 from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import Coco as Coco
 from recordsmith.sources import CsvBoxes as CsvBoxes
@@ -102,5 +91,16 @@ from recordsmith.support.errors import OptionError as OptionError
 from recordsmith.support.errors import RecordsmithError as RecordsmithError
 from recordsmith.support.errors import SourceError as SourceError
 from recordsmith.viewing import view as view
+from recordsmith.writing.forecasting import forecast as forecast
+from recordsmith.writing.packing import PackPlan as PackPlan
+from recordsmith.writing.packing import finish as finish
+from recordsmith.writing.packing import pack as pack
+from recordsmith.writing.packing import plan as plan
+from recordsmith.writing.packing import run as run
+from recordsmith.writing.reshaping import Edits as Edits
+from recordsmith.writing.reshaping import append as append
+from recordsmith.writing.reshaping import edit as edit
+from recordsmith.writing.reshaping import reshard as reshard
+from recordsmith.writing.reshaping import salvage as salvage
 
 __version__: str

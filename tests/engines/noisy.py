@@ -30,7 +30,7 @@ def main() -> None:
     from recordsmith.__main__ import main as run
     from recordsmith.support import tasks
 
-    job: Any = importlib.import_module("recordsmith.reshaping.reshard")
+    job: Any = importlib.import_module("recordsmith.writing.reshaping.reshard")
     make_plan = job.make_plan
 
     def plan_noisily(*arguments: Any) -> Any:

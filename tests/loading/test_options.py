@@ -15,7 +15,7 @@ from recordsmith.dataset.opening import _EXPLAINED as OPEN
 from recordsmith.format.example.keys import BOX
 from recordsmith.loading.features.images.image import _EXPLAINED as IMAGES
 from recordsmith.loading.loader import _EXPLAINED as LOADER
-from recordsmith.packing.pack import _EXPLAINED as PACK
+from recordsmith.writing.packing.pack import _EXPLAINED as PACK
 
 IMAGE = {"size": 4}
 CROP = {"size": 4, "fit": "random-crop"}

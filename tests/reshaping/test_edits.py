@@ -26,8 +26,8 @@ from recordsmith.format.example import (
     rewriting,
 )
 from recordsmith.format.wire import RecordBlock
-from recordsmith.reshaping.edits import Edits, RecordOptionError
 from recordsmith.support.errors import Defect
+from recordsmith.writing.reshaping.edits import Edits, RecordOptionError
 
 from ..raising import raises
 

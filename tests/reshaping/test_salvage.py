@@ -28,7 +28,6 @@ from recordsmith.format.wire import (
     inflate_damaged_stream,
     read_records,
 )
-from recordsmith.reshaping.salvage import MAX_LISTED, SalvagedShard
 from recordsmith.stores import Location
 from recordsmith.stores.local.reader import LocalReader
 from recordsmith.support.errors import (
@@ -38,6 +37,7 @@ from recordsmith.support.errors import (
     OptionError,
     accessing,
 )
+from recordsmith.writing.reshaping.salvage import MAX_LISTED, SalvagedShard
 
 from .. import numbered_examples as numbered
 from ..places import change, contents, visible

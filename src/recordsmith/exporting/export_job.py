@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.building import check_shard_options, shard_bounds, shard_counts
 from recordsmith.dataset import (
     DEFAULT_TEMPLATE,
     Dataset,
@@ -38,6 +37,7 @@ from recordsmith.format.example import Features, Schema, decode_example
 from recordsmith.stores import FolderWriter, shared_folder
 from recordsmith.support.errors import DataError, OptionError, SourceError, located
 from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.writing.building import check_shard_options, shard_bounds, shard_counts
 
 Advance: TypeAlias = Callable[[int], None]
 """Called with the number of records that were read since the last call."""

@@ -11,7 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recordsmith.building import (
+from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
+from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.where import parse_where
+from recordsmith.format.example import Schema, SchemaSurvey
+from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.support.errors import (
+    DAMAGED_RECORDS,
+    DataError,
+    OptionError,
+    located,
+    option,
+)
+from recordsmith.support.summaries import Report
+from recordsmith.support.tasks import Engine
+from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.building import (
     WRITING_THREADS,
     ShardCounts,
     ShardResult,
@@ -25,13 +40,9 @@ from recordsmith.building import (
     note_files,
     publish_dataset,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
-from recordsmith.dataset.locate import Paths
-from recordsmith.dataset.where import parse_where
-from recordsmith.format.example import Schema, SchemaSurvey
-from recordsmith.reshaping.copies import CopyJob
-from recordsmith.reshaping.edits import Edits
-from recordsmith.reshaping.inputs import (
+from recordsmith.writing.reshaping.copies import CopyJob
+from recordsmith.writing.reshaping.edits import Edits
+from recordsmith.writing.reshaping.inputs import (
     InputRecords,
     Inputs,
     InputSelection,
@@ -39,7 +50,7 @@ from recordsmith.reshaping.inputs import (
     find_inputs,
     open_records,
 )
-from recordsmith.reshaping.plan import (
+from recordsmith.writing.reshaping.plan import (
     MatchedRecords,
     ReshardOptions,
     ReshardPlan,
@@ -47,18 +58,7 @@ from recordsmith.reshaping.plan import (
     make_plan,
     reshard_fingerprint,
 )
-from recordsmith.reshaping.recoding import TableLike
-from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.support.errors import (
-    DAMAGED_RECORDS,
-    DataError,
-    OptionError,
-    located,
-    option,
-)
-from recordsmith.support.summaries import Report
-from recordsmith.support.tasks import Engine
-from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.reshaping.recoding import TableLike
 
 
 @dataclass(repr=False)

@@ -4,7 +4,7 @@
 extrapolates sizes.
 """
 
-from recordsmith.forecasting.forecast import forecast
-from recordsmith.forecasting.forecast_report import ForecastReport, VariantForecast
+from recordsmith.writing.forecasting.forecast import forecast
+from recordsmith.writing.forecasting.forecast_report import ForecastReport, VariantForecast
 
 __all__ = ["ForecastReport", "VariantForecast", "forecast"]

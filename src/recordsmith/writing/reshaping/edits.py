@@ -20,15 +20,15 @@ from recordsmith.dataset import ClassNames
 from recordsmith.format.example import KeyAction, Rewriter, Schema, encode_example
 from recordsmith.format.example.payload import decode_key, encode_key
 from recordsmith.format.wire import RecordBlock
-from recordsmith.reshaping.recoding import (
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import DataError, OptionError, option, suggest_names
+from recordsmith.writing.reshaping.recoding import (
     Recoder,
     RecodeTable,
     TableLike,
     check_class_names,
     recoded_class_names,
 )
-from recordsmith.support.buffers import BytesLike, Int64Array
-from recordsmith.support.errors import DataError, OptionError, option, suggest_names
 
 _UNCHANGED, _DROPPED = 0, 1  # numbers of actions
 

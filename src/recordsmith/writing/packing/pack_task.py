@@ -16,19 +16,19 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 import numpy as np
 
-from recordsmith.building import ShardResult, claim, is_valid_file_name
 from recordsmith.dataset import is_shard_name
 from recordsmith.dataset.documents import line_in_json
 from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.shard_assignment import AssignedShard, ShardAssignment
-from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Sample, SampleReader, open_reader
 from recordsmith.sources.numbered import collect
 from recordsmith.stores import Location, as_folder
 from recordsmith.support.errors import FileAccessError, OptionError
 from recordsmith.support.tasks import VERSION, version_error
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building import ShardResult, claim, is_valid_file_name
+from recordsmith.writing.packing.recipe import Recipe
+from recordsmith.writing.packing.shard_assignment import AssignedShard, ShardAssignment
+from recordsmith.writing.packing.writing import ShardJobs
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Label: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]

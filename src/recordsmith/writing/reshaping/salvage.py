@@ -15,19 +15,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, cast
 
-from recordsmith.building import (
-    WRITING_THREADS,
-    ShardResult,
-    check_folder,
-    claimed_folder,
-    clean_up,
-    existing_dataset,
-    locked_folder,
-    make_manifest,
-    open_partial_shard,
-    publish_dataset,
-    survey_written,
-)
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, ShardWriter
 from recordsmith.dataset.locate import Located, Paths, as_places, locate
 from recordsmith.dataset.names import INTERNAL_FOLDER
@@ -42,7 +29,6 @@ from recordsmith.format.wire import (
     inflate_damaged_stream,
     recover,
 )
-from recordsmith.reshaping.inputs import check_separate, fingerprint
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.stores.local.scratch import ScratchFile
 from recordsmith.support.errors import (
@@ -59,6 +45,20 @@ from recordsmith.support.summaries import Report
 from recordsmith.support.words import count as format_count
 from recordsmith.support.words import first_of
 from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.building import (
+    WRITING_THREADS,
+    ShardResult,
+    check_folder,
+    claimed_folder,
+    clean_up,
+    existing_dataset,
+    locked_folder,
+    make_manifest,
+    open_partial_shard,
+    publish_dataset,
+    survey_written,
+)
+from recordsmith.writing.reshaping.inputs import check_separate, fingerprint
 
 MAX_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""

@@ -13,7 +13,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.building import (
+from recordsmith.dataset import Manifest, ShardWriter
+from recordsmith.format.example import SchemaSurvey
+from recordsmith.format.wire import Compression
+from recordsmith.stores import Location, as_folder
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import DataError, OptionError
+from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building import (
     ShardResult,
     check_written,
     claim,
@@ -21,17 +29,9 @@ from recordsmith.building import (
     is_valid_file_name,
     survey_written,
 )
-from recordsmith.dataset import Manifest, ShardWriter
-from recordsmith.format.example import SchemaSurvey
-from recordsmith.format.wire import Compression
-from recordsmith.reshaping.edits import Edits, RecordOptionError
-from recordsmith.reshaping.inputs import InputRecords, check_unchanged
-from recordsmith.reshaping.plan import ReshardedShard
-from recordsmith.stores import Location, as_folder
-from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import DataError, OptionError
-from recordsmith.support.tasks import Engine, Task, run_on
-from recordsmith.support.work import WorkerPool
+from recordsmith.writing.reshaping.edits import Edits, RecordOptionError
+from recordsmith.writing.reshaping.inputs import InputRecords, check_unchanged
+from recordsmith.writing.reshaping.plan import ReshardedShard
 
 Spans: TypeAlias = Iterable[range | Int64Array]
 """The positions of the records of a shard, in order."""

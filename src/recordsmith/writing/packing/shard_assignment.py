@@ -20,22 +20,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.building import (
+from recordsmith.dataset.documents import is_line
+from recordsmith.dataset.selection import check_shares
+from recordsmith.format.wire import Compression
+from recordsmith.sources import Listing
+from recordsmith.sources.numbered import Coding, Names, RowNames, SampleTable, collect
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, SourceError
+from recordsmith.writing.building import (
     check_shard_options,
     is_valid_file_name,
     shard_bounds,
     shard_counts,
     shard_files_by_split,
 )
-from recordsmith.dataset.documents import is_line
-from recordsmith.dataset.selection import check_shares
-from recordsmith.format.wire import Compression
-from recordsmith.packing.division import divide
-from recordsmith.packing.recipe import Recipe
-from recordsmith.sources import Listing
-from recordsmith.sources.numbered import Coding, Names, RowNames, SampleTable, collect
-from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, SourceError
+from recordsmith.writing.packing.division import divide
+from recordsmith.writing.packing.recipe import Recipe
 
 _NAMES_AT_ONCE = 1024
 _PLACES = ("folder", "file", "files")

@@ -12,21 +12,25 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.forecasting.forecast_report import Estimate, ForecastReport, VariantForecast
-from recordsmith.forecasting.stored_sample import (
-    SampleStorage,
-    StoredSample,
-    Variant,
-    make_variants,
-)
 from recordsmith.loading.number_options import whole_number
-from recordsmith.packing.recipe import Recipe
 from recordsmith.sources import Source, check_source
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import MAX_PROBLEMS, SourceError
 from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.forecasting.forecast_report import (
+    Estimate,
+    ForecastReport,
+    VariantForecast,
+)
+from recordsmith.writing.forecasting.stored_sample import (
+    SampleStorage,
+    StoredSample,
+    Variant,
+    make_variants,
+)
+from recordsmith.writing.packing.recipe import Recipe
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.forecasting.fidelity import MIN_SIDE, structural_similarity
 from recordsmith.format.example import decode_payload
 from recordsmith.format.example.keys import FORMAT, IMAGE
 from recordsmith.format.wire import FRAME_BYTES
@@ -17,7 +16,6 @@ from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.storing.image_options import MAX_PIXELS, check_number
 from recordsmith.image.storing.store import DROPPED
-from recordsmith.packing import SampleEncoder, apply_image_options
 from recordsmith.sources import ignore_note
 from recordsmith.sources.samples_ahead import SampleToRead
 from recordsmith.support.errors import (
@@ -27,6 +25,8 @@ from recordsmith.support.errors import (
     OptionError,
     SourceError,
 )
+from recordsmith.writing.forecasting.fidelity import MIN_SIDE, structural_similarity
+from recordsmith.writing.packing import SampleEncoder, apply_image_options
 
 ORIGINAL = "original"
 

@@ -13,15 +13,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
-from recordsmith.building.claims import ClaimedStore, begun_error, claim, note_files, release
-from recordsmith.building.shards import (
-    ShardResult,
-    completed_files,
-    done_location,
-    final_location,
-    for_each,
-    partial_location,
-)
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
@@ -68,6 +59,21 @@ from recordsmith.support.errors import (
 )
 from recordsmith.support.threads import call_with_timeout
 from recordsmith.support.work import holding_signals
+from recordsmith.writing.building.claims import (
+    ClaimedStore,
+    begun_error,
+    claim,
+    note_files,
+    release,
+)
+from recordsmith.writing.building.shards import (
+    ShardResult,
+    completed_files,
+    done_location,
+    final_location,
+    for_each,
+    partial_location,
+)
 
 WRITING_THREADS = 8
 """The default maximum of threads that write shards: more would wait for the disk."""

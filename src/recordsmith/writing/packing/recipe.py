@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.format.example import (
     Kind,
@@ -19,11 +18,17 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.wire import Compression, check_compression
 from recordsmith.image import ImageOptions
-from recordsmith.packing.images import IMAGES, apply_image_options, check_images, check_png_chunks
-from recordsmith.packing.keys import KeyScheme, resolve_keys
 from recordsmith.sources import Content, Listing, Note
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.serialization import fields_to_json
+from recordsmith.writing.building import ShardCounts
+from recordsmith.writing.packing.images import (
+    IMAGES,
+    apply_image_options,
+    check_images,
+    check_png_chunks,
+)
+from recordsmith.writing.packing.keys import KeyScheme, resolve_keys
 
 _LABEL, _FIRST_STEPS = "image/class/label", "steps/is_first"
 """What `Weighted` and `Episodes` read of each record before the first batch."""

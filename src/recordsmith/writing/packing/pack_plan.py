@@ -16,12 +16,8 @@ from typing import Any
 
 import msgspec
 
-from recordsmith.building import ShardResult, done_location
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, line_in_json
 from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.packing.pack_task import Count, PackTask, check_shard_file
-from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.shard_assignment import ShardAssignment
 from recordsmith.sources import Listing
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
@@ -29,6 +25,10 @@ from recordsmith.support.errors import FileAccessError, MissingFileError, Option
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import missing_error
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building import ShardResult, done_location
+from recordsmith.writing.packing.pack_task import Count, PackTask, check_shard_file
+from recordsmith.writing.packing.recipe import Recipe
+from recordsmith.writing.packing.shard_assignment import ShardAssignment
 
 FORMAT = "recordsmith-plan"
 VERSION = 6

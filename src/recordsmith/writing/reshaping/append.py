@@ -17,21 +17,6 @@ from typing import Any
 
 import msgspec
 
-from recordsmith.building import (
-    WRITING_THREADS,
-    ShardResult,
-    check_folder,
-    claimed_folder,
-    clean_up_after_kill,
-    finish_publishing,
-    is_publishing,
-    is_valid_file_name,
-    locked_folder,
-    names_in,
-    note_files,
-    publish_dataset,
-    shard_files_by_split,
-)
 from recordsmith.checking.verification.manifest_check import check_labels
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
@@ -47,20 +32,35 @@ from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import Compression
-from recordsmith.reshaping.copies import CopyJob
-from recordsmith.reshaping.inputs import (
+from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import first_of
+from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.building import (
+    WRITING_THREADS,
+    ShardResult,
+    check_folder,
+    claimed_folder,
+    clean_up_after_kill,
+    finish_publishing,
+    is_publishing,
+    is_valid_file_name,
+    locked_folder,
+    names_in,
+    note_files,
+    publish_dataset,
+    shard_files_by_split,
+)
+from recordsmith.writing.reshaping.copies import CopyJob
+from recordsmith.writing.reshaping.inputs import (
     Inputs,
     find_inputs,
     fingerprint,
     fingerprint_bytes,
     open_records,
 )
-from recordsmith.reshaping.plan import ReshardOptions, ReshardPlan, make_plan
-from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
-from recordsmith.support.errors import OptionError, option
-from recordsmith.support.summaries import Report
-from recordsmith.support.words import first_of
-from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.reshaping.plan import ReshardOptions, ReshardPlan, make_plan
 
 _VERSION = 1  # changes if the same inputs give other shards
 _NAMED = 5  # features in an error

@@ -11,7 +11,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from recordsmith.building import (
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
+from recordsmith.dataset.labels import class_names_in_json
+from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.image import ImageOptions
+from recordsmith.sources import Listing, Source, source_of
+from recordsmith.sources.left_behind import check_left_behind
+from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.support.errors import (
+    OptionError,
+    RecordsmithError,
+    explain_unknown,
+    option,
+    suggest_names,
+    with_options,
+)
+from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.building import (
     WRITING_THREADS,
     ShardCounts,
     ShardResult,
@@ -26,31 +44,13 @@ from recordsmith.building import (
     make_manifest,
     publish_dataset,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
-from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.image import ImageOptions
-from recordsmith.packing.like import apply_like
-from recordsmith.packing.pack_plan import PackJob, PackPlan, parse_result
-from recordsmith.packing.pack_report import PackReport, add_results, report_existing
-from recordsmith.packing.pack_task import PackTask, make_tasks, pack_shard, portable_reader
-from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.shard_assignment import assign_shards
-from recordsmith.packing.writing import ShardJobs
-from recordsmith.sources import Listing, Source, source_of
-from recordsmith.sources.left_behind import check_left_behind
-from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.support.errors import (
-    OptionError,
-    RecordsmithError,
-    explain_unknown,
-    option,
-    suggest_names,
-    with_options,
-)
-from recordsmith.support.tasks import Engine, Task, run_on
-from recordsmith.support.work import Progress, WorkerPool, thread_count
+from recordsmith.writing.packing.like import apply_like
+from recordsmith.writing.packing.pack_plan import PackJob, PackPlan, parse_result
+from recordsmith.writing.packing.pack_report import PackReport, add_results, report_existing
+from recordsmith.writing.packing.pack_task import PackTask, make_tasks, pack_shard, portable_reader
+from recordsmith.writing.packing.recipe import Recipe
+from recordsmith.writing.packing.shard_assignment import assign_shards
+from recordsmith.writing.packing.writing import ShardJobs
 
 _IMAGES = "Pass image_options=rs.ImageOptions(…)."
 _EXPLAINED = {

@@ -22,24 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.building.claims import ClaimedStore, claim, release
-from recordsmith.building.publishing import (
-    check_folder,
-    clean_up,
-    clean_up_after_kill,
-    existing_dataset,
-    is_publishing,
-    locked_folder,
-    make_manifest,
-    names_in,
-    publish_dataset,
-)
-from recordsmith.building.shards import (
-    ShardResult,
-    open_partial_shard,
-    partial_location,
-    survey_written,
-)
 from recordsmith.dataset import (
     BegunNote,
     Manifest,
@@ -69,6 +51,24 @@ from recordsmith.support.errors import (
     SourceError,
 )
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building.claims import ClaimedStore, claim, release
+from recordsmith.writing.building.publishing import (
+    check_folder,
+    clean_up,
+    clean_up_after_kill,
+    existing_dataset,
+    is_publishing,
+    locked_folder,
+    make_manifest,
+    names_in,
+    publish_dataset,
+)
+from recordsmith.writing.building.shards import (
+    ShardResult,
+    open_partial_shard,
+    partial_location,
+    survey_written,
+)
 
 _PIECE_BYTES = 32 << 20  # of a batch that are encoded together
 

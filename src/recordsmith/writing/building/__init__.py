@@ -3,8 +3,17 @@
 Shared by all jobs that write a dataset, whatever the source of the records.
 """
 
-from recordsmith.building.claims import claim, note_files
-from recordsmith.building.publishing import (
+from recordsmith.dataset.shard_counts import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    ShardCounts,
+    check_shard_options,
+    is_valid_file_name,
+    shard_bounds,
+    shard_counts,
+    shard_files_by_split,
+)
+from recordsmith.writing.building.claims import claim, note_files
+from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
     check_folder,
     check_task_folder,
@@ -19,7 +28,7 @@ from recordsmith.building.publishing import (
     names_in,
     publish_dataset,
 )
-from recordsmith.building.shards import (
+from recordsmith.writing.building.shards import (
     Occurrences,
     ShardResult,
     add_notes,
@@ -32,15 +41,6 @@ from recordsmith.building.shards import (
     partial_location,
     save_result,
     survey_written,
-)
-from recordsmith.dataset.shard_counts import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    ShardCounts,
-    check_shard_options,
-    is_valid_file_name,
-    shard_bounds,
-    shard_counts,
-    shard_files_by_split,
 )
 
 __all__ = [

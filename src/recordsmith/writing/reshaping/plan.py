@@ -15,14 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.building import (
-    ShardCounts,
-    check_shard_options,
-    is_valid_file_name,
-    shard_bounds,
-    shard_counts,
-    shard_files_by_split,
-)
 from recordsmith.dataset import DEFAULT_TEMPLATE, LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
 from recordsmith.dataset.selection import (
     Draw,
@@ -33,12 +25,20 @@ from recordsmith.dataset.selection import (
 )
 from recordsmith.dataset.where import Where
 from recordsmith.format.wire import FRAME_BYTES, Compression, check_compression
-from recordsmith.reshaping.edits import Edits
-from recordsmith.reshaping.inputs import InputRecords, Inputs, fingerprint
 from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import OptionError, SourceError, located, option
 from recordsmith.support.permutation import Permutations
 from recordsmith.support.serialization import fields_to_json
+from recordsmith.writing.building import (
+    ShardCounts,
+    check_shard_options,
+    is_valid_file_name,
+    shard_bounds,
+    shard_counts,
+    shard_files_by_split,
+)
+from recordsmith.writing.reshaping.edits import Edits
+from recordsmith.writing.reshaping.inputs import InputRecords, Inputs, fingerprint
 
 _TAKEN = frozenset((LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME))
 _VERSION = 1  # changes if the same options give other bytes

@@ -16,19 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.building import (
-    Occurrences,
-    ShardResult,
-    add_notes,
-    complete_shard,
-    survey_written,
-)
 from recordsmith.dataset import ShardWriter
 from recordsmith.dataset.column_file import ColumnSurvey
 from recordsmith.format.example import SchemaSurvey, keys
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
-from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.shard_assignment import AssignedShard, ShardAssignment
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.flaws import Flaw
 from recordsmith.sources.numbered import SampleTable
@@ -39,6 +30,15 @@ from recordsmith.support.buffers import Int64Array, offsets_from_lengths
 from recordsmith.support.errors import MAX_PROBLEMS, DataError, FileAccessError, SourceError
 from recordsmith.support.threads import map_ahead
 from recordsmith.support.work import WorkerPool
+from recordsmith.writing.building import (
+    Occurrences,
+    ShardResult,
+    add_notes,
+    complete_shard,
+    survey_written,
+)
+from recordsmith.writing.packing.recipe import Recipe
+from recordsmith.writing.packing.shard_assignment import AssignedShard, ShardAssignment
 
 _LABELS = (keys.OBJECT_LABEL, keys.CLASS_LABEL)
 _AT_ONCE = 1 << 18
