@@ -88,7 +88,7 @@ def test_import_loads_no_heavy_package() -> None:
 
 def test_no_name_loads_a_framework() -> None:
     loaded = _loaded_by("import recordsmith as rs; [getattr(rs, name) for name in rs.__all__]")
-    assert "recordsmith.readers" in loaded
+    assert "recordsmith.exporting.readers" in loaded
     assert not loaded & set(FRAMEWORKS)
 
 

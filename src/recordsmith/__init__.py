@@ -44,7 +44,7 @@ _HOMES = {
     ),
     "measuring": "bench",
     "writing.packing": "PackPlan finish pack plan run",
-    "readers": "reader_code",
+    "exporting.readers": "reader_code",
     "writing.reshaping": "Edits append edit reshard salvage",
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder ImagePairs LabelMe "

@@ -17,6 +17,7 @@ from recordsmith.drawing.report_page import save_html as save_html
 from recordsmith.drawing.sheet import sheet as sheet
 from recordsmith.exporting import card as card
 from recordsmith.exporting import export as export
+from recordsmith.exporting.readers import reader_code as reader_code
 from recordsmith.format.example import BytesArray as BytesArray
 from recordsmith.format.example import FeatureSchema as FeatureSchema
 from recordsmith.format.example import FeatureSpec as FeatureSpec
@@ -59,7 +60,6 @@ from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
 from recordsmith.loading import Weighted as Weighted
 from recordsmith.measuring import bench as bench
-from recordsmith.readers import reader_code as reader_code
 from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import Coco as Coco
 from recordsmith.sources import CsvBoxes as CsvBoxes

@@ -12,7 +12,7 @@ from string import Template
 from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
-from recordsmith.readers.description import (
+from recordsmith.exporting.readers.description import (
     Description,
     Field,
     comment,
