@@ -42,7 +42,7 @@ _HOMES = {
         "Mask Mix Mixup Normalise Packed Padded Patches Position Present Ragged RandomErasing Raw "
         "Scalar Tensor Text Weighted"
     ),
-    "measuring": "bench",
+    "loading.measuring": "bench",
     "writing.packing": "PackPlan finish pack plan run",
     "exporting.readers": "reader_code",
     "writing.reshaping": "Edits append edit reshard salvage",

@@ -59,7 +59,7 @@ from recordsmith.loading import Scalar as Scalar
 from recordsmith.loading import Tensor as Tensor
 from recordsmith.loading import Text as Text
 from recordsmith.loading import Weighted as Weighted
-from recordsmith.measuring import bench as bench
+from recordsmith.loading.measuring import bench as bench
 from recordsmith.sources import Arrays as Arrays
 from recordsmith.sources import Coco as Coco
 from recordsmith.sources import CsvBoxes as CsvBoxes

@@ -29,7 +29,7 @@ from recordsmith.cli.report_text import print_report
 from recordsmith.support.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.measuring import BenchReport
+    from recordsmith.loading.measuring import BenchReport
     from recordsmith.stores import Location
     from recordsmith.support.reports import ReportContent
 

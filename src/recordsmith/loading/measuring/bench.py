@@ -14,8 +14,8 @@ from recordsmith.format.example.usual_names import find_images
 from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.loading.features import Feature
+from recordsmith.loading.measuring.bench_report import BenchReport
 from recordsmith.loading.number_options import whole_number
-from recordsmith.measuring.bench_report import BenchReport
 from recordsmith.support.errors import OptionError, option
 
 _FIRST_BATCHES = 3
