@@ -18,9 +18,9 @@ __version__ = "0.1.0"
 # `__init__.pyi` has the same names for type checkers
 _HOMES = {
     "dataset": "Dataset ShardWriter index open",
-    "drawing.batch": "draw_batch",
-    "drawing.report_page": "save_html",
-    "drawing.sheet": "sheet",
+    "viewing.drawing.batch": "draw_batch",
+    "viewing.drawing.report_page": "save_html",
+    "viewing.drawing.sheet": "sheet",
     "support.errors": (
         "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
         "NotAnExampleError OptionError RecordsmithError SourceError"

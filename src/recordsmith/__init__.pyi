@@ -12,9 +12,6 @@ from recordsmith.dataset import Dataset as Dataset
 from recordsmith.dataset import ShardWriter as ShardWriter
 from recordsmith.dataset import index as index
 from recordsmith.dataset import open as open
-from recordsmith.drawing.batch import draw_batch as draw_batch
-from recordsmith.drawing.report_page import save_html as save_html
-from recordsmith.drawing.sheet import sheet as sheet
 from recordsmith.exporting import card as card
 from recordsmith.exporting import export as export
 from recordsmith.exporting.readers import reader_code as reader_code
@@ -91,6 +88,9 @@ from recordsmith.support.errors import OptionError as OptionError
 from recordsmith.support.errors import RecordsmithError as RecordsmithError
 from recordsmith.support.errors import SourceError as SourceError
 from recordsmith.viewing import view as view
+from recordsmith.viewing.drawing.batch import draw_batch as draw_batch
+from recordsmith.viewing.drawing.report_page import save_html as save_html
+from recordsmith.viewing.drawing.sheet import sheet as sheet
 from recordsmith.writing.forecasting import forecast as forecast
 from recordsmith.writing.packing import PackPlan as PackPlan
 from recordsmith.writing.packing import finish as finish

@@ -17,7 +17,6 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.checking.stats.findings import Finding, group_findings
 from recordsmith.cli import report_text
-from recordsmith.drawing import report_page
 from recordsmith.format.example.keys import BOX, HEIGHT, MASK, WIDTH
 from recordsmith.stores import Location
 from recordsmith.support.reports import (
@@ -31,6 +30,7 @@ from recordsmith.support.reports import (
     Strip,
     show_command,
 )
+from recordsmith.viewing.drawing import report_page
 
 from ..raising import raises
 

@@ -165,7 +165,7 @@ def sheet(
     drawn_seed = None if sample is None else seed or 0
     if out is None:
         from recordsmith.cli.half_blocks import print_tiles
-        from recordsmith.drawing.sheet import draw_tiles
+        from recordsmith.viewing.drawing.sheet import draw_tiles
 
         count = min(count, _MAX_IN_TERMINAL)
         print_tiles(draw_tiles(dataset, split=split, count=count, seed=drawn_seed))

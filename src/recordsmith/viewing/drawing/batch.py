@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.drawing.scene import Scene, draw_scene, text_of
-from recordsmith.drawing.sheet import TILE, check_fits, check_page, write_page
 from recordsmith.image import Pixels
 from recordsmith.stores import Location, PlaceLike, as_location
 from recordsmith.support.errors import OptionError, option
+from recordsmith.viewing.drawing.scene import Scene, draw_scene, text_of
+from recordsmith.viewing.drawing.sheet import TILE, check_fits, check_page, write_page
 
 _CHANNELS = (1, 3, 4)
 _LARGEST_FRACTION = 2  # boxes may extend slightly beyond the image

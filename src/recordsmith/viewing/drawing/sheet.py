@@ -21,7 +21,6 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, Faults, dataset_of, parse_shard_name, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.drawing.scene import Scene, SceneReader, draw_scene
 from recordsmith.format.example import SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.image.drawing.overlay import label_colour, message_tile
 from recordsmith.image.masks.colours import Colour
@@ -30,6 +29,7 @@ from recordsmith.stores import Location, PlaceLike, as_location, write_document
 from recordsmith.support.errors import DataError, NotAnExampleError, OptionError, Problems
 from recordsmith.support.summaries import Report
 from recordsmith.support.words import first_of
+from recordsmith.viewing.drawing.scene import Scene, SceneReader, draw_scene
 
 if TYPE_CHECKING:
     from recordsmith.image.drawing.contact_sheet import Tile
@@ -243,7 +243,7 @@ def _draw(dataset: Dataset, report: SheetReport) -> tuple[list[Tile], list[tuple
 
 def _html_page(tiles: Sequence[Tile], title: str, subtitle: str) -> str:
     """Return a page that loads and runs nothing."""
-    from recordsmith.drawing.report_page import STYLE, text  # needs more than an image
+    from recordsmith.viewing.drawing.report_page import STYLE, text  # needs more than an image
 
     figures = []
     for tile in tiles:

@@ -17,7 +17,6 @@ from typing import Any, Protocol, runtime_checkable
 from recordsmith.checking.linting import LintExample, LintReport
 from recordsmith.checking.linting.sample_images import boxes_of, first_of, image_in, values_of
 from recordsmith.checking.verification import VerifyReport
-from recordsmith.drawing.scene import Scene, draw_scene, text_of
 from recordsmith.format.example.keys import MASK, OBJECT_TEXT
 from recordsmith.image import Box, Pixels, decode_image, decode_mask
 from recordsmith.stores import Location, PlaceLike, as_location, write_document
@@ -32,6 +31,7 @@ from recordsmith.support.reports import (
     show_commands,
 )
 from recordsmith.support.words import printable
+from recordsmith.viewing.drawing.scene import Scene, draw_scene, text_of
 
 _ROWS_SHOWN = 500
 _DRAWN_EXAMPLES = 24  # of one finding
