@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith import errors, words
+from recordsmith.support import errors, words
 from recordsmith.support.errors import (
     MAX_PROBLEMS,
     CorruptDataError,
