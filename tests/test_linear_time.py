@@ -151,7 +151,7 @@ def spaces_in_a_voc_list(folder: Path) -> None:
 
 @case
 def fill_bytes_in_a_jpeg_scan(_: Path) -> None:
-    from recordsmith.image.formats.jpeg import SCAN, START, all_segments
+    from recordsmith.jpeg.header import SCAN, START, all_segments
 
     head = START + bytes([0xFF, SCAN, 0, 2])
     segments, end = all_segments(head + b"\xff" * 1_000_000 + b"\0\xff\xd9")

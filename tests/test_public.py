@@ -95,7 +95,7 @@ def test_no_name_loads_a_framework() -> None:
 def test_reading_needs_neither_images_nor_the_command_line() -> None:
     loaded = _loaded_by("import recordsmith as rs; rs.open, rs.verify, rs.inspect, rs.ShardWriter")
     assert "numpy" in loaded  # the names were really loaded
-    assert not loaded & {*HEAVY, *_ours("packing", "cli")}
+    assert not loaded & {*HEAVY, *_ours("writing", "cli")}
 
 
 def test_packing_loads_image_libraries_on_demand() -> None:

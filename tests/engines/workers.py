@@ -13,7 +13,7 @@ OTHER_VERSIONS: dict[str, tuple[str, dict[str, Any]]] = {
         {"option": "task"},
     ),
     "without engines": (
-        "import sys\nimport recordsmith.support.tasks\nsys.modules['recordsmith.support.tasks'] = None",
+        "import recordsmith.support.tasks, sys\nsys.modules['recordsmith.support.tasks'] = None",
         {"match": "tfrecord"},
     ),
     "without a name": (

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from recordsmith.image import ImageOptions, is_progressive, store_image
-from recordsmith.image.formats.jpeg import all_segments
 from recordsmith.image.storing.store import NOT_REWRITTEN, SHRUNK, TO_BASELINE
+from recordsmith.jpeg.header import all_segments
 from recordsmith.support.errors import MissingExtraError
 
 BASELINE = ImageOptions(baseline=True)

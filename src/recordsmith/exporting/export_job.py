@@ -24,6 +24,7 @@ from recordsmith.dataset import (
     shard_parts,
 )
 from recordsmith.dataset.parts import part_for_task, part_from_task
+from recordsmith.dataset.shard_counts import check_shard_options, shard_bounds, shard_counts
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
     Exporter,
@@ -37,7 +38,6 @@ from recordsmith.format.example import Features, Schema, decode_example
 from recordsmith.stores import FolderWriter, shared_folder
 from recordsmith.support.errors import DataError, OptionError, SourceError, located
 from recordsmith.support.tasks import Engine, Task, run_on
-from recordsmith.writing.building import check_shard_options, shard_bounds, shard_counts
 
 Advance: TypeAlias = Callable[[int], None]
 """Called with the number of records that were read since the last call."""

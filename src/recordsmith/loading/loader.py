@@ -24,7 +24,6 @@ from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats, Tally
 from recordsmith.loading.memory import RecycledMemory
-from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.buckets import BucketBySize
 from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.rank_share import LastBatch
@@ -32,6 +31,7 @@ from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.loading.planning import plan_reading
 from recordsmith.support.errors import DataError, OptionError, explain_unknown, option
+from recordsmith.support.number_options import seed_number, whole_number
 from recordsmith.support.work import processor_count
 
 _NAMES_SHOWN = 8

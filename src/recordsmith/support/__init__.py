@@ -1,1 +1,1 @@
-"""What every room uses: errors, words, reports, threads, tasks, permutations. Imports no other room."""
+"""What every room uses: errors, words, reports, threads, tasks. Imports no other room."""

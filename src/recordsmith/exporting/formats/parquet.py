@@ -2,9 +2,9 @@
 
     <split>.parquet or <split>.feather
 
-Columns are as in `recordsmith.dataset.arrow`, with the types of the Arrow table that was packed. Class
-names and the kinds of features are in the metadata of the fields. Memory holds one row group of a
-split. Needs pyarrow.
+Columns are as in `recordsmith.dataset.arrow`, with the types of the Arrow table that was packed.
+Class names and the kinds of features are in the metadata of the fields. Memory holds one row group
+of a split. Needs pyarrow.
 """
 
 from __future__ import annotations

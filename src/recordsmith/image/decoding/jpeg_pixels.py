@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.image.decoding.memory import convert_rows, image_to_array, reserve_more
-from recordsmith.image.formats.jpeg import (
+from recordsmith.image.formats.pillow import read_by_pillow, unreadable
+from recordsmith.jpeg.header import (
     END,
     read_frame,
     sampling_factors,
     unfinished_segment,
     with_plain_header,
 )
-from recordsmith.image.formats.pillow import read_by_pillow, unreadable
 from recordsmith.support.buffers import BytesLike
 
 OnDamage: TypeAlias = Callable[[str], None]

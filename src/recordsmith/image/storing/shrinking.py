@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from recordsmith.image.formats.jpeg import PROGRESSIVE_HUFFMAN, segments
-from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.lossless import (
     BASELINE,
     NotLosslessError,
@@ -14,6 +12,8 @@ from recordsmith.image.storing.lossless import (
     is_metadata,
     is_plain,
 )
+from recordsmith.jpeg import tiling
+from recordsmith.jpeg.header import PROGRESSIVE_HUFFMAN, segments
 from recordsmith.stores.local.scratch import convert_by_files
 from recordsmith.support.errors import MissingExtraError
 

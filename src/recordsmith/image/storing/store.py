@@ -33,7 +33,6 @@ from recordsmith.image.decoding.memory import (
 )
 from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.jpeg import APP0, APP1, APP2, EXIF, START, is_progressive, segments
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk
 from recordsmith.image.formats.probe import exif_orientation, probe_image
@@ -51,6 +50,7 @@ from recordsmith.image.storing.lossless import (
     add_tiles,
 )
 from recordsmith.image.storing.shrinking import shrink_jpeg, shrink_png, to_baseline
+from recordsmith.jpeg.header import APP0, APP1, APP2, EXIF, START, is_progressive, segments
 from recordsmith.support.errors import CorruptDataError, SourceError, option
 
 TURNED = "images were rotated upright by their EXIF orientation"

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from recordsmith.format.example import Column, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.features.normalising import Normalise, NormaliseLike, Scaling
-from recordsmith.loading.number_options import is_whole
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
     CorruptDataError,
@@ -27,6 +26,7 @@ from recordsmith.support.errors import (
     check_word,
     option,
 )
+from recordsmith.support.number_options import is_whole
 from recordsmith.support.words import count as counted
 
 if TYPE_CHECKING:

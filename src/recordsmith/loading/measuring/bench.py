@@ -15,8 +15,8 @@ from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.loading.features import Feature
 from recordsmith.loading.measuring.bench_report import BenchReport
-from recordsmith.loading.number_options import whole_number
 from recordsmith.support.errors import OptionError, option
+from recordsmith.support.number_options import whole_number
 
 _FIRST_BATCHES = 3
 _WARM_UP_SHARE = 0.5  # maximum share of the time, if batches are slow

@@ -27,12 +27,12 @@ from recordsmith.dataset import (
 )
 from recordsmith.format.example import BytesArray, FeatureSchema, KeyAction, Rewriter, Schema
 from recordsmith.format.example.payload import encode_key
-from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input, in_order
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import FindKey, Preview
 from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.support.errors import DataError, OptionError, option, shown_value, suggest_names
+from recordsmith.support.number_options import whole_number
 from recordsmith.support.permutation import Permutations
 
 if TYPE_CHECKING:

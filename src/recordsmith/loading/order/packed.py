@@ -22,7 +22,6 @@ from recordsmith.format.example import (
     FeatureSpec,
     Schema,
 )
-from recordsmith.loading.number_options import record_count_number, seed_number, whole_number
 from recordsmith.loading.order.inputs import LoaderInput, check_random_access
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents, RowLayout, StreamLayout
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
@@ -37,6 +36,7 @@ from recordsmith.support.errors import (
     option,
     suggest_names,
 )
+from recordsmith.support.number_options import record_count_number, seed_number, whole_number
 from recordsmith.support.permutation import Permutations
 
 _FEATURES = ("tokens", "document_ids", "positions", "loss_mask")

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.loading.number_options import record_count_number, seed_number
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError
+from recordsmith.support.number_options import record_count_number, seed_number
 from recordsmith.support.permutation import Permutations
 
 

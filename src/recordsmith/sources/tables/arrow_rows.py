@@ -1,7 +1,7 @@
 """Arrow streams, Parquet and Feather files: batches of columns.
 
-Types are stored as in `recordsmith.dataset.arrow`. A column of images as in Hugging Face datasets, a struct
-of bytes and path, becomes `image/encoded` and `image/filename`.
+Types are stored as in `recordsmith.dataset.arrow`. A column of images as in Hugging Face datasets,
+a struct of bytes and path, becomes `image/encoded` and `image/filename`.
 """
 
 from __future__ import annotations

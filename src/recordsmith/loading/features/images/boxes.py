@@ -28,7 +28,6 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.images.mask import check_leader, leading
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
-from recordsmith.loading.number_options import is_whole
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import (
     CorruptDataError,
@@ -38,6 +37,7 @@ from recordsmith.support.errors import (
     check_word,
     option,
 )
+from recordsmith.support.number_options import is_whole
 from recordsmith.support.words import count as counted
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]

@@ -10,9 +10,9 @@ import numpy as np
 from recordsmith.image.geometry.fit import Fit, Placement, in_frame
 from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS
 from recordsmith.loading.features.feature import BatchRows
-from recordsmith.loading.number_options import whole_number
 from recordsmith.support.buffers import Int64Array
 from recordsmith.support.errors import OptionError, option
+from recordsmith.support.number_options import whole_number
 
 LARGEST_SIDE = 65_535
 

@@ -46,7 +46,6 @@ from recordsmith.loading.features.images.stored_pixels import (
     check_image_count,
     raw_shape,
 )
-from recordsmith.loading.number_options import whole_number
 from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
@@ -56,6 +55,7 @@ from recordsmith.support.errors import (
     explain_unknown,
     option,
 )
+from recordsmith.support.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]
 

@@ -34,7 +34,6 @@ from recordsmith.loading.features.images.stored_pixels import (
     check_image_count,
     raw_shape,
 )
-from recordsmith.loading.number_options import is_whole, whole_number
 from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
@@ -44,6 +43,7 @@ from recordsmith.support.errors import (
     option,
     suggest_names,
 )
+from recordsmith.support.number_options import is_whole, whole_number
 
 
 def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:

@@ -5,7 +5,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
 
-from recordsmith.image.kernel.bytes_object cimport new_bytes, shortened, start_of_bytes
+from recordsmith.jpeg.bytes_object cimport new_bytes, shortened, start_of_bytes
 
 cdef extern from "tiling.h" nogil:
     int TILING_DONE, TILING_UNSUPPORTED, TILING_DAMAGED, TILING_TOO_LARGE, TILING_NO_CODE

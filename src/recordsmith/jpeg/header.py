@@ -11,8 +11,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from recordsmith.image.formats.header import ImageHeader
-
 START = b"\xff\xd8"
 APP0, APP1, APP2, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xEF, 0xFE
 FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # table B.1
@@ -206,14 +204,6 @@ def find_frame(data: bytes | memoryview) -> FrameHeader | None:
     if frame is None and data[:3] == START + b"\xff":
         return read_frame(with_plain_header(bytes(data)))
     return frame
-
-
-def read_header(data: bytes | memoryview) -> ImageHeader | None:
-    """The header of a JPEG, even if garbage precedes it; None for other bytes."""
-    frame = find_frame(data)
-    if frame is None:
-        return None
-    return ImageHeader("jpeg", frame.height, frame.width, frame.component_count)
 
 
 def has_end(data: bytes) -> bool:

@@ -5,7 +5,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 
-from recordsmith.image.kernel.bytes_object cimport new_bytes, shortened, start_of_bytes
+from recordsmith.jpeg.bytes_object cimport new_bytes, shortened, start_of_bytes
 
 cdef extern from "cutting.h" nogil:
     ctypedef struct jpeg_header:
