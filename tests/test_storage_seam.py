@@ -28,6 +28,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "sources.tables.encoded_rows": ("names a type", {"mmap.mmap"}),
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),
+    "support.threads": ("whether the system has ended a thread", {"os.path.exists"}),
     "torch.workers": (
         "shares numbers between processes",
         {

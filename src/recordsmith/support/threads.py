@@ -57,6 +57,23 @@ def _renew_all() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
 
+
+def join_thread(thread: threading.Thread, deadline: float) -> None:
+    """Wait until a thread has ended for the operating system as well, or `time.monotonic()` is
+    `deadline`.
+
+    Before Python 3.13, `Thread.join` returns while libraries still clean up after the thread. Their
+    locks are held then, and would stay locked in a process that is forked right afterwards.
+    """
+    if thread.ident is None:  # could not be started
+        return
+    thread.join(max(0.0, deadline - time.monotonic()))
+    while not thread.is_alive() and time.monotonic() < deadline:
+        if not os.path.exists(f"/proc/self/task/{thread.native_id}"):  # or not Linux
+            break
+        time.sleep(0.0001)
+
+
 # -- waits that end with their job -----------------------------------------------------------------
 
 
