@@ -72,9 +72,7 @@ class _Feature(NamedTuple):
     shape: tuple[int, ...]
 
 
-class LeRobotFiles(
-    FolderExporter, format="lerobot", what="episodes for LeRobot; needs the extra video"
-):
+class LeRobotFiles(FolderExporter):
     """Writes episodes, one after the other."""
 
     options = ("fps",)
