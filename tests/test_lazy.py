@@ -34,6 +34,18 @@ def test_type_checkers_see_the_names_of_a_package(stub: Path) -> None:
         _ = package.nothing
 
 
+@pytest.mark.parametrize("stub", STUBS, ids=lambda path: path.parent.name)
+def test_modules_of_a_room_import_modules_and_not_its_names(stub: Path) -> None:
+    name = ".".join(("recordsmith", *stub.parent.relative_to(SOURCE).parts))
+    for path in stub.parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == name:
+                for alias in node.names:
+                    modules = (stub.parent / alias.name, stub.parent / f"{alias.name}.py")
+                    kernels = stub.parent.glob(f"{alias.name}.*.so")
+                    assert any(map(Path.exists, modules)) or any(kernels), (path, alias.name)
+
+
 def test_a_package_imports_none_of_its_names_before_their_use() -> None:
     code = "import sys, recordsmith.stores; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for t
         "formats.orientation": "UPRIGHT read_jpeg_info",
         "formats.pillow": "read_by_pillow",
         "formats.png": "check_chunks palette_colours",
-        "formats.probe": (
+        "decoding.probe": (
             "exif_orientation find_image_header is_image probe_image read_image_header"
         ),
         "formats.registry": (
@@ -18,13 +18,13 @@ __getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for t
         ),
         "geometry.rotation": "Box apply_orientation inverse_orientation orient_box swaps_sides",
         "geometry.tiling": "tile_image untile",
-        "masks.colours": "Colour",
+        "colours": "Colour",
         "masks.mask": (
             "MaskInfo MaskValues StoredMask decode_mask encode_mask probe_mask resize_nearest "
             "store_mask"
         ),
         "storing.encode": "encode_png",
-        "storing.image_options": "MAX_PIXELS ImageOptions",
+        "image_options": "MAX_PIXELS ImageOptions",
         "storing.store": "StoredImage store_image",
     },
 )

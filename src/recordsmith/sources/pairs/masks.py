@@ -23,7 +23,7 @@ from recordsmith.image import (
     probe_mask,
     read_by_pillow,
 )
-from recordsmith.image.masks.colours import (
+from recordsmith.image.colours import (
     LARGEST_NUMBER,
     Colour,
     UnknownColours,
