@@ -15,7 +15,7 @@ from typing import Any
 from recordsmith.errors import OptionError, needs_extra, option, suggest_names
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader
-from recordsmith.loading.loader import Iteration
+from recordsmith.loading.session import Iteration
 
 with needs_extra("keras"):
     import keras
