@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from recordsmith.errors import OptionError, option
 from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource
 from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.schedule import Schedule
 from recordsmith.loading.order.shuffle import BlockShuffle
+from recordsmith.support.errors import OptionError, option
 
 
 def plan_reading(

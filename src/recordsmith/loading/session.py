@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recordsmith.errors import DataError, OptionError
 from recordsmith.loading.batches.batch import BatchResult
 from recordsmith.loading.batches.job_runner import Runner
 from recordsmith.loading.batches.key_watch import KeyWatch
 from recordsmith.loading.batches.production import Production
 from recordsmith.loading.loader_stats import Tally
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Schedule, Step
+from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from recordsmith.loading.worker_iterations import Origin, WorkerIterations

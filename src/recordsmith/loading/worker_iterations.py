@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass, replace
 from multiprocessing import context, current_process, parent_process, reduction
 from typing import Any, TypeAlias
 
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 State: TypeAlias = dict[str, Any]
 """The place of a loader, as its `state_dict` returns it."""

@@ -20,13 +20,13 @@ import torch.distributed
 import torch.utils.data
 from torch.utils.data import default_collate, get_worker_info
 
-from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
-from recordsmith.loading.number_options import is_same, whole_number
 from recordsmith.loading.order.schedule import EpochProgress
 from recordsmith.loading.session import Iteration
 from recordsmith.loading.worker_iterations import Start
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.number_options import is_same, whole_number
 from recordsmith.torch.tensors import convert
 
 _DIVIDING = ("DataLoaderDispatcher", "IterableDatasetShard")

@@ -23,7 +23,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from recordsmith.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.threads import join_thread
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
@@ -291,8 +292,7 @@ class _Shared:
         if threading.current_thread() not in threads:  # threads would wait for each other
             deadline = deadline or time.monotonic() + _PATIENCE_SECONDS
             for thread in threads:
-                if thread.is_alive():
-                    thread.join(max(0.0, deadline - time.monotonic()))
+                join_thread(thread, deadline)
         self._jobs = iter(())
         _live.discard(self)
 

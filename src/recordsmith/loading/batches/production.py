@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from recordsmith.errors import DataError, OptionError
 from recordsmith.loading.batches.ahead_reader import AheadReader, FetchedRecords, Runs
 from recordsmith.loading.batches.batch import BatchMaker, BatchResult
 from recordsmith.loading.batches.job_runner import Job, Runner, run_jobs
 from recordsmith.loading.batches.user_functions import is_calling
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.schedule import Step
+from recordsmith.support.errors import DataError, OptionError
 
 
 class Production(msgspec.Struct, frozen=True):
