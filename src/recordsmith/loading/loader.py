@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,7 +19,6 @@ from recordsmith.loading.batches.user_functions import Filter, Maps, UserFunctio
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats
-from recordsmith.loading.order.buckets import BucketBySize
 from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.rank_share import LastBatch, RankShare
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
@@ -29,6 +28,9 @@ from recordsmith.loading.session import Iteration, LoaderSession
 from recordsmith.support.errors import DataError, OptionError, explain_unknown, option
 from recordsmith.support.number_options import seed_number, whole_number
 from recordsmith.support.work import processor_count
+
+if TYPE_CHECKING:
+    from recordsmith.loading.order.buckets import BucketBySize
 
 _NAMES_SHOWN = 8
 _EXPLAINED = {

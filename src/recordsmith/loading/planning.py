@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource
 from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.schedule import Schedule
 from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.support.errors import OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.loading.order.buckets import BucketBySize
 
 
 def plan_reading(
@@ -33,6 +36,8 @@ def plan_reading(
     """
     order = source.order(shuffle=shuffle, seed=seed)
     if buckets is not None:
+        from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
+
         if not isinstance(buckets, BucketBySize):
             raise OptionError(option="buckets", value=buckets, expected="a BucketBySize")
         _check_sizes(source, buckets)
