@@ -22,7 +22,7 @@ from recordsmith.forecasting.stored_sample import (
     make_variants,
 )
 from recordsmith.loading.number_options import whole_number
-from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.pack_options import PackOptions
 from recordsmith.sources import Source, check_source
 from recordsmith.sources.numbered import collect
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
@@ -80,13 +80,13 @@ def forecast(
     sample_count = whole_number("sample_count", sample_count, _MIN_SAMPLES)
     seed = whole_number("seed", seed, 0)
     variants = make_variants(qualities, shorter_sides)
-    recipe = Recipe(keys=keys)
+    options = PackOptions(keys=keys)
     count = thread_count(threads)
     listing = source.list_samples()
     samples = collect(listing.samples)
     sizes = samples.sizes.astype(float)
     choice = choose_samples(sizes, sample_count, seed)
-    storage = SampleStorage(recipe.encoder(listing), variants)
+    storage = SampleStorage(options.encoder(listing), variants)
     workers = WorkerPool(count, progress, len(choice.numbers))
 
     def store(item: SampleToRead) -> StoredSample:

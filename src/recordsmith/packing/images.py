@@ -14,7 +14,6 @@ from itertools import chain
 from typing import Any
 
 from recordsmith.errors import DataError, SourceError, option
-from recordsmith.examining.verification.image_check import check_example_images
 from recordsmith.example import SequenceExample, decode_payload
 from recordsmith.example.keys import (
     BOX,
@@ -128,6 +127,8 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
         keys: the features that hold images. Other features are decoded if their first bytes are
             those of an image.
     """
+    from recordsmith.examining.verification.image_check import check_example_images  # loads more
+
     message = decode_payload(payload)
     parts: list[Mapping[str, Any]]
     if isinstance(message, SequenceExample):

@@ -16,13 +16,14 @@ from typing import Any
 
 import msgspec
 
-from recordsmith.building import ShardResult, done_location
+from recordsmith.building import ShardPlan, ShardResult, done_location
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of, line_in_json
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.errors import FileAccessError, MissingFileError, OptionError, accessing
-from recordsmith.packing.pack_task import Count, PackTask, check_shard_file
-from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.pack_options import PackOptions
+from recordsmith.packing.pack_task import PackTask, TaskSample, check_shard_file
 from recordsmith.packing.shard_assignment import ShardAssignment
+from recordsmith.serialization import fields_to_json
 from recordsmith.sources import Listing
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, as_location, read_note
@@ -31,30 +32,23 @@ from recordsmith.tasks import missing_error
 from recordsmith.work import WorkerPool
 
 FORMAT = "recordsmith-plan"
-VERSION = 6
+VERSION = 7
 
 
-class PlannedShard(msgspec.Struct, frozen=True, array_like=True):
-    """A shard of a plan: its file, its split, and how many samples it has."""
-
-    file: str
-    split: str
-    sample_count: Count
-
-
-class PackJob(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class PackJob:
     """What finishing a job needs to know; the first line of a saved plan."""
 
     fingerprint: str
     out: str
-    source: dict[str, Any]
-    options: dict[str, Any]
-    splits: list[str]
-    shards: list[PlannedShard]
-    class_names: list[str | None] | None
+    source: Mapping[str, Any]
+    options: PackOptions
+    splits: tuple[str, ...]
+    shards: tuple[ShardPlan, ...]
+    class_names: tuple[str | None, ...] | None
     has_label_map: bool
     arrow_schema: str | None
-    notices: list[str]
+    notices: tuple[str, ...]
     account: dict[str, Any] | None = None
     format: str = FORMAT
     version: int = VERSION
@@ -63,7 +57,7 @@ class PackJob(msgspec.Struct, frozen=True):
     def of(
         cls,
         out: Location,
-        recipe: Recipe,
+        options: PackOptions,
         source: Mapping[str, Any],
         listing: Listing,
         assignment: ShardAssignment,
@@ -72,17 +66,14 @@ class PackJob(msgspec.Struct, frozen=True):
         return cls(
             assignment.fingerprint,
             str(out.absolute()),
-            dict(source),
-            recipe.to_json(),
-            list(assignment.splits),
-            [
-                PlannedShard(shard.file, shard.split, len(shard.samples))
-                for shard in assignment.shards
-            ],
-            None if listing.class_names is None else list(listing.class_names),
+            source,
+            options,
+            assignment.splits,
+            assignment.shards,
+            listing.class_names,
             listing.has_label_map,
             listing.arrow_schema,
-            [*map(str, listing.notices), *_divided_notice(recipe, assignment, listing)],
+            (*map(str, listing.notices), *_divided_notice(options, assignment, listing)),
             None if listing.account is None else listing.account.to_json(),
         )
 
@@ -95,8 +86,7 @@ class PackJob(msgspec.Struct, frozen=True):
                 f"{document['version']!r:.40}, expected {FORMAT!r} and {VERSION}"
             )
         job = msgspec.convert(document, cls)
-        class_names_in_json(job.class_names)
-        Recipe.from_json(job.options)
+        class_names_in_json(document["class_names"])
         names = [check_shard_file(shard.file) for shard in job.shards]
         if len(set(names)) < len(names):
             raise ValueError("two shards have the same name")
@@ -108,6 +98,47 @@ class PackJob(msgspec.Struct, frozen=True):
     def sample_count(self) -> int:
         """The number of samples of all shards."""
         return sum(shard.sample_count for shard in self.shards)
+
+    def tasks(
+        self,
+        assignment: ShardAssignment,
+        reader: dict[str, Any],
+        numbers: Iterable[int] | None = None,
+        *,
+        trusting: bool = True,
+    ) -> Iterator[PackTask]:
+        """Yield the tasks, one for each shard; args as in `PackTask`.
+
+        Args:
+            numbers: of the shards; None for all.
+        """
+        names = None if self.class_names is None else list(self.class_names)
+        for number in range(len(self.shards)) if numbers is None else numbers:
+            shard = self.shards[number]
+            own = assignment.numbers(shard)
+            samples = zip(own.tolist(), assignment.samples.select(own), strict=True)
+            yield PackTask(
+                self.fingerprint,
+                number,
+                shard.file,
+                shard.split,
+                self.out,
+                self.options.to_json(),
+                trusting,
+                names,
+                reader,
+                [
+                    TaskSample(
+                        listed,
+                        sample.name,
+                        sample.size_bytes,
+                        sample.label,
+                        sample.version,
+                        None if sample.reference is None else dict(sample.reference),
+                    )
+                    for listed, sample in samples
+                ],
+            )
 
     def ordered(self, results: Iterable[ShardResult]) -> list[ShardResult]:
         """Return the results in the order of the plan, one for each task.
@@ -179,7 +210,7 @@ class PackPlan(Report):
         return self.job.fingerprint
 
     @property
-    def shards(self) -> Sequence[PlannedShard]:
+    def shards(self) -> Sequence[ShardPlan]:
         """The shards, in the order of the tasks."""
         return self.job.shards
 
@@ -213,7 +244,7 @@ class PackPlan(Report):
     def noted_results(self) -> Iterator[ShardResult]:
         """Yield the results that tasks have noted in the folder of the dataset."""
 
-        def read(shard: PlannedShard) -> ShardResult | None:
+        def read(shard: ShardPlan) -> ShardResult | None:
             place = done_location(self.out, shard.file)
             with suppress(MissingFileError):
                 return parse_result(read_note(place), place)
@@ -233,9 +264,8 @@ class PackPlan(Report):
         """
         place = as_location(path)
         with accessing(place, "write"), place.open_write() as file:
-            for part in chain((self.job,), self.tasks()):
-                text = json.dumps(msgspec.to_builtins(part), separators=(",", ":"))
-                file.write(text.encode() + b"\n")
+            for line in chain((fields_to_json(self.job),), map(PackTask.to_json, self.tasks())):
+                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     @classmethod
     def load(cls, path: PlaceLike) -> PackPlan:
@@ -265,16 +295,16 @@ class PackPlan(Report):
 
 
 def _divided_notice(
-    recipe: Recipe, assignment: ShardAssignment, listing: Listing
+    options: PackOptions, assignment: ShardAssignment, listing: Listing
 ) -> tuple[str, ...]:
     """Report the splits of the source that were divided again."""
     own = listing.splits or tuple(filter(None, [listing.only_split]))
-    if not own or recipe.splits is None:
+    if not own or options.splits is None:
         return ()
-    resplit = recipe.resplit or own
+    resplit = options.resplit or own
     divided = [resplit] if isinstance(resplit, str) else list(resplit)
     what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
-    new = join_names(split for split in assignment.splits if split in recipe.splits)
+    new = join_names(split for split in assignment.splits if split in options.splits)
     return (f"the source's {what} divided again into {new}",)
 
 

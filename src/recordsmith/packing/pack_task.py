@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import errno
 import json
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
 
-from recordsmith.building import ShardResult, claim, is_valid_file_name
+from recordsmith.building import ShardPlan, ShardResult, claim, is_valid_file_name
 from recordsmith.dataset import is_shard_name
 from recordsmith.dataset.documents import line_in_json
 from recordsmith.dataset.labels import class_names_in_json
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.shard_assignment import AssignedShard, ShardAssignment
+from recordsmith.packing.pack_options import PackOptions
+from recordsmith.packing.shard_assignment import ShardAssignment
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Sample, SampleReader, open_reader
 from recordsmith.sources.numbered import collect
@@ -62,7 +61,7 @@ class PackTask(msgspec.Struct, frozen=True):
     name: str
     split: str
     out: str
-    recipe: dict[str, Any]
+    options: dict[str, Any]
     trusting: bool
     class_names: list[str | None] | None
     reader: dict[str, Any]
@@ -106,55 +105,10 @@ def portable_reader(listing: Listing) -> dict[str, Any] | None:
         return None
 
 
-def make_tasks(
-    out: Location,
-    recipe: Recipe,
-    listing: Listing,
-    assignment: ShardAssignment,
-    reader: dict[str, Any],
-    numbers: Iterable[int] | None = None,
-    *,
-    trusting: bool = True,
-) -> Iterator[PackTask]:
-    """Yield the tasks of a job, one for each shard; args as in `PackTask`.
-
-    Args:
-        numbers: of the shards; None for all.
-    """
-    names = listing.class_names
-    for number in range(len(assignment.shards)) if numbers is None else numbers:
-        shard = assignment.shards[number]
-        samples = zip(shard.samples, assignment.samples.select(shard.samples), strict=True)
-        yield PackTask(
-            assignment.fingerprint,
-            number,
-            shard.file,
-            shard.split,
-            str(out.absolute()),
-            recipe.to_json(),
-            trusting,
-            None if names is None else list(names),
-            reader,
-            [
-                TaskSample(
-                    listed,
-                    sample.name,
-                    sample.size_bytes,
-                    sample.label,
-                    sample.version,
-                    None if sample.reference is None else dict(sample.reference),
-                )
-                for listed, sample in samples
-            ],
-        )
-
-
 def pack_shard(task: PackTask) -> ShardResult:
     """Write the shard of a task."""
-    shard = AssignedShard(
-        check_shard_file(task.name), line_in_json(task.split), array("q", range(task.size))
-    )
-    recipe = Recipe.from_json(task.recipe)
+    shard = ShardPlan(check_shard_file(task.name), line_in_json(task.split), 0, task.size)
+    options = PackOptions.from_json(task.options)
     reader = open_reader_once(json.dumps(task.reader))
     check_visible(reader)
     samples = collect(
@@ -163,11 +117,12 @@ def pack_shard(task: PackTask) -> ShardResult:
     )
     numbers = np.array([sample.number for sample in task.samples], np.int64)
     listing = Listing(samples, reader, class_names_in_json(task.class_names))
+    orders = {shard.split: np.arange(task.size)}
     assignment = ShardAssignment(
-        (shard,), (shard.split,), recipe.shard_compression, task.fingerprint, samples, numbers
+        (shard,), options.shard_compression, task.fingerprint, samples, orders, numbers
     )
     folder = claim(as_folder(task.out), task.fingerprint, [task.name])
-    jobs = ShardJobs(listing, assignment, folder, recipe, WorkerPool(1, None))
+    jobs = ShardJobs(listing, assignment, folder, options, WorkerPool(1, None))
     # a worker may not have seen all samples, so a rerun tries those again that were skipped
     (result,) = jobs.run(trusting=task.trusting, keeps_skipped=False)
     return result

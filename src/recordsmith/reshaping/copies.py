@@ -15,6 +15,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.building import (
+    ShardPlan,
     ShardResult,
     check_written,
     claim,
@@ -27,7 +28,6 @@ from recordsmith.errors import DataError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.reshaping.edits import Edits, RecordOptionError
 from recordsmith.reshaping.inputs import InputRecords, check_unchanged
-from recordsmith.reshaping.plan import ReshardedShard
 from recordsmith.stores import Location, as_folder
 from recordsmith.tasks import Engine, Task, run_on
 from recordsmith.wire import Compression
@@ -55,8 +55,8 @@ class CopyJob:
 
     def run(
         self,
-        shards: Sequence[ReshardedShard],
-        spans: Callable[[ReshardedShard], Spans],
+        shards: Sequence[ShardPlan],
+        spans: Callable[[ShardPlan], Spans],
         records: InputRecords,
         folder: Location,
         workers: WorkerPool,
@@ -88,7 +88,7 @@ class CopyJob:
 
     def write_shard(
         self,
-        shard: ReshardedShard,
+        shard: ShardPlan,
         spans: Spans,
         records: InputRecords,
         folder: Location,
@@ -187,7 +187,7 @@ def _inputs_for_task(
 
 def _write_task(content: dict[str, Any]) -> ShardResult:
     job: CopyJob = content["job"]
-    shard: ReshardedShard = content["shard"]
+    shard: ShardPlan = content["shard"]
     if not is_valid_file_name(shard.file):
         raise OptionError(option="file", value=shard.file, expected="a name of a shard")
     folder = claim(as_folder(content["out"]), job.fingerprint, [shard.file])

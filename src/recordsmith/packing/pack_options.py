@@ -1,5 +1,5 @@
-"""The options that determine the bytes of the shards, as a JSON-able recipe, and the encoder that
-converts samples by them. The manifest stores the recipe of a dataset.
+"""The options of `pack` that determine the bytes of the shards, which the manifest stores, and the
+encoder that converts samples by them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LABEL, _FIRST_STEPS = "image/class/label", "steps/is_first"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PackOptions:
     """The options of `pack` that determine the content of the shards; see `pack`."""
 
     splits: Mapping[str, float] | None = None
@@ -66,6 +66,7 @@ class Recipe:
             raise OptionError(
                 option="numbers_of", value=self.numbers_of, expected="a list of keys of features"
             )
+        object.__setattr__(self, "numbers_of", tuple(self.numbers_of))  # equal after JSON
 
     def options_of_records(self) -> dict[str, Any]:
         """Return what counts in the fingerprint: options of records, terms of use; no defaults."""
@@ -101,13 +102,11 @@ class Recipe:
         return fields_to_json(self)
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Recipe:
-        """Restore a recipe from `to_json`."""
+    def from_json(cls, document: Mapping[str, Any]) -> PackOptions:
+        """Restore options from `to_json`."""
         unknown = sorted(set(document) - set(vars(cls())))
         if unknown:
-            raise OptionError(
-                f"the recipe has the option {unknown[0]!r}, which this version does not support"
-            )
+            raise OptionError(f"{unknown[0]!r} is not an option that this version supports")
         image_options = document.get("image_options")
         if image_options is not None:
             document = {**document, "image_options": ImageOptions.from_json(image_options)}
