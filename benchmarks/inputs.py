@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import annotated
-from by_hand import HEADER_BYTES
 
 VERSION = 1
 """Raise it when what is made here changes: the folder's name holds it."""
@@ -244,10 +243,11 @@ class Inputs:
 
     def _make_small(self, path: Path) -> None:
         from by_hand import example
-        from recordsmith.wire import encode_records
+        from recordsmith import ShardWriter
 
-        with open(path, "wb") as file:
-            file.write(encode_records(map(example, self.columns().rows())))
+        with ShardWriter(path) as writer:
+            for features in self.columns().rows():
+                writer.write(example(features))
 
     def _make_small_times(self, times: int, path: Path) -> None:
         self.make("small.tfrecord")
@@ -305,13 +305,13 @@ class Inputs:
         import numpy as np
 
         from by_hand import example
-        from recordsmith.wire import encode_record
+        from recordsmith import ShardWriter
 
         rng = np.random.default_rng(1)
-        with open(path, "wb") as file:
+        with ShardWriter(path) as writer:
             for number in range(self.large_count):
                 features = {"image/encoded": rng.bytes(LARGE_BYTES), "image/class/label": number}
-                file.write(encode_record(example(features)))
+                writer.write(example(features))
 
     def _make_masks(self, path: Path) -> None:
         """Masks of a few polygons, as large as those of Pascal VOC."""
@@ -320,10 +320,10 @@ class Inputs:
         from PIL import Image, ImageDraw
 
         from by_hand import example
-        from recordsmith.wire import encode_record
+        from recordsmith import ShardWriter
 
         rng = np.random.default_rng(3)
-        with open(path, "wb") as file:
+        with ShardWriter(path) as writer:
             for number in range(self.mask_count):
                 mask, out = Image.new("L", (500, 375)), io.BytesIO()
                 for label in rng.integers(1, 21, 6).tolist():
@@ -331,7 +331,7 @@ class Inputs:
                     ImageDraw.Draw(mask).polygon(corners, fill=label)
                 mask.save(out, "PNG")
                 features = {"image/segmentation/class/encoded": out.getvalue(), "id": number}
-                file.write(encode_record(example(features)))
+                writer.write(example(features))
 
     def _make_images(self, path: Path) -> None:
         from drawing import Painter
@@ -414,16 +414,13 @@ class Inputs:
     def _make_camera_offsets(self, name: str, path: Path) -> None:
         """Where each JPEG file lies in the shard, how long it is, and its class; as JSON."""
         import recordsmith as rs
-        from recordsmith.dataset import records_of
 
         self.make(f"{name}-packed")
-        dataset = rs.open(self.path(f"{name}-packed"))
-        table = []
-        for position in range(len(dataset)):
-            example = dataset[position]
+        (shard,) = self.path(f"{name}-packed").glob("*.tfrecord")
+        data, offset, table = shard.read_bytes(), 0, []
+        for example in rs.open(self.path(f"{name}-packed")):
             (encoded,) = example["image/encoded"]
-            start = records_of(dataset).read_record(position).index(encoded)
-            offset = records_of(dataset).locate_record(position).offset + HEADER_BYTES + start
+            offset = data.index(encoded, offset)
             table.append([offset, len(encoded), int(example["image/class/label"][0])])
         path.write_text(json.dumps(table))
 

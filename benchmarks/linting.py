@@ -20,10 +20,10 @@ import numpy as np
 import recordsmith as rs
 from clock import cpu_seconds
 from drawing import Painter
-from recordsmith.linting import lint_listing
-from recordsmith.linting.similar_images import SHAPE_BYTES, Shapes, find_similar
+from recordsmith.checking.linting import lint_listing
+from recordsmith.checking.linting.similar_images import SHAPE_BYTES, Shapes, find_similar
 from recordsmith.sources import Listing, Source
-from recordsmith.work import WorkerPool
+from recordsmith.support.work import WorkerPool
 
 CLASSES = 10
 SIZES = ((320, 240), (500, 375))

@@ -66,10 +66,10 @@ class Steps:
 
 def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
-    from recordsmith.building import survey_written
     from recordsmith.dataset import ShardWriter
-    from recordsmith.packing import PackOptions, assign_shards
     from recordsmith.sources.source import ignore_note
+    from recordsmith.writing.building import survey_written
+    from recordsmith.writing.packing import PackOptions, assign_shards
 
     steps = Steps()
     options = PackOptions(shards=1)

@@ -18,7 +18,7 @@ from recordsmith.dataset import (
     labels_to_bytes,
     shard_name,
 )
-from recordsmith.example import SchemaSurvey
+from recordsmith.format.example import SchemaSurvey
 from recordsmith.stores import Location, as_folder
 
 AnyPlace = TypeVar("AnyPlace", Path, Location)

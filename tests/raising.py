@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 
 @contextmanager

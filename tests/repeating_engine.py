@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from recordsmith.engines import Processes, processes
-from recordsmith.errors import RecordsmithError
 from recordsmith.stores import Location
-from recordsmith.tasks import Outcome, Task
+from recordsmith.support.errors import RecordsmithError
+from recordsmith.support.tasks import Outcome, Task
 
 
 class RepeatingEngine:

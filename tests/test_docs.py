@@ -22,15 +22,15 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith import loading
+from recordsmith.checking.linting.lint_report import all_checks
 from recordsmith.cli import COMMANDS, app
 from recordsmith.cli.demo import demo
-from recordsmith.errors import MissingExtraError
-from recordsmith.example.keys import BOX, MASK
 from recordsmith.exporting.export_writer import ChangedName
+from recordsmith.format.example.keys import BOX, MASK
+from recordsmith.format.wire import Repair
 from recordsmith.image import encode_mask
-from recordsmith.linting.lint_report import all_checks
 from recordsmith.loading import LoaderStats
-from recordsmith.wire import Repair
+from recordsmith.support.errors import MissingExtraError
 
 from .reading import read_sample
 from .servers.servers import Servers

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith import errors
-from recordsmith.errors import (
+from recordsmith.support import errors
+from recordsmith.support.errors import (
     MAX_PROBLEMS,
     CorruptDataError,
     DataError,

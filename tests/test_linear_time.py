@@ -91,8 +91,8 @@ def export_names_that_differ_at_their_ends(_: Path) -> None:
 
 @case
 def coco_ids_that_share_a_hash(folder: Path) -> None:
-    from recordsmith.errors import SourceError
     from recordsmith.sources import Coco
+    from recordsmith.support.errors import SourceError
 
     count = 100_000
     images = [{"id": colliding(number), "file_name": f"{number}"} for number in range(count)]
@@ -112,9 +112,9 @@ def coco_ids_that_share_a_hash(folder: Path) -> None:
 
 @case
 def yolo_numbers_that_share_a_hash(folder: Path) -> None:
-    from recordsmith.errors import SourceError
     from recordsmith.sources.boxes.yolo_files import read_data_file
     from recordsmith.stores import as_location
+    from recordsmith.support.errors import SourceError
 
     lines = [f"  {colliding(number)}: x\n" for number in range(5_000)]
     path = folder / "data.yaml"
@@ -151,7 +151,7 @@ def spaces_in_a_voc_list(folder: Path) -> None:
 
 @case
 def fill_bytes_in_a_jpeg_scan(_: Path) -> None:
-    from recordsmith.image.formats.jpeg import SCAN, START, all_segments
+    from recordsmith.jpeg.header import SCAN, START, all_segments
 
     head = START + bytes([0xFF, SCAN, 0, 2])
     segments, end = all_segments(head + b"\xff" * 1_000_000 + b"\0\xff\xd9")
@@ -174,8 +174,8 @@ def text_of_an_xml_element(folder: Path) -> None:
 
 @case
 def quotes_in_csv_that_nothing_closes(folder: Path) -> None:
-    from recordsmith.errors import SourceError
     from recordsmith.sources import Table
+    from recordsmith.support.errors import SourceError
 
     (folder / "a.csv").write_text("a,b\n" + 'x""","\n' * 100_000)
     with pytest.raises(SourceError):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.permutation import Permutations
+from recordsmith.support.permutation import Permutations
 
 
 @given(st.integers(1, 20_000), st.integers(), st.integers(0, 9))
@@ -109,7 +109,7 @@ def test_orders_are_the_same_everywhere() -> None:
     assert Permutations(1000, 0).numbers(3, np.arange(4)).tolist() == GOLDEN_NARROW
     assert Permutations(10**10, 5, "x").numbers(2, np.arange(4)).tolist() == GOLDEN_MANY
     script = (
-        "import numpy as np; from recordsmith.permutation import Permutations\n"
+        "import numpy as np; from recordsmith.support.permutation import Permutations\n"
         "print(Permutations(10**10, 5, 'x').numbers(2, np.arange(4)).tolist())"
     )
     done = subprocess.run(

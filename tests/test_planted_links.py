@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.building import table_writing
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes
+from recordsmith.writing.building import table_writing
 
 pytestmark = pytest.mark.posix
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import recordsmith as rs
-from recordsmith.serialization import fields_to_json, to_json
+from recordsmith.support.serialization import fields_to_json, to_json
 
 
 class Span(NamedTuple):

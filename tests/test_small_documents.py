@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.building.shards import done_location, load_result
 from recordsmith.dataset import read_begun_note, read_label_map, read_manifest
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_locations, load_index
@@ -26,6 +25,7 @@ from recordsmith.sources.boxes.yolo_files import read_data_file
 from recordsmith.sources.files.name_files import read_lines
 from recordsmith.stores import EXPORT_NOTE, as_folder, as_location
 from recordsmith.stores.folders import _entries_in
+from recordsmith.writing.building.shards import done_location, load_result
 
 from .raising import raises
 

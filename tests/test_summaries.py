@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.summaries import Report
+from recordsmith.support.summaries import Report
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\n& name"
 

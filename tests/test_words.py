@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recordsmith import words
+from recordsmith.support import words
 
 
 @pytest.mark.parametrize(

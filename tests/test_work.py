@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.work import Stopped, WorkerPool, thread_count
+from recordsmith.support.work import Stopped, WorkerPool, thread_count
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.0, "2"])

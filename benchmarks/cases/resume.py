@@ -57,7 +57,7 @@ def _checking(root_name: str, options: dict[str, Any]) -> Callable[[Inputs], Tas
 
     def prepare(inputs: Inputs) -> Task:
         import recordsmith as rs
-        from recordsmith.wire import crc32c
+        from recordsmith.format.wire import crc32c
 
         source = rs.ImageFiles(inputs.path(root_name))
         out = inputs.out(f"resume-{root_name}-checked")

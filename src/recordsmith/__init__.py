@@ -18,41 +18,41 @@ __version__ = "0.1.0"
 # `__init__.pyi` has the same names for type checkers
 _HOMES = {
     "dataset": "Dataset ShardWriter index open",
-    "drawing.batch": "draw_batch",
-    "drawing.report_page": "save_html",
-    "drawing.sheet": "sheet",
-    "errors": (
+    "viewing.drawing.batch": "draw_batch",
+    "viewing.drawing.report_page": "save_html",
+    "viewing.drawing.sheet": "sheet",
+    "support.errors": (
         "CorruptDataError DataError Defect FileAccessError FunctionError MissingExtraError "
         "NotAnExampleError OptionError RecordsmithError SourceError"
     ),
-    "examining": "inspect normalisation schema",
-    "examining.diff": "diff",
-    "examining.stats": "stats",
-    "examining.verification": "verify",
-    "example": (
+    "checking": "inspect normalisation schema",
+    "checking.diff": "diff",
+    "checking.stats": "stats",
+    "checking.verification": "verify",
+    "format.example": (
         "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample classify "
         "decode_example decode_sequence_example encode_example encode_sequence_example"
     ),
     "exporting": "card export",
-    "forecasting": "forecast",
+    "writing.forecasting": "forecast",
     "image": "ImageOptions tile_image untile",
-    "linting": "lint",
+    "checking.linting": "lint",
     "loading": (
         "BlockShuffle Boxes BucketBySize Bytes ColorJitter Cutmix Episodes Examples Image Loader "
         "Mask Mix Mixup Normalise Packed Padded Patches Position Present Ragged RandomErasing Raw "
         "Scalar Tensor Text Weighted"
     ),
-    "measuring": "bench",
-    "packing": "PackPlan finish pack plan run",
-    "readers": "reader_code",
-    "reshaping": "Edits append edit reshard salvage",
+    "loading.measuring": "bench",
+    "writing.packing": "PackPlan finish pack plan run",
+    "exporting.readers": "reader_code",
+    "writing.reshaping": "Edits append edit reshard salvage",
     "sources": (
         "Arrays Coco CsvBoxes Cvat Detection HuggingFace ImageFiles ImageFolder ImagePairs LabelMe "
         "LeRobot Rows Shards Table Tfds Voc WebDataset Yolo detect"
     ),
     "stores.location": "remote",
     "viewing": "view",
-    "wire": "read_records",
+    "format.wire": "read_records",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = ("engines",)
@@ -89,7 +89,7 @@ def _remedy(name: str) -> str:
         return ""
     if name in _OPTIONAL.split():
         return f". Import it: import {__name__}.{name}"
-    from recordsmith.words import did_you_mean
+    from recordsmith.support.words import did_you_mean
 
     remedy = _USED_INSTEAD.get(name) or did_you_mean(name, __all__)
     return f". {remedy}" if remedy else ""

@@ -8,7 +8,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from recordsmith.errors import MissingExtraError, needs_extra
+from recordsmith.support.errors import MissingExtraError, needs_extra
 
 
 def main() -> None:

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.arrow import ArrowColumns
-from recordsmith.building import table_writing
 from recordsmith.dataset import DEFAULT_PART_BYTES, Dataset, dataset_of, parts_of
-from recordsmith.errors import FileAccessError, MissingExtraError, OptionError
+from recordsmith.dataset.arrow import ArrowColumns
 from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import FileAccessError, MissingExtraError, OptionError
+from recordsmith.writing.building import table_writing
 
 try:
     import dask

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.errors import MissingExtraError, OptionError, RecordsmithError
+from recordsmith.support.errors import MissingExtraError, OptionError, RecordsmithError
 
 try:
     import duckdb

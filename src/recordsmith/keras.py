@@ -12,10 +12,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.errors import OptionError, needs_extra, option, suggest_names
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader
 from recordsmith.loading.loader import Iteration
+from recordsmith.support.errors import OptionError, needs_extra, option, suggest_names
 
 with needs_extra("keras"):
     import keras

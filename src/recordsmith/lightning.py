@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from recordsmith.errors import OptionError, needs_extra
 from recordsmith.loading import Loader
+from recordsmith.support.errors import OptionError, needs_extra
 
 with needs_extra("lightning"):
     from lightning.pytorch import LightningDataModule

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError, needs_extra
+from recordsmith.support.errors import OptionError, needs_extra
 
 with needs_extra("polars"):
     import polars as pl

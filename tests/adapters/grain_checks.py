@@ -18,7 +18,7 @@ from absl import flags
 
 import recordsmith as rs
 import recordsmith.grain as adapter
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
 
 from ..raising import raises
 from ..reading import written

@@ -11,7 +11,7 @@ import pytest
 from tests.raising import raises
 
 import recordsmith as rs
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
 
 torch = pytest.importorskip("torch")
 rt = pytest.importorskip("recordsmith.torch")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.arrow import ArrowColumns, ArrowDecoder
-from recordsmith.errors import OptionError
-from recordsmith.example import SchemaSurvey, decode_example, encode_columns
+from recordsmith.dataset.arrow import ArrowColumns, ArrowDecoder
+from recordsmith.format.example import SchemaSurvey, decode_example, encode_columns
+from recordsmith.support.errors import OptionError
 
 from . import test_restored_types
 

@@ -13,7 +13,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import arrow_stream, records_of
-from recordsmith.example import decode_columns, encode_columns
+from recordsmith.format.example import decode_columns, encode_columns
 
 from ..raising import raises
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from recordsmith.building import ShardResult
-from recordsmith.packing import pack_task
 from recordsmith.stores import Data, Location, MemoryStore, ObjectInfo
-from recordsmith.tasks import Outcome, Task
+from recordsmith.support.tasks import Outcome, Task
+from recordsmith.writing.building import ShardResult
+from recordsmith.writing.packing import pack_task
 
 from ..places import contents
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, MissingFileError, OptionError, SourceError
 from recordsmith.stores import Location, MemoryStore
+from recordsmith.support.errors import CorruptDataError, MissingFileError, OptionError, SourceError
 
 from .disturbed_stores import DyingStore, Killed, content
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import FileAccessError
 from recordsmith.stores import Location
 from recordsmith.stores.remote import ObjectStore
+from recordsmith.support.errors import FileAccessError
 
 from ..servers.s3 import S3
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.building import publishing
-from recordsmith.building.table_writing import abandon, begin, finish, write_part
-from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, SourceError
 from recordsmith.stores import Location, as_folder
+from recordsmith.support.errors import CorruptDataError, FileAccessError, OptionError, SourceError
+from recordsmith.writing.building import publishing
+from recordsmith.writing.building.table_writing import abandon, begin, finish, write_part
 
 from ..killed_jobs import killed_before
 from ..places import contents, visible

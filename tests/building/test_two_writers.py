@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.stores import Location, MemoryStore
+from recordsmith.support.errors import CorruptDataError, FileAccessError, OptionError
 
 from .disturbed_stores import DisturbedStore, DyingStore, Killed, Turns, content
 from .test_killed_jobs import append, copied, ids, pack, prepared, reshard, source

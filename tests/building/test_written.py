@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.building import ShardResult, done_location, partial_location
 from recordsmith.stores import Location, as_folder
+from recordsmith.writing.building import ShardResult, done_location, partial_location
 
 from ..places import visible
 from ..raising import raises

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.reports import Place, show_command, show_commands
-from recordsmith.wire import COMPRESSIONS
+from recordsmith.format.wire import COMPRESSIONS
+from recordsmith.support.reports import Place, show_command, show_commands
 
 
 @pytest.fixture(params=COMPRESSIONS)
@@ -155,7 +155,9 @@ def test_reshards(run, numbers: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["", "starlette", "uvicorn"])
 def test_commands_that_show_records(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.setattr("recordsmith.reports.find_spec", lambda name: name != missing or None)
+    monkeypatch.setattr(
+        "recordsmith.support.reports.find_spec", lambda name: name != missing or None
+    )
     command = "head" if missing else "view"
     assert shlex.split(show_command(["a b.tfrecord"], [3, 1, 3])) == [
         *("recordsmith", command, "a b.tfrecord", "--at", "3,1"),

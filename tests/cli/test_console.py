@@ -7,7 +7,7 @@ import pytest
 
 from recordsmith.cli import console
 from recordsmith.cli.parsing import parse_counts, parse_numbers, parse_shares, parse_size
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 from ..raising import raises
 

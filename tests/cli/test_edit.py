@@ -7,7 +7,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.cli.parsing import parse_value
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 
 def test_all_kinds_of_edits(run, packed: Path, tmp_path: Path) -> None:

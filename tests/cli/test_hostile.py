@@ -26,8 +26,8 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.dataset import records_of
+from recordsmith.format.wire import crc32c, encode_record, encode_records
 from recordsmith.image import probe_image
-from recordsmith.wire import crc32c, encode_record, encode_records
 
 pytestmark = pytest.mark.posix
 

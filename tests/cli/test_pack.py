@@ -10,7 +10,7 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.cli import COMMANDS, wording
 from recordsmith.dataset import read_manifest
-from recordsmith.errors import MAX_PROBLEMS
+from recordsmith.support.errors import MAX_PROBLEMS
 
 _ONLY_IN_PYTHON = {
     *("--any-rank", "--blend", "--box-format", "--count-by", "--default", "--defaults"),
@@ -240,7 +240,7 @@ def test_options_that_messages_mention_exist(run) -> None:
 def test_many_notes_are_counted(
     run, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.building.shards.MAX_PLACES", 4)
+    monkeypatch.setattr("recordsmith.writing.building.shards.MAX_PLACES", 4)
     for file in (images / "cat").iterdir():
         Image.open(file).convert("RGBA").save(file, "PNG")
     command = ("pack", images, tmp_path / "out", "--store", "jpeg")

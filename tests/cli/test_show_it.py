@@ -22,7 +22,7 @@ Shown = Callable[[str], dict[str, list[int]]]
 def command(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """The command that is printed, with and without the extra `view`."""
     found = object() if request.param == "view" else None
-    monkeypatch.setattr("recordsmith.reports.find_spec", lambda _: found)
+    monkeypatch.setattr("recordsmith.support.reports.find_spec", lambda _: found)
     return str(request.param)
 
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.errors import SourceError
+from recordsmith.support.errors import SourceError
 
 from ..raising import raises
 from .conftest import Run

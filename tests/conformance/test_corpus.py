@@ -21,11 +21,11 @@ import pytest
 from typer.testing import CliRunner
 
 import recordsmith
-import recordsmith.wire
+import recordsmith.format.wire
 from recordsmith.cli import app
-from recordsmith.errors import DataError, Defect
-from recordsmith.wire import read_blocks, read_records, scan
-from recordsmith.wire.compression import HEAD_BYTES, detect_compression
+from recordsmith.format.wire import read_blocks, read_records, scan
+from recordsmith.format.wire.compression import HEAD_BYTES, detect_compression
+from recordsmith.support.errors import DataError, Defect
 
 FOLDER = Path(__file__).parent
 CASES: dict[str, dict[str, Any]] = json.loads((FOLDER / "cases.json").read_text())
@@ -125,7 +125,7 @@ def test_every_defect_has_a_case() -> None:
 
 def test_every_defect_of_the_readers_has_a_file() -> None:
     """Each defect that the wire layer reports needs a file."""
-    sources = Path(recordsmith.wire.__file__).parent.glob("*.py")
+    sources = Path(recordsmith.format.wire.__file__).parent.glob("*.py")
     named = {
         name for path in sources for name in re.findall(r"Defect\.([A-Z_]+)", path.read_text())
     }

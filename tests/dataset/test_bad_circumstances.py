@@ -19,8 +19,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
-from recordsmith.errors import MissingFileError
-from recordsmith.wire import encode_record, encode_records
+from recordsmith.format.wire import encode_record, encode_records
+from recordsmith.support.errors import MissingFileError
 
 from .. import numbered_examples as numbered
 from ..raising import raises

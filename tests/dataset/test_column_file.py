@@ -23,8 +23,8 @@ from recordsmith.dataset.column_file import (
     record_counts,
     record_values,
 )
+from recordsmith.format.wire import HEADER_BYTES, encode_record
 from recordsmith.stores import Location
-from recordsmith.wire import HEADER_BYTES, encode_record
 
 SHARD_COUNT, PER_SHARD = 3, 7
 TEXTS = ["rose", "daisy", "tulip", "fern"]

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
+from recordsmith.format.wire import encode_record
 from recordsmith.stores import LocalStore, Location, PlaceLike, as_location
-from recordsmith.wire import encode_record
 
 from .. import numbered_examples as numbered
 from ..places import new_place

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from recordsmith.checking import SchemaFile
 from recordsmith.dataset import read_label_map, read_manifest
 from recordsmith.dataset.documents import json_of, text_of
-from recordsmith.examining import SchemaFile
-from recordsmith.reshaping.edits import Edits
-from recordsmith.wire import encode_records
+from recordsmith.format.wire import encode_records
+from recordsmith.writing.reshaping.edits import Edits
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "schema.json": SchemaFile.load,

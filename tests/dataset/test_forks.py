@@ -98,7 +98,7 @@ def test_lock_owners_are_garbage_collected(tmp_path: Path) -> None:
     import weakref
 
     import recordsmith as rs
-    from recordsmith import threads
+    from recordsmith.support import threads
 
     before = set(threads._owners)
     dataset = rs.open(numbered.write_shard(tmp_path / "a.tfrecord", range(3)))

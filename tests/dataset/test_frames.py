@@ -22,8 +22,8 @@ from recordsmith.dataset.frames import (
     open_frames,
     walk,
 )
+from recordsmith.format.wire import encode_record, encode_records, scan
 from recordsmith.stores import as_location
-from recordsmith.wire import encode_record, encode_records, scan
 
 PAYLOADS = [
     random.Random(size).randbytes(size)

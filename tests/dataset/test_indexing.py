@@ -13,7 +13,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset.shard_index import index_locations, load_index
-from recordsmith.wire import encode_record
+from recordsmith.format.wire import encode_record
 
 from ..killed_jobs import killed_before
 from ..raising import raises
@@ -186,7 +186,7 @@ def test_options(folder: Path, tmp_path: Path) -> None:
 def test_the_first_damaged_shard_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.work.processor_count", lambda: 4)
+    monkeypatch.setattr("recordsmith.support.work.processor_count", lambda: 4)
     for number in range(9):
         (tmp_path / f"{number}.tfrecord").write_bytes(encode_record(b"x") + b"?" * (number > 1))
     dataset = rs.open(tmp_path)

@@ -13,8 +13,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
 from recordsmith.dataset.locate import locate
-from recordsmith.errors import CorruptDataError, Defect, MissingFileError
 from recordsmith.stores import Location
+from recordsmith.support.errors import CorruptDataError, Defect, MissingFileError
 
 from .. import numbered_examples as numbered
 from ..raising import raises

@@ -21,7 +21,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset import manifest as manifest_module
 from recordsmith.dataset.labels import read_labels
-from recordsmith.example import FeatureSchema, Schema
+from recordsmith.format.example import FeatureSchema, Schema
 
 from .. import numbered_examples as numbered
 from ..raising import raises

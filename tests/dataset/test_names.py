@@ -16,8 +16,8 @@ from recordsmith.dataset.names import (
     shard_name,
     split_of,
 )
-from recordsmith.errors import OptionError
-from recordsmith.wire import COMPRESSIONS
+from recordsmith.format.wire import COMPRESSIONS
+from recordsmith.support.errors import OptionError
 
 from ..raising import raises
 

@@ -12,7 +12,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import parts_of
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import Defect
+from recordsmith.support.errors import Defect
 
 from ..raising import raises
 

@@ -24,9 +24,9 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     load_index,
 )
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError
+from recordsmith.format.wire import encode_records
 from recordsmith.stores import FolderEntry, Location, ObjectInfo
-from recordsmith.wire import encode_records
+from recordsmith.support.errors import CorruptDataError, Defect, FileAccessError
 
 from .. import numbered_examples as numbered
 from ..images import jpeg

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.dataset import dataset_of, records_of
 from recordsmith.dataset.selection import Selection
+from recordsmith.format.wire import encode_record
 from recordsmith.stores import as_folder
-from recordsmith.wire import encode_record
 
 from ..numbered_examples import ids_of
 from ..places import AnyPlace, new_place

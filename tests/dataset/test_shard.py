@@ -10,7 +10,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard, ShardWriter, records_of, shard_sequence
-from recordsmith.wire import encode_record, encode_records
+from recordsmith.format.wire import encode_record, encode_records
 
 from .. import numbered_examples as numbered
 from ..raising import raises

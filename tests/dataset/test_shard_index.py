@@ -24,8 +24,8 @@ from recordsmith.dataset.shard_index import (
     save_index,
     version_of,
 )
+from recordsmith.format.wire import encode_record, encode_records
 from recordsmith.stores import as_location
-from recordsmith.wire import encode_record, encode_records
 
 from .. import numbered_examples as numbered
 

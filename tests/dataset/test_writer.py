@@ -15,7 +15,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.dataset.shard_index import load_index
-from recordsmith.wire import COMPRESSIONS, crc32c, encode_records
+from recordsmith.format.wire import COMPRESSIONS, crc32c, encode_records
 
 from ..raising import raises
 

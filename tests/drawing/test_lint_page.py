@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.drawing import report_page
 from recordsmith.stores import Location
+from recordsmith.viewing.drawing import report_page
 
 from ..linting.planted import LAYOUTS, fruit_folders, photo, save, voc_pets, write_xml
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from recordsmith.drawing.report_page import STYLE
+from recordsmith.viewing.drawing.report_page import STYLE
 
 _LIGHT, _DARK = (
     dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", part))

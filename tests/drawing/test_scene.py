@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.drawing.scene import Scene, SceneReader
-from recordsmith.example import SchemaSurvey
+from recordsmith.format.example import SchemaSurvey
+from recordsmith.viewing.drawing.scene import Scene, SceneReader
 
 PIXELS = np.random.default_rng(0).integers(256, size=(6, 9, 3)).astype(np.uint8)
 MASK = np.random.default_rng(1).integers(5, size=(6, 9)).astype(np.uint8)

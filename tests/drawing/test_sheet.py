@@ -16,9 +16,9 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.drawing.sheet import check_fits
 from recordsmith.image.drawing.overlay import label_colour
 from recordsmith.stores import Location, PlaceLike, as_location
+from recordsmith.viewing.drawing.sheet import check_fits
 
 from ..raising import raises
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.tasks import Engine, Outcome, Task
+from recordsmith.support.tasks import Engine, Outcome, Task
 
 from ..raising import raises
 from .jobs import SHARDS, checksums, exported, reshard, reshard_by_command

@@ -11,7 +11,7 @@ from typing import Any
 
 import recordsmith as rs
 from recordsmith.stores import as_folder
-from recordsmith.tasks import Engine
+from recordsmith.support.tasks import Engine
 
 from ..repeating_engine import RepeatingEngine
 

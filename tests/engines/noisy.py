@@ -19,7 +19,7 @@ def make_noise() -> None:
 
 def run_noisily(task: Any) -> Any:
     """Run a task that prints."""
-    from recordsmith.tasks import run_task
+    from recordsmith.support.tasks import run_task
 
     make_noise()
     return run_task(task)
@@ -27,10 +27,10 @@ def run_noisily(task: Any) -> Any:
 
 def main() -> None:
     """Run the command line."""
-    from recordsmith import tasks
     from recordsmith.__main__ import main as run
+    from recordsmith.support import tasks
 
-    job: Any = importlib.import_module("recordsmith.reshaping.reshard")
+    job: Any = importlib.import_module("recordsmith.writing.reshaping.reshard")
     make_plan = job.make_plan
 
     def plan_noisily(*arguments: Any) -> Any:

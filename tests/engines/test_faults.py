@@ -17,7 +17,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.engines import Processes
-from recordsmith.tasks import Outcome, Task
+from recordsmith.support.tasks import Outcome, Task
 
 from ..places import visible
 from ..raising import raises

@@ -14,7 +14,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
-from recordsmith.errors import ForbiddenFileError
+from recordsmith.support.errors import ForbiddenFileError
 
 from ..places import contents, flip
 from ..raising import raises

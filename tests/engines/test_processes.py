@@ -18,7 +18,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.engines import Processes, parse_engine
 from recordsmith.engines.processes import _Running
-from recordsmith.tasks import Outcome, Task, failed_error, run_on, run_task
+from recordsmith.support.tasks import Outcome, Task, failed_error, run_on, run_task
 
 from ..places import contents
 from ..raising import raises
@@ -203,7 +203,7 @@ def _returned(content: object) -> object:
 def test_a_task_that_fails_is_named(
     function: Callable[[Task], Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.tasks.run_task", function)
+    monkeypatch.setattr("recordsmith.support.tasks.run_task", function)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     with pytest.raises(rs.RecordsmithError) as caught:
         run_on(Processes(2), [task(0, 5)], lambda _: None)

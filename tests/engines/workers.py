@@ -9,15 +9,15 @@ from typing import Any
 
 OTHER_VERSIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "an older protocol": (
-        "import recordsmith.tasks\nrecordsmith.tasks.VERSION = 0",
+        "import recordsmith.support.tasks\nrecordsmith.tasks.VERSION = 0",
         {"option": "task"},
     ),
     "without engines": (
-        "import sys\nsys.modules['recordsmith.tasks'] = None",
+        "import recordsmith.support.tasks, sys\nsys.modules['recordsmith.support.tasks'] = None",
         {"match": "tfrecord"},
     ),
     "without a name": (
-        "import recordsmith.tasks\ndel recordsmith.tasks.run_task",
+        "import recordsmith.support.tasks\ndel recordsmith.support.tasks.run_task",
         {"match": "tfrecord.*same version"},
     ),
 }

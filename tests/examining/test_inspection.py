@@ -9,8 +9,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME, ShardWriter
+from recordsmith.format.wire import COMPRESSIONS
 from recordsmith.stores import Location
-from recordsmith.wire import COMPRESSIONS
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.checking.stats import feature_blocks, record_builder
+from recordsmith.checking.verification import payload_check
 from recordsmith.dataset import read_manifest
-from recordsmith.examining.stats import feature_blocks, record_builder
-from recordsmith.examining.verification import payload_check
-from recordsmith.example import encode_example, schema
+from recordsmith.format.example import encode_example, schema
 
 from ..raising import raises
 

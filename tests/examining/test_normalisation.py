@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.raising import raises
 
 import recordsmith as rs
-from recordsmith.examining import Normalisation
-from recordsmith.examining import normalisation_file as module
+from recordsmith.checking import Normalisation
+from recordsmith.checking import normalisation_file as module
 from recordsmith.stores import Location
 
 NAMES = ("mean", "std", "min", "max", "q01", "q99")

@@ -15,11 +15,11 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.checking.stats.findings import Finding, group_findings
 from recordsmith.cli import report_text
-from recordsmith.drawing import report_page
-from recordsmith.examining.stats.findings import Finding, group_findings
-from recordsmith.example.keys import BOX, HEIGHT, MASK, WIDTH
-from recordsmith.reports import (
+from recordsmith.format.example.keys import BOX, HEIGHT, MASK, WIDTH
+from recordsmith.stores import Location
+from recordsmith.support.reports import (
     Bar,
     Example,
     Histogram,
@@ -30,7 +30,7 @@ from recordsmith.reports import (
     Strip,
     show_command,
 )
-from recordsmith.stores import Location
+from recordsmith.viewing.drawing import report_page
 
 from ..raising import raises
 
@@ -240,8 +240,8 @@ def test_distinct_numbers_are_finite(tmp_path: Path, numbers: list[float], text:
 def test_what_has_no_statistics(
     write: Any, tmp_path: Path, show: Any, reference: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.examining.stats.record_builder.MAX_FEATURES", 3)
-    monkeypatch.setattr("recordsmith.examining.stats.stats_content.MAX_LEFT_OUT", 9)
+    monkeypatch.setattr("recordsmith.checking.stats.record_builder.MAX_FEATURES", 3)
+    monkeypatch.setattr("recordsmith.checking.stats.stats_content.MAX_LEFT_OUT", 9)
     ranking = reference.delimited(1, rs.encode_example({"x": 1}))
     path = write(tmp_path / "a.tfrecord", [{f"f{key}": 1 for key in range(9)}, ranking, b"\x01?"])
     for shown in show(rs.stats(path)):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.checking import SchemaFile
 from recordsmith.dataset import records_of
-from recordsmith.examining import SchemaFile
 
 from ..raising import raises
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from recordsmith.example import canonical, classify, encode_example, encode_sequence_example
+from recordsmith.format.example import canonical, classify, encode_example, encode_sequence_example
 
 
 def told_by_protobuf(reference: Any, name: str, payload: bytes) -> bytes:

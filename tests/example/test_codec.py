@@ -16,8 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.errors import DataError, Defect, OptionError
-from recordsmith.example import (
+from recordsmith.format.example import (
     classify,
     decode_example,
     decode_payload,
@@ -26,6 +25,7 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
+from recordsmith.support.errors import DataError, Defect, OptionError
 
 FLOAT_MAX = 3.4028234663852886e38
 

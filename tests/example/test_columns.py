@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import DataError, Defect, OptionError
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     ColumnEncoder,
@@ -31,6 +30,7 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
+from recordsmith.support.errors import DataError, Defect, OptionError
 
 from ..raising import raises
 
@@ -451,7 +451,7 @@ def test_memory_of_defaults_is_released() -> None:
     program = """
 import os
 import numpy as np
-from recordsmith.example import ColumnDecoder, FeatureSpec
+from recordsmith.format.example import ColumnDecoder, FeatureSpec
 
 spec = FeatureSpec("int64", "ragged", default=np.ones(500_000, np.int64))
 for _ in range(2):

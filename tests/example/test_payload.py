@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import NotAnExampleError
-from recordsmith.example import (
+from recordsmith.format.example import (
     classify,
     decode_example,
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.example.kernel import payloads as kernel
-from recordsmith.example.kernel.columns import ColumnBuilder
-from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import PAYLOAD_KINDS
+from recordsmith.format.example.kernel import payloads as kernel
+from recordsmith.format.example.kernel.columns import ColumnBuilder
+from recordsmith.format.example.kernel.survey import FeatureSurvey
+from recordsmith.format.example.payload import PAYLOAD_KINDS
+from recordsmith.support.errors import NotAnExampleError
 
 from ..raising import raises
 

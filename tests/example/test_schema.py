@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import DataError
-from recordsmith.example import (
+from recordsmith.format.example import (
     FeatureSchema,
     Schema,
     SchemaSurvey,
@@ -23,8 +22,9 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.kernel.survey import FeatureSurvey
+from recordsmith.format.example.kernel.payloads import classify_many
+from recordsmith.format.example.kernel.survey import FeatureSurvey
+from recordsmith.support.errors import DataError
 
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01"
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import OptionError
-from recordsmith.example import (
+from recordsmith.format.example import (
     Schema,
     SchemaSurvey,
     encode_example,
     encode_sequence_example,
     schema,
 )
+from recordsmith.support.errors import OptionError
 
 MOST, LISTED, LONGEST, MAX_BYTES = 8, 3, 6, 60
 NAMES = st.text("ab\u00e9\udcff", max_size=9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recordsmith.example.serialized_tensor import describe_tensor
+from recordsmith.format.example.serialized_tensor import describe_tensor
 
 FLOATS = np.arange(12, dtype=np.float32)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.errors import OptionError
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
+from recordsmith.support.errors import OptionError
 
 VALUES = [b"a", b"", b"ccc", "ö".encode(), b"\x00e\x00", b"ff"]
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
-from recordsmith.errors import FileAccessError
 from recordsmith.stores.local.reader import LocalReader
+from recordsmith.support.errors import FileAccessError
 
 from ..raising import raises
 

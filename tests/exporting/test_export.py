@@ -21,12 +21,12 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app, load_command
-from recordsmith.errors import MAX_PROBLEMS
 from recordsmith.exporting import EXPORTERS, ExportReport
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.stores import EXPORT_NOTE, LocalStore, Location
 from recordsmith.stores.folders import BEGUN_NOTE
+from recordsmith.support.errors import MAX_PROBLEMS
 
 from ..raising import raises
 

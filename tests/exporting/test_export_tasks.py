@@ -22,7 +22,7 @@ from recordsmith.exporting.export import formats_with
 from recordsmith.exporting.exporter import EXPORTERS
 from recordsmith.exporting.formats.webdataset import WebDatasetShards
 from recordsmith.stores import Location, as_folder
-from recordsmith.tasks import Task, run_task
+from recordsmith.support.tasks import Task, run_task
 
 from ..places import contents
 from ..raising import raises

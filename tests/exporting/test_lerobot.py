@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.errors import OptionError, SourceError
 from recordsmith.exporting.formats import lerobot
+from recordsmith.support.errors import OptionError, SourceError
 
 from ..raising import raises
 from ..reading import written

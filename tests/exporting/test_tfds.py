@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import OptionError, SourceError
 from recordsmith.image import decode_image, decode_mask
+from recordsmith.support.errors import OptionError, SourceError
 
 from ..raising import raises
 from .conftest import BOX_KINDS, boxes

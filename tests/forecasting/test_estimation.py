@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recordsmith.forecasting.forecast import Numbers, choose_samples, estimate_total
-from recordsmith.forecasting.forecast_report import Estimate
+from recordsmith.writing.forecasting.forecast import Numbers, choose_samples, estimate_total
+from recordsmith.writing.forecasting.forecast_report import Estimate
 
 COUNT = 3000
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordsmith.forecasting import fidelity
-from recordsmith.forecasting.fidelity import structural_similarity
+from recordsmith.writing.forecasting import fidelity
+from recordsmith.writing.forecasting.fidelity import structural_similarity
 
 LUMA = np.array([0.299, 0.587, 0.114])
 EXPECTED = {

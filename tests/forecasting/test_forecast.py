@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.errors import MissingExtraError
-from recordsmith.forecasting import ForecastReport
-from recordsmith.forecasting.fidelity import structural_similarity
-from recordsmith.forecasting.stored_sample import SampleStorage
 from recordsmith.image import ImageOptions
+from recordsmith.support.errors import MissingExtraError
+from recordsmith.writing.forecasting import ForecastReport
+from recordsmith.writing.forecasting.fidelity import structural_similarity
+from recordsmith.writing.forecasting.stored_sample import SampleStorage
 
 from ..raising import raises
 from .conftest import COUNT

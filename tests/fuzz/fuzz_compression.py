@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from harness import corpus_files, mutated
 
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire.compression import COMPRESSIONS, Inflater, detect_compression
+from recordsmith.format.wire.compression import COMPRESSIONS, Inflater, detect_compression
+from recordsmith.support.errors import CorruptDataError, Defect
 
 Name = Literal["gzip", "zlib"]
 WINDOW_BITS: dict[Name, int] = {"gzip": 31, "zlib": 15}

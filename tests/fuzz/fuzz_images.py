@@ -22,11 +22,9 @@ from typing import Any
 from harness import mutated
 from PIL import Image, features
 
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import probe_image
 from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import decode_image
-from recordsmith.image.formats.jpeg import all_segments, is_progressive, read_frame, read_head
 from recordsmith.image.formats.png import (
     GREY,
     RGB,
@@ -38,6 +36,8 @@ from recordsmith.image.formats.png import (
 )
 from recordsmith.image.formats.probe import exif_orientation, read_image_header
 from recordsmith.image.masks.mask import probe_mask
+from recordsmith.jpeg.header import all_segments, is_progressive, read_frame, read_head
+from recordsmith.support.errors import CorruptDataError, Defect
 
 SMALL_PIXELS = 1 << 16
 

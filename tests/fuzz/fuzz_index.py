@@ -19,7 +19,7 @@ from harness import HUGE, mutated
 import recordsmith as rs
 from recordsmith.dataset import records_of
 from recordsmith.dataset.shard_index import index_locations, index_pieces, load_index
-from recordsmith.wire import crc32c, encode_records
+from recordsmith.format.wire import crc32c, encode_records
 
 PAYLOADS = [bytes([65 + number]) * (number * 7 % 40) for number in range(12)]
 

@@ -27,14 +27,14 @@ import numpy as np
 import numpy.typing as npt
 from harness import corpus_files, mutated
 
-from recordsmith.errors import Defect
-from recordsmith.example import encode_example, encode_sequence_example
-from recordsmith.example.kernel import decoding, encoding, payloads
-from recordsmith.example.kernel.columns import ColumnBuilder
-from recordsmith.example.kernel.rewriting import CODES, Rewriter
-from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.wire import check_frames, encode_record, scan
-from recordsmith.wire import kernel as wire_kernel
+from recordsmith.format.example import encode_example, encode_sequence_example
+from recordsmith.format.example.kernel import decoding, encoding, payloads
+from recordsmith.format.example.kernel.columns import ColumnBuilder
+from recordsmith.format.example.kernel.rewriting import CODES, Rewriter
+from recordsmith.format.example.kernel.survey import FeatureSurvey
+from recordsmith.format.wire import check_frames, encode_record, scan
+from recordsmith.format.wire import kernel as wire_kernel
+from recordsmith.support.errors import Defect
 
 GOOD, MALFORMED, NOT_AN_EXAMPLE = 0, 1, 2
 CLASH, TOO_LONG = CODES["clash"], CODES["too long"]

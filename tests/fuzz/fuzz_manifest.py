@@ -17,7 +17,6 @@ from pathlib import Path
 from harness import mutated, mutated_json
 
 import recordsmith as rs
-from recordsmith.building import Occurrences, ShardResult, done_location, load_result, save_result
 from recordsmith.dataset import (
     MANIFEST_NAME,
     BegunNote,
@@ -31,8 +30,15 @@ from recordsmith.dataset import (
     read_manifest,
 )
 from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
 from recordsmith.stores import as_folder
+from recordsmith.writing.building import (
+    Occurrences,
+    ShardResult,
+    done_location,
+    load_result,
+    save_result,
+)
 
 NAMES = (None, "daisy", 'a "b" \\c', "it's", "müsli", "", "x\ty")
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from harness import corpus_files, mutated
 
-from recordsmith.wire import encode_record, recover, scan
-from recordsmith.wire.recovery import IntactFrames, LostBytes, Repair
+from recordsmith.format.wire import encode_record, recover, scan
+from recordsmith.format.wire.recovery import IntactFrames, LostBytes, Repair
 
 
 class Fuzz:

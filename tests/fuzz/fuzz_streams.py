@@ -16,9 +16,9 @@ from typing import Any
 
 from harness import corpus_files, mutated
 
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire import encode_record, read_blocks
-from recordsmith.wire.kernel import masked_crc32c
+from recordsmith.format.wire import encode_record, read_blocks
+from recordsmith.format.wire.kernel import masked_crc32c
+from recordsmith.support.errors import CorruptDataError, Defect
 
 
 class Pieces(io.RawIOBase):

@@ -14,9 +14,9 @@ from typing import Any
 
 from harness import mutated
 
-from recordsmith.errors import CorruptDataError, OptionError
-from recordsmith.examining import SchemaFile
-from recordsmith.where.expression import parse_where
+from recordsmith.checking import SchemaFile
+from recordsmith.dataset.where.expression import parse_where
+from recordsmith.support.errors import CorruptDataError, OptionError
 
 CONDITIONS = [
     b"image/class/label in (1, 2)",

@@ -22,7 +22,7 @@ from harness import FOLDER, mutated
 from PIL import Image
 from simplejpeg import decode_jpeg
 
-from recordsmith.image.kernel import tiling
+from recordsmith.jpeg import tiling
 
 OUTCOMES = {
     tiling.DONE: "done",

@@ -46,7 +46,7 @@ export PYTHONDONTWRITEBYTECODE=1
 
 "$python" - "$folder" <<'CHECK'
 import sys
-import recordsmith.example.kernel.survey as kernel
+import recordsmith.format.example.kernel.survey as kernel
 assert kernel.__file__.startswith(sys.argv[1]), f"{kernel.__file__} is not the sanitized build"
 CHECK
 "$python" "$repository/tests/fuzz/run.py" --watched --inputs "$inputs" --seed "$seed"

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.examining.verification.image_check import check_example_images
+from recordsmith.checking.verification.image_check import check_example_images
 from recordsmith.image import ImageOptions, store_image
 from recordsmith.image.decoding.pixels import decode_exact, decode_pixels
 from recordsmith.image.formats.png import encode_chunk
 from recordsmith.image.formats.probe import read_image_header
+from recordsmith.support.errors import CorruptDataError, Defect
 
 SOAK = Path(__file__).parent.parent / "soak" / "damaged_images.py"
 
@@ -185,7 +185,7 @@ def test_libraries_print_nothing_about_damaged_images(soak: ModuleType, tmp_path
     program = (
         "import sys; from pathlib import Path\n"
         "from recordsmith.image.decoding.pixels import decode_exact\n"
-        "from recordsmith.examining.verification.image_check import check_example_images\n"
+        "from recordsmith.checking.verification.image_check import check_example_images\n"
         "for path in Path(sys.argv[1]).iterdir():\n"
         "    check_example_images({'image/encoded': [path.read_bytes()]}, ['image/encoded'])\n"
     )

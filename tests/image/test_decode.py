@@ -7,8 +7,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from recordsmith.errors import CorruptDataError
 from recordsmith.image import decode_image, resize_image
+from recordsmith.support.errors import CorruptDataError
 
 
 def test_messages_describe_the_damage(images: ModuleType) -> None:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import decode_mask, encode_mask, resize_nearest
+from recordsmith.support.errors import CorruptDataError, Defect
 
 RANDOM = np.random.default_rng(3)
 

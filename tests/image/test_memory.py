@@ -15,7 +15,6 @@ import pytest
 from PIL import Image, features
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect, SourceError
 from recordsmith.image import decode_image, decode_mask, probe_image, read_image_header, store_image
 from recordsmith.image.decoding import memory
 from recordsmith.image.decoding.memory import (
@@ -27,6 +26,7 @@ from recordsmith.image.decoding.memory import (
 )
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_values
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
+from recordsmith.support.errors import CorruptDataError, Defect, SourceError
 
 from ..raising import raises
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from recordsmith.errors import OptionError
 from recordsmith.image import MAX_PIXELS, ImageOptions
+from recordsmith.support.errors import OptionError
 
 SIDES = "an integer from 1 to 65,535"
 PIXELS = "an integer from 1 to 178,956,970"

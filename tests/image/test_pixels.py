@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image.decoding.memory import check_size
 from recordsmith.image.decoding.pixels import decode_exact, decode_pixels
 from recordsmith.image.formats.png import GREY, RGB, Chunk, encode_chunk, encode_png_values
 from recordsmith.image.formats.probe import read_image_header
+from recordsmith.support.errors import CorruptDataError, Defect
 
 
 def _decode(data: bytes, **options: Any) -> np.ndarray:

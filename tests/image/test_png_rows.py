@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 from tests.raising import raises
 
-from recordsmith.errors import CorruptDataError
 from recordsmith.image import decode_mask, encode_mask
 from recordsmith.image.decoding.parts import Window, decode_part, find_part
 from recordsmith.image.decoding.pixels import decode_pixels
@@ -29,6 +28,7 @@ from recordsmith.image.formats.png import (
     encode_png_values,
 )
 from recordsmith.image.formats.probe import read_image_header
+from recordsmith.support.errors import CorruptDataError
 
 HEIGHT, WIDTH = 60, 41
 KINDS = [

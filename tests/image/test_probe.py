@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, features
 
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import (
     IMAGE_SUFFIXES,
     ImageHeader,
@@ -19,6 +18,7 @@ from recordsmith.image import (
     is_image,
     probe_image,
 )
+from recordsmith.support.errors import CorruptDataError, Defect
 
 
 def test_odd_images_match_pillow(images: ModuleType) -> None:

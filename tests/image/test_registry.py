@@ -12,7 +12,9 @@ import numpy.typing as npt
 import pytest
 from PIL import Image, features
 
-from recordsmith.example import SchemaSurvey, encode_example
+from recordsmith.checking.linting.sample_check import wrong_extension
+from recordsmith.format.example import SchemaSurvey, encode_example
+from recordsmith.format.wire.other_formats import detect_other_format
 from recordsmith.image import (
     IMAGE_SUFFIXES,
     decode_image,
@@ -27,8 +29,6 @@ from recordsmith.image import (
 )
 from recordsmith.image.formats import registry
 from recordsmith.image.formats.probe import read_image_header
-from recordsmith.linting.sample_check import wrong_extension
-from recordsmith.wire.other_formats import detect_other_format
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = ("png", "gif", "bmp", "webp", "tiff", "ppm", "jpeg2000", "pcx", "tga")

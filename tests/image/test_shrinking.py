@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recordsmith.errors import MissingExtraError
 from recordsmith.image import ImageOptions, is_progressive, store_image
-from recordsmith.image.formats.jpeg import all_segments
 from recordsmith.image.storing.store import NOT_REWRITTEN, SHRUNK, TO_BASELINE
+from recordsmith.jpeg.header import all_segments
+from recordsmith.support.errors import MissingExtraError
 
 BASELINE = ImageOptions(baseline=True)
 SHRINK = ImageOptions(shrink=True)

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from recordsmith.errors import CorruptDataError, Defect, SourceError
 from recordsmith.image import (
     ImageOptions,
     StoredImage,
@@ -37,6 +36,7 @@ from recordsmith.image.storing.store import (
     RESIZED,
     TURNED,
 )
+from recordsmith.support.errors import CorruptDataError, Defect, SourceError
 
 RAW = ImageOptions(store="raw")
 PNG = ImageOptions(store="png")

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recordsmith.errors import CorruptDataError
 from recordsmith.image import ImageOptions, decode_image, is_progressive, store_image
-from recordsmith.image.formats.jpeg import all_segments
-from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.lossless import NotLosslessError, add_tiles
 from recordsmith.image.storing.shrinking import restart_interval
 from recordsmith.image.storing.store import NOT_REWRITTEN, PROGRESSIVE, SHRUNK, TILED, TO_BASELINE
+from recordsmith.jpeg import tiling
+from recordsmith.jpeg.header import all_segments
+from recordsmith.support.errors import CorruptDataError
 
 TILES = ImageOptions(tiles=True)
 SAMPLINGS = {"411": (4, 1), "420": (2, 2), "422": (2, 1), "440": (1, 2), "444": (1, 1)}

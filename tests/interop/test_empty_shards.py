@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import Defect
+from recordsmith.support.errors import Defect
 
 EMPTY = {"none": b"", "gzip": gzip.compress(b"", mtime=0), "zlib": zlib.compress(b"")}
 # the bytes of a shard without records, and the compression of the others

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.example import Kind
+from recordsmith.format.example import Kind
 
 KEYS: dict[str, Kind] = {"i": "int64", "f": "float", "b": "bytes"}
 VALUES = {

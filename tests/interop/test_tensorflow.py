@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.example.serialized_tensor import describe_tensor
-from recordsmith.wire import encode_record
+from recordsmith.format.example.serialized_tensor import describe_tensor
+from recordsmith.format.wire import encode_record
 
 COMPRESSIONS = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
 

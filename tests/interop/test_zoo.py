@@ -10,7 +10,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard, parts_of, records_of
-from recordsmith.example import FeatureSchema
+from recordsmith.format.example import FeatureSchema
 
 
 def test_all_files_are_tested(zoo_rows: list[dict[str, Any]], zoo: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.linting.episode_check import Episode, check_episode
+from recordsmith.checking.linting.episode_check import Episode, check_episode
 
 from . import episodes as drawn
 

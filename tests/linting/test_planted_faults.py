@@ -13,12 +13,12 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.checking.linting import LintReport, Severity, lint_listing
+from recordsmith.checking.linting.lint_report import all_checks
 from recordsmith.image import encode_mask
-from recordsmith.linting import LintReport, Severity, lint_listing
-from recordsmith.linting.lint_report import all_checks
 from recordsmith.sources import Check, Flaw, Listing, Sample
 from recordsmith.sources.problems import Fault
-from recordsmith.work import WorkerPool
+from recordsmith.support.work import WorkerPool
 
 from ..raising import raises
 from .planted import (

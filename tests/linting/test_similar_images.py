@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance
 
+from recordsmith.checking.linting.similar_images import SHAPE_BYTES, find_similar, shape_of
 from recordsmith.image import decode_image
-from recordsmith.linting.similar_images import SHAPE_BYTES, find_similar, shape_of
 
 from .planted import encoded, photo
 

@@ -15,9 +15,9 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.loading.features import BatchBuffer, BatchRows, ColumnRequest, RowFeature
 from recordsmith.stores import as_folder
+from recordsmith.support.errors import CorruptDataError, Defect
 
 from ..places import AnyPlace
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example.keys import BOX
+from recordsmith.format.example.keys import BOX
+from recordsmith.support.errors import CorruptDataError, Defect
 
 GOOD: dict[str, Any] = {
     "number": 3,

@@ -12,10 +12,10 @@ from tests.raising import raises
 
 import recordsmith as rs
 from recordsmith.dataset.opening import _EXPLAINED as OPEN
-from recordsmith.example.keys import BOX
+from recordsmith.format.example.keys import BOX
 from recordsmith.loading.features.images.image import _EXPLAINED as IMAGES
 from recordsmith.loading.loader import _EXPLAINED as LOADER
-from recordsmith.packing.pack import _EXPLAINED as PACK
+from recordsmith.writing.packing.pack import _EXPLAINED as PACK
 
 IMAGE = {"size": 4}
 CROP = {"size": 4, "fit": "random-crop"}

@@ -23,7 +23,7 @@ from tests.reading import written
 import recordsmith as rs
 from recordsmith.loading.order.mix import MixOrder
 from recordsmith.loading.order.shuffle import DatasetOrder
-from recordsmith.permutation import GroupPermutations
+from recordsmith.support.permutation import GroupPermutations
 
 COUNT, QUICK, ALL = 48, 25, 500
 LABELS = [0 if at % 2 else at % 3 + at // 24 for at in range(COUNT)]  # of each record

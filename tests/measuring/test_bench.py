@@ -13,7 +13,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.loading import LoaderStats
-from recordsmith.measuring import BenchReport
+from recordsmith.loading.measuring import BenchReport
 
 from ..raising import raises
 

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import encode_sequence_example
+from recordsmith.format.example import encode_sequence_example
 from recordsmith.image import ImageOptions, check_chunks
-from recordsmith.packing import PackOptions, assign_shards
+from recordsmith.support.errors import CorruptDataError, Defect
+from recordsmith.writing.packing import PackOptions, assign_shards
 
 
 def _noise(format_: str, seed: int = 0, **options: Any) -> bytes:

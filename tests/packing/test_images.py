@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from recordsmith.errors import CorruptDataError, SourceError
-from recordsmith.example import decode_example, encode_example
+from recordsmith.format.example import decode_example, encode_example
 from recordsmith.image import ImageOptions, decode_mask, is_progressive
-from recordsmith.packing import apply_image_options, find_image_note
-from recordsmith.packing.images import (
+from recordsmith.support.errors import CorruptDataError, SourceError
+from recordsmith.writing.packing import apply_image_options, find_image_note
+from recordsmith.writing.packing.images import (
     AREAS_SCALED,
     BOXES_ROTATED,
     HAS_ORIENTATION,

@@ -17,11 +17,11 @@ from tests.killed_jobs import killed_before
 from tests.raising import raises
 
 import recordsmith as rs
-from recordsmith.building.shards import final_location, partial_location
-from recordsmith.building.table_writing import _rename
 from recordsmith.dataset import column_file
 from recordsmith.dataset.column_file import record_counts, record_steps, record_values
 from recordsmith.stores import Location, as_folder
+from recordsmith.writing.building.shards import final_location, partial_location
+from recordsmith.writing.building.table_writing import _rename
 
 LABEL = "image/class/label"
 TEXTS = ["daisy", "rose", "tulip"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.packing.keys import PRESETS, resolve_keys
+from recordsmith.writing.packing.keys import PRESETS, resolve_keys
 
 FEATURES: dict[str, Any] = {
     "image/class/label": 3,

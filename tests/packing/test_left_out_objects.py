@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.building import Occurrences
-from recordsmith.building.shards import MAX_PLACES
-from recordsmith.packing import PackReport
+from recordsmith.writing.building import Occurrences
+from recordsmith.writing.building.shards import MAX_PLACES
+from recordsmith.writing.packing import PackReport
 
 from ..places import contents
 from ..raising import raises

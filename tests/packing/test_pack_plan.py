@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.building import ShardResult
 from recordsmith.stores import LocalStore
+from recordsmith.writing.building import ShardResult
 
 from ..killed_jobs import killed_before
 from ..places import contents
@@ -159,7 +159,7 @@ def test_tasks_keep_an_interrupted_append(
 
     def stopped() -> None:
         monkeypatch.setattr(
-            "recordsmith.building.publishing._remove",
+            "recordsmith.writing.building.publishing._remove",
             lambda *_: os.kill(os.getpid(), signal.SIGKILL),
         )
         rs.append(tmp_path / "more", out)

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordsmith.dataset.selection import share_counts
-from recordsmith.errors import OptionError, SourceError
-from recordsmith.packing import PackOptions, ShardAssignment, assign_shards
 from recordsmith.sources import Listing, Sample
 from recordsmith.sources.class_folders.image_folder import ImageReader
 from recordsmith.stores import as_folder
+from recordsmith.support.errors import OptionError, SourceError
+from recordsmith.writing.packing import PackOptions, ShardAssignment, assign_shards
 
 from ..raising import raises
 

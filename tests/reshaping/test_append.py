@@ -15,9 +15,9 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, read_manifest
-from recordsmith.reshaping import AppendReport
-from recordsmith.reshaping.append import renumber
 from recordsmith.stores import Location, PlaceLike, as_folder
+from recordsmith.writing.reshaping import AppendReport
+from recordsmith.writing.reshaping.append import renumber
 
 from .. import numbered_examples as numbered
 from ..killed_jobs import killed_before
@@ -376,7 +376,7 @@ def test_a_job_does_not_mix_its_shards_with_an_interrupted_append(
     before = numbered.ids_of(rs.open(tmp_path / "in"))
     reshard = partial(rs.reshard, tmp_path / "in", packed, shards=4, overwrite=True)
     with monkeypatch.context() as patched:
-        module = importlib.import_module("recordsmith.reshaping.reshard")
+        module = importlib.import_module("recordsmith.writing.reshaping.reshard")
         patched.setattr(module, "publish_dataset", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             reshard()

@@ -17,10 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.errors import Defect
-from recordsmith.example import KeyAction, Rewriter, Schema, SchemaSurvey, classify, rewriting
-from recordsmith.reshaping.edits import Edits, RecordOptionError
-from recordsmith.wire import RecordBlock
+from recordsmith.format.example import (
+    KeyAction,
+    Rewriter,
+    Schema,
+    SchemaSurvey,
+    classify,
+    rewriting,
+)
+from recordsmith.format.wire import RecordBlock
+from recordsmith.support.errors import Defect
+from recordsmith.writing.reshaping.edits import Edits, RecordOptionError
 
 from ..raising import raises
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
-from recordsmith.reshaping import AppendReport
-from recordsmith.where import parse_where
+from recordsmith.dataset.where import parse_where
+from recordsmith.writing.reshaping import AppendReport
 
 DOCS = Path(__file__).parents[2] / "docs"
 EDITING = (DOCS / "editing.md").read_text("utf-8")

@@ -180,7 +180,7 @@ def test_records_longer_than_what_is_read_at_a_time(
     place: Location, foreign: Location, options: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rs.reshard(foreign, place / "plain", shards=2, **options)
-    monkeypatch.setattr("recordsmith.reshaping.inputs._GROUP_BYTES", 50)
+    monkeypatch.setattr("recordsmith.writing.reshaping.inputs._GROUP_BYTES", 50)
     assert min(records_of(rs.open(foreign)).record_sizes(range(200))) > 50
     rs.reshard(foreign, place / "out", shards=2, **options)
     assert visible(place / "out") == visible(place / "plain")

@@ -20,12 +20,24 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, begun_location, label_map_to_bytes
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, accessing
-from recordsmith.example import SchemaSurvey
-from recordsmith.reshaping.salvage import MAX_LISTED, SalvagedShard
+from recordsmith.format.example import SchemaSurvey
+from recordsmith.format.wire import (
+    LostBytes,
+    Repair,
+    encode_records,
+    inflate_damaged_stream,
+    read_records,
+)
 from recordsmith.stores import Location
 from recordsmith.stores.local.reader import LocalReader
-from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records
+from recordsmith.support.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    accessing,
+)
+from recordsmith.writing.reshaping.salvage import MAX_LISTED, SalvagedShard
 
 from .. import numbered_examples as numbered
 from ..places import change, contents, visible
@@ -73,8 +85,8 @@ def test_every_way_of_damage(damage, capsys: pytest.CaptureFixture[str]) -> None
 def test_the_schema_is_that_of_what_is_written(
     held_bytes: int, compression: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", held_bytes)
-    monkeypatch.setattr("recordsmith.wire.recovery.BLOCK_BYTES", 64)
+    monkeypatch.setattr("recordsmith.format.wire.recovery.LONGEST_HELD_BYTES", held_bytes)
+    monkeypatch.setattr("recordsmith.format.wire.recovery.BLOCK_BYTES", 64)
     path = tmp_path / "shard.tfrecord"
     with rs.ShardWriter(path) as writer:
         for number in range(40):

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recordsmith.errors import MissingExtraError
 from recordsmith.stores import Store
 from recordsmith.stores.remote.object_store import _import_obstore
+from recordsmith.support.errors import MissingExtraError
 
 from .server import Address, NotInstalledError, Server
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from shared import option_parser
 
 import recordsmith as rs
-from recordsmith.wire import encode_record
+from recordsmith.format.wire import encode_record
 
 
 def main() -> None:

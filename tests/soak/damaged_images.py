@@ -27,8 +27,7 @@ import numpy as np
 from PIL import Image
 from shared import option_parser
 
-from recordsmith.errors import CorruptDataError
-from recordsmith.examining.verification.image_check import check_example_images
+from recordsmith.checking.verification.image_check import check_example_images
 from recordsmith.image.decoding.pixels import (
     convert_pixels,
     decode_exact,
@@ -36,8 +35,9 @@ from recordsmith.image.decoding.pixels import (
     read_image_header,
 )
 from recordsmith.image.drawing.flowers import SPECIES, draw_flower
-from recordsmith.image.formats.jpeg import is_progressive
 from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.jpeg.header import is_progressive
+from recordsmith.support.errors import CorruptDataError
 
 FORMATS = ("jpeg", "png", "webp", "gif", "bmp")
 STRICT = ("jpeg", "png", "webp")

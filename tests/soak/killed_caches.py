@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from shared import exit_code, fork, option_parser
 
-from recordsmith.errors import FileAccessError
 from recordsmith.stores import ObjectInfo, Range, Store
 from recordsmith.stores.cache import CachedStore
+from recordsmith.support.errors import FileAccessError
 
 _LIMITS = (9 << 20, 17 << 20, 30 << 20)
 _OBJECTS = 5

@@ -11,12 +11,12 @@ from types import ModuleType
 
 import pytest
 
-from recordsmith.errors import OptionError, RecordsmithError
-from recordsmith.example import decode_example, encode_example
+from recordsmith.format.example import decode_example, encode_example
 from recordsmith.sources import Listing, Sample, SampleReader, Source, open_reader
 from recordsmith.sources.files.account import Account
 from recordsmith.sources.files.file_tree import FileTree, TreeSource
 from recordsmith.stores import as_folder
+from recordsmith.support.errors import OptionError, RecordsmithError
 
 from ..reading import read_sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import recordsmith as rs
-from recordsmith.example import encode_example
+from recordsmith.format.example import encode_example
 from recordsmith.sources import Sample, Source
 
 from ..reading import read_sample

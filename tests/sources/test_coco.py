@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import MAX_PROBLEMS
 from recordsmith.sources import Coco, Listing, Source
+from recordsmith.support.errors import MAX_PROBLEMS
 
 from ..raising import places, raises
 from .annotated import coco, image, mask_of, problems_of, read, write

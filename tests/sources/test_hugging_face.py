@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.example.keys import IMAGE, MASK
+from recordsmith.format.example.keys import IMAGE, MASK
 from recordsmith.sources import HuggingFace, Source
 
 from ..raising import raises

@@ -17,10 +17,16 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith import libraries
-from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, OptionError, SourceError
 from recordsmith.sources import Source, archives
 from recordsmith.sources.archives import memory_limit
+from recordsmith.support import libraries
+from recordsmith.support.errors import (
+    CorruptDataError,
+    Defect,
+    MissingExtraError,
+    OptionError,
+    SourceError,
+)
 
 from ..raising import raises
 from . import lerobot_folder as drawn

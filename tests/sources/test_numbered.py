@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
 from recordsmith.sources import Sample
 from recordsmith.sources.numbered import Names, RowNames, SampleTable
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.example import encode_example, encode_sequence_example
+from recordsmith.format.example import encode_example, encode_sequence_example
 from recordsmith.sources import Rows, Source
 from recordsmith.sources.tables.rows import _MAX_FAILURES
 

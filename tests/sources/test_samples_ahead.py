@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import SourceError
 from recordsmith.sources import Sample, ignore_note
 from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.stores import Location, MemoryStore
+from recordsmith.support.errors import SourceError
 
 from ..places import visible
 from ..stores.delayed import DelayedStore

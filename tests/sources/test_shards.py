@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.example import encode_example
+from recordsmith.format.example import encode_example
 from recordsmith.sources import Rows, Shards, Source
 
 from ..raising import raises

@@ -14,8 +14,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset.tfds.features import parse_features
 from recordsmith.dataset.tfds.records import standard_keys
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.sources import Source, Tfds
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, SourceError
 
 from ..raising import raises
 from .source_contract import SourceContract, left_out

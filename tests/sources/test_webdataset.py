@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.example import encode_example
+from recordsmith.format.example import encode_example
 from recordsmith.sources import Source, WebDataset
 
 from ..raising import raises

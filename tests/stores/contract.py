@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.stores import LocalStore, Location, Range, Store, write_folder
+from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError
 
 from ..places import new_folder
 from ..raising import raises

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from recordsmith.errors import OptionError
 from recordsmith.stores.remote import credentials
 from recordsmith.stores.remote.credentials import with_credentials
+from recordsmith.support.errors import OptionError
 
 from ..raising import raises
 

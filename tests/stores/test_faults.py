@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from recordsmith import open as open_dataset
-from recordsmith.errors import CorruptDataError, FileAccessError
 from recordsmith.stores import Location, Store
+from recordsmith.support.errors import CorruptDataError, FileAccessError
 
 from ..servers.fault_proxy import Fault, FaultProxy
 from ..servers.servers import HTTP_KINDS, Servers

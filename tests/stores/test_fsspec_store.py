@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location
 from recordsmith.stores.remote import FsspecStore, PassedOptions
 from recordsmith.stores.remote.fsspec_store import object_info
+from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..raising import raises
 

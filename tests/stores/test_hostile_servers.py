@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location
 from recordsmith.stores.remote import locate_url, object_store, read_settings
 from recordsmith.stores.remote.store_options import PassedOptions
+from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..raising import raises
 from ..servers.answering import Request, serving
@@ -150,7 +150,7 @@ def test_lists_without_end(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 PROGRAM = """
 import sys, time
 import recordsmith as rs
-from recordsmith.threads import submit_request
+from recordsmith.support.threads import submit_request
 
 class SlowOutput:  # which the interpreter flushes while it ends
     closed = False

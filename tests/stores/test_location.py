@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.examining import SchemaFile
+from recordsmith.checking import SchemaFile
 from recordsmith.stores import (
     LocalStore,
     Location,
@@ -23,6 +22,7 @@ from recordsmith.stores import (
 )
 from recordsmith.stores.remote import PassedOptions
 from recordsmith.stores.store import STORES
+from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..places import new_folder
 from ..raising import raises

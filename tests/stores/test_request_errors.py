@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError
 from recordsmith.stores.remote import WebStore
 from recordsmith.stores.remote.request_errors import (
     BrokenRequestError,
@@ -16,6 +15,7 @@ from recordsmith.stores.remote.request_errors import (
     RangeError,
     request_error,
 )
+from recordsmith.support.errors import FileAccessError, ForbiddenFileError, MissingFileError
 
 from ..servers.answering import serving
 

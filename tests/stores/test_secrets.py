@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import RecordsmithError
 from recordsmith.stores.location import remote
 from recordsmith.stores.remote import ObjectStore
+from recordsmith.support.errors import RecordsmithError
 
 from ..servers.s3 import FAULTS, S3, SECRETS
 

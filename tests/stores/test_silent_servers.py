@@ -22,8 +22,8 @@ from recordsmith.sources import Sample
 from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.stores import Location
 from recordsmith.stores.remote import object_store
-from recordsmith.threads import Stopped, stoppable_pool, wait_for
-from recordsmith.work import WorkerPool
+from recordsmith.support.threads import Stopped, stoppable_pool, wait_for
+from recordsmith.support.work import WorkerPool
 
 from ..images import jpeg
 from ..raising import raises

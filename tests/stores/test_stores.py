@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import (
     EXPORT_NOTE,
     LocalStore,
@@ -22,6 +21,7 @@ from recordsmith.stores import (
     Store,
 )
 from recordsmith.stores.object_writer import Data
+from recordsmith.support.errors import FileAccessError, OptionError
 
 from ..places import new_folder
 from ..raising import raises

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError
 from recordsmith.stores import Store
 from recordsmith.stores.remote import ObjectStore
 from recordsmith.stores.remote.multipart import PARTS_AT_ONCE
+from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError
 
 from ..raising import raises
 from ..servers.s3 import S3

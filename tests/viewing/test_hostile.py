@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.format.wire import encode_record
 from recordsmith.viewing.compressed_stream import CompressedStream
 from recordsmith.viewing.wire_fields import wire_fields
-from recordsmith.wire import encode_record
 
 from ..images import encode, noise
 from .conftest import write

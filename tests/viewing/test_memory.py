@@ -17,10 +17,10 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.drawing.scene import SceneReader
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding import memory
 from recordsmith.viewing import records
+from recordsmith.viewing.drawing.scene import SceneReader
 from recordsmith.viewing.records import ViewedRecords
 
 from ..images import encode

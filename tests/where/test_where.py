@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.errors import Defect
-from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.where.expression import parse_where
-from recordsmith.wire import RecordBlock, encode_records, read_blocks
+from recordsmith.dataset.where.expression import parse_where
+from recordsmith.format.example import Schema, SchemaSurvey
+from recordsmith.format.wire import RecordBlock, encode_records, read_blocks
+from recordsmith.support.errors import Defect
 
 from ..raising import raises
 

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, Literal, cast
 
 import pytest
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.wire import check_compression, encode_record
-from recordsmith.wire.compression import HEAD_BYTES, Deflater, Inflater, detect_compression
+from recordsmith.format.wire import check_compression, encode_record
+from recordsmith.format.wire.compression import HEAD_BYTES, Deflater, Inflater, detect_compression
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 from ..raising import raises
 

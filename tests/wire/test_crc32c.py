@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.wire import crc32c, kernel
+from recordsmith.format.wire import crc32c, kernel
 
 # RFC 3720, appendix B.4; the last is the check value that every catalogue of CRCs lists
 ISCSI_READ_PDU = bytes.fromhex(

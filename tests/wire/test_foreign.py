@@ -21,11 +21,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import encode_example
-from recordsmith.wire import encode_records, read_records
-from recordsmith.wire.compression import HEAD_BYTES
-from recordsmith.wire.other_formats import detect_other_format
+from recordsmith.format.example import encode_example
+from recordsmith.format.wire import encode_records, read_records
+from recordsmith.format.wire.compression import HEAD_BYTES
+from recordsmith.format.wire.other_formats import detect_other_format
+from recordsmith.support.errors import CorruptDataError, Defect
 
 
 def _image(kind: str) -> bytes:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire import (
+from recordsmith.format.wire import (
     HEADER_BYTES,
     Frames,
     encode_record,
@@ -20,7 +19,8 @@ from recordsmith.wire import (
     encode_slices,
     scan,
 )
-from recordsmith.wire.framing import describe_defect
+from recordsmith.format.wire.framing import describe_defect
+from recordsmith.support.errors import CorruptDataError, Defect
 
 # length, its checksum, payload, its checksum; the same bytes as TensorFlow writes
 GOLDEN = {

@@ -12,10 +12,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import Defect
-from recordsmith.wire import IntactFrames, LostBytes, Repair, encode_record, encode_records, recover
-from recordsmith.wire.kernel import find_header
-from recordsmith.wire.recovery import BLOCK_BYTES, LONGEST_HELD_BYTES
+from recordsmith.format.wire import (
+    IntactFrames,
+    LostBytes,
+    Repair,
+    encode_record,
+    encode_records,
+    recover,
+)
+from recordsmith.format.wire.kernel import find_header
+from recordsmith.format.wire.recovery import BLOCK_BYTES, LONGEST_HELD_BYTES
+from recordsmith.support.errors import Defect
 
 HEADER, FRAME = 12, 16
 
@@ -238,9 +245,9 @@ def test_wrong_lengths_cost_a_bounded_number_of_passes(monkeypatch: pytest.Monke
             Counted.count += count
             return count
 
-    monkeypatch.setattr("recordsmith.wire.recovery.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", 1 << 13)
-    monkeypatch.setattr("recordsmith.wire.recovery._MIN_WASTED_BYTES", 0)
+    monkeypatch.setattr("recordsmith.format.wire.recovery.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("recordsmith.format.wire.recovery.LONGEST_HELD_BYTES", 1 << 13)
+    monkeypatch.setattr("recordsmith.format.wire.recovery._MIN_WASTED_BYTES", 0)
     size = 40_000
     data = b""
     while len(data) < size:
@@ -262,7 +269,7 @@ def test_wrong_lengths_cost_a_bounded_number_of_passes(monkeypatch: pytest.Monke
 
 
 def test_a_long_record_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", BLOCK_BYTES)
+    monkeypatch.setattr("recordsmith.format.wire.recovery.LONGEST_HELD_BYTES", BLOCK_BYTES)
     long = bytes(8 * BLOCK_BYTES) + b"x"
     data = bytearray(encode_records([b"a", long, b"b"]))
     stream = io.BytesIO(data)

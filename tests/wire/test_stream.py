@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire import (
+from recordsmith.format.wire import (
     FRAME_BYTES,
     HEADER_BYTES,
     RecordWriter,
@@ -24,7 +23,8 @@ from recordsmith.wire import (
     read_blocks,
     read_records,
 )
-from recordsmith.wire.stream import BLOCK_BYTES
+from recordsmith.format.wire.stream import BLOCK_BYTES
+from recordsmith.support.errors import CorruptDataError, Defect
 
 PAYLOADS = [b"first", b"", bytes(range(256)), b"the last one"]
 PACKERS: dict[str, Callable[[bytes], bytes]] = {

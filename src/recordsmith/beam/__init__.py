@@ -14,7 +14,7 @@ try:
     from recordsmith.beam.reading import ReadBatches, ReadExamples
     from recordsmith.beam.writing import WriteDataset
 except ModuleNotFoundError as error:
-    from recordsmith.errors import MissingExtraError
+    from recordsmith.support.errors import MissingExtraError
 
     if error.name is None or error.name.partition(".")[0] not in ("apache_beam", "pyarrow"):
         raise

@@ -9,7 +9,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from recordsmith.errors import RecordsmithError
+from recordsmith.support.errors import RecordsmithError
 
 
 class BatchCoder(beam.coders.Coder):

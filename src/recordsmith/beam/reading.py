@@ -12,10 +12,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
 
-from recordsmith.arrow import ArrowDecoder
-from recordsmith.arrow.schema import columns_of
 from recordsmith.beam.elements import with_all_fields
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset import (
     Dataset,
     LocatedBlock,
@@ -25,12 +22,15 @@ from recordsmith.dataset import (
     records_of,
     records_of_part,
 )
+from recordsmith.dataset.arrow import ArrowDecoder
+from recordsmith.dataset.arrow.schema import columns_of
 from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import DataError, OptionError, suggest_names
-from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
-from recordsmith.where import parse_where
-from recordsmith.wire import RecordBlock
+from recordsmith.dataset.where import parse_where
+from recordsmith.format.example import Schema, SchemaSurvey, SequenceExample, decode_payload
+from recordsmith.format.wire import RecordBlock
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import DataError, OptionError, suggest_names
 
 _BATCH_BYTES = 8 << 20  # of payloads in a batch: the smallest unit of a split
 _BUNDLE_BYTES = 64 << 20  # of a range that a runner begins with; it may divide it again

@@ -12,17 +12,17 @@ import pyarrow as pa
 from apache_beam.utils.windowed_value import WindowedValue
 
 from recordsmith.beam.elements import with_all_fields
-from recordsmith.building import existing_dataset, table_writing
-from recordsmith.errors import OptionError
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     Kind,
     SequenceExample,
     encode_example,
     encode_sequence_example,
 )
+from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.stores import Location, PlaceLike
-from recordsmith.wire import FRAME_BYTES
+from recordsmith.support.errors import OptionError
+from recordsmith.writing.building import existing_dataset, table_writing
 
 _PIECE_BYTES = 4 << 20  # of payloads that are written together
 _MAX_BYTES = 1 << 62

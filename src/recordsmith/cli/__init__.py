@@ -24,8 +24,8 @@ from typer.core import TyperCommand, TyperGroup
 from recordsmith.cli import console
 from recordsmith.cli.execution import executable, handle_signals
 from recordsmith.cli.wording import QUOTE_CONDITION, is_part_of_condition, option_in_shell
-from recordsmith.errors import naming_options
-from recordsmith.words import similar_name
+from recordsmith.support.errors import naming_options
+from recordsmith.support.words import similar_name
 
 _PANELS = {
     "Create datasets": {

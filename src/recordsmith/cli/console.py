@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recordsmith import words
+from recordsmith.support import words
 
 if TYPE_CHECKING:
-    from recordsmith.packing import PackReport
-    from recordsmith.reshaping import ReshardReport
+    from recordsmith.writing.packing import PackReport
+    from recordsmith.writing.reshaping import ReshardReport
 
 count, printable, size = words.count, words.printable, words.size
 shortened_in_middle = words.shortened

@@ -15,7 +15,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.pack import print_pack_report
 from recordsmith.cli.report_text import print_report
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 if TYPE_CHECKING:
     from recordsmith.stores import Location

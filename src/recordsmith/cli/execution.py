@@ -21,7 +21,7 @@ from recordsmith.cli import console
 from recordsmith.cli.function_options import expand
 from recordsmith.cli.parsing import parse_size
 from recordsmith.cli.wording import AFTER_INTERRUPTION, advice_for
-from recordsmith.errors import (
+from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     RecordsmithError,

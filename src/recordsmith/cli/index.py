@@ -9,7 +9,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, Json, Paths, one_or_all
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 if TYPE_CHECKING:
     from recordsmith.dataset import IndexReport

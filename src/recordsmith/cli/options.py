@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from recordsmith.cli.function_options import OptionsOf
-from recordsmith.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option
 
 WHICH, SHARDS = "Which records", "Shards"
 """Panels of the help that several commands share."""
@@ -87,8 +87,8 @@ def check_html(path: str | None, *, overwrite: bool) -> None:
         if overwrite:
             raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
         return
-    from recordsmith.drawing.report_page import check_html_path  # NumPy only when needed
     from recordsmith.stores import as_location
+    from recordsmith.viewing.drawing.report_page import check_html_path  # NumPy only when needed
 
     check_html_path(as_location(path), overwrite=overwrite)
 

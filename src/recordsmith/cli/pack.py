@@ -15,14 +15,14 @@ from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import Json, Out, Source, SourceOptions
 from recordsmith.cli.parsing import parse_numbers
 from recordsmith.cli.wording import option_in_shell
-from recordsmith.errors import MAX_PROBLEMS, OptionError, option, with_options
-from recordsmith.words import note_text
+from recordsmith.support.errors import MAX_PROBLEMS, OptionError, option, with_options
+from recordsmith.support.words import note_text
 
 if TYPE_CHECKING:
-    from recordsmith.building import ShardResult
-    from recordsmith.linting import LintReport
-    from recordsmith.packing import PackReport
+    from recordsmith.checking.linting import LintReport
     from recordsmith.sources import Detection, ListedSource
+    from recordsmith.writing.building import ShardResult
+    from recordsmith.writing.packing import PackReport
 
 _NOUNS = {"table": "row", "shards": "record", "tfds": "record", "webdataset": "sample"}
 _IMAGES = "How images are stored"
@@ -67,10 +67,10 @@ def pack(
         in_order: keep the order of the source.
         write_plan: write a plan of the shards to a file, and pack nothing.
     """
-    from recordsmith.linting import lint_listing
+    from recordsmith.checking.linting import lint_listing
     from recordsmith.stores import as_folder
     from recordsmith.stores.checks import check_writable
-    from recordsmith.work import WorkerPool
+    from recordsmith.support.work import WorkerPool
 
     if write_plan is None:
         check_writable(as_folder(out).store, out)
@@ -213,7 +213,7 @@ def finish(
         results: what `recordsmith run --results` wrote. [default: found in the folder of the
             dataset]
     """
-    from recordsmith.packing.pack_plan import read_results
+    from recordsmith.writing.packing.pack_plan import read_results
 
     loaded = rs.PackPlan.load(plan)
     report = rs.finish(
@@ -293,7 +293,7 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
 
 def print_findings(report: PackReport) -> None:
     """Print what was skipped, changed and noticed; of requested changes only the number."""
-    from recordsmith.packing.images import REQUESTED  # loads more than `--help` needs
+    from recordsmith.writing.packing.images import REQUESTED  # loads more than `--help` needs
 
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():

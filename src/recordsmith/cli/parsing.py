@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from recordsmith import words
-from recordsmith.errors import OptionError, option
+from recordsmith.support import words
+from recordsmith.support.errors import OptionError, option
 
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?", re.ASCII)
 _MAX_NUMBERS = 1_000_000

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from recordsmith.cli import console
 from recordsmith.dataset.examples import bytes_text
 from recordsmith.dataset.record_document import contents_of, kind_of
-from recordsmith.errors import DataError
-from recordsmith.example import Features, FeatureValue, classify
+from recordsmith.format.example import Features, FeatureValue, classify
+from recordsmith.support.errors import DataError
 
 _MAX_VALUES = 8
 _MAX_STEPS = 3

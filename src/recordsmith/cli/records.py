@@ -14,8 +14,8 @@ from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import WHICH, At, Json, Paths, Split, Where, one_or_all
 from recordsmith.cli.parsing import parse_positions
-from recordsmith.errors import MAX_PROBLEMS, OptionError, SourceError, option
-from recordsmith.reports import show_command
+from recordsmith.support.errors import MAX_PROBLEMS, OptionError, SourceError, option
+from recordsmith.support.reports import show_command
 
 if TYPE_CHECKING:
     from recordsmith.dataset import Dataset
@@ -165,7 +165,7 @@ def sheet(
     drawn_seed = None if sample is None else seed or 0
     if out is None:
         from recordsmith.cli.half_blocks import print_tiles
-        from recordsmith.drawing.sheet import draw_tiles
+        from recordsmith.viewing.drawing.sheet import draw_tiles
 
         count = min(count, _MAX_IN_TERMINAL)
         print_tiles(draw_tiles(dataset, split=split, count=count, seed=drawn_seed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordsmith.cli import console
-from recordsmith.reports import (
+from recordsmith.support.reports import (
     Bar,
     Cell,
     Histogram,

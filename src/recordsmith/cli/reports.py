@@ -26,12 +26,12 @@ from recordsmith.cli.options import (
 )
 from recordsmith.cli.pack import print_detected
 from recordsmith.cli.report_text import print_report
-from recordsmith.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.measuring import BenchReport
-    from recordsmith.reports import ReportContent
+    from recordsmith.loading.measuring import BenchReport
     from recordsmith.stores import Location
+    from recordsmith.support.reports import ReportContent
 
 _WHICH = {WHICH: "split"}
 
@@ -271,8 +271,8 @@ def normalisation(
 
 def _normalisation_of(paths: list[str]) -> Location:
     """Return where the statistics of a dataset with a manifest are."""
+    from recordsmith.checking.normalisation_file import NORMALISATION_NAME
     from recordsmith.dataset import MANIFEST_NAME
-    from recordsmith.examining.normalisation_file import NORMALISATION_NAME
     from recordsmith.stores import as_folder
 
     folder = as_folder(paths[0])

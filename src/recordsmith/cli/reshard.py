@@ -11,10 +11,15 @@ from recordsmith.cli import console
 from recordsmith.cli.function_options import OptionsOf
 from recordsmith.cli.options import SHARDS, WHICH, At, Json, Out, Paths, one_or_all
 from recordsmith.cli.records import chosen_records
-from recordsmith.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option
 
 if TYPE_CHECKING:
-    from recordsmith.reshaping import AppendReport, ReshardReport, SalvagedShard, SalvageReport
+    from recordsmith.writing.reshaping import (
+        AppendReport,
+        ReshardReport,
+        SalvagedShard,
+        SalvageReport,
+    )
 
 _PANELS = {
     WHICH: "split where sample take",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
-from recordsmith.errors import (
+from recordsmith.support.errors import (
     DAMAGED_RECORDS,
     DataError,
     Defect,

@@ -23,7 +23,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.dataset import Dataset, records_of
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
@@ -37,16 +36,7 @@ from recordsmith.dataset.shard_index import (
 )
 from recordsmith.dataset.shard_sequence import reading_threads
 from recordsmith.dataset.view import PREVIEW_COUNT
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    FileAccessError,
-    OptionError,
-    located,
-    suggest_names,
-)
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     FeatureSpec,
@@ -56,9 +46,19 @@ from recordsmith.example import (
     SchemaSurvey,
     step_counts,
 )
+from recordsmith.format.wire import FOOTER_BYTES, crc32c
 from recordsmith.stores import Location, ObjectInfo
-from recordsmith.wire import FOOTER_BYTES, crc32c
-from recordsmith.work import Progress, WorkerPool
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    located,
+    suggest_names,
+)
+from recordsmith.support.work import Progress, WorkerPool
 
 Measure = Literal["value", "count", "steps"]
 """What is kept of a feature: its only value, how many values it has, or how many steps its list."""

@@ -28,8 +28,7 @@ from recordsmith.dataset.selected_records import (
 from recordsmith.dataset.selection import Positions, check_shares
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import View
-from recordsmith.errors import DataError, Defect, MissingExtraError, OptionError, suggest_names
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     Column,
     ColumnDecoder,
@@ -38,10 +37,17 @@ from recordsmith.example import (
     decode_payload,
     valid_rows,
 )
-from recordsmith.summaries import Summarized, Summary, named
-from recordsmith.words import count as counted
-from recordsmith.words import did_you_mean, parse_size
-from recordsmith.work import thread_count
+from recordsmith.support.errors import (
+    DataError,
+    Defect,
+    MissingExtraError,
+    OptionError,
+    suggest_names,
+)
+from recordsmith.support.summaries import Summarized, Summary, named
+from recordsmith.support.words import count as counted
+from recordsmith.support.words import did_you_mean, parse_size
+from recordsmith.support.work import thread_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,7 +228,7 @@ class Dataset(Summarized):
         Example:
             wide = dataset.filter("image/width > 640")
         """
-        from recordsmith.where import parse_where
+        from recordsmith.dataset.where import parse_where
 
         return Dataset(self.view.matching(parse_where(where)))
 
@@ -461,7 +467,7 @@ class Dataset(Summarized):
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(option="batch_size", value=batch_size, expected="a positive integer")
-        from recordsmith.where import parse_where
+        from recordsmith.dataset.where import parse_where
 
         condition = None if where is None else parse_where(where)
         if condition is not None:

@@ -13,9 +13,9 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from recordsmith.errors import DataError, OptionError
+from recordsmith.format.wire import detect_other_format, read_records
 from recordsmith.stores import PlaceLike, write_document
-from recordsmith.wire import detect_other_format, read_records
+from recordsmith.support.errors import DataError, OptionError
 
 NOT_AS_EXPECTED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 """What Python raises when a document does not have the expected structure."""

@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.column_file import record_counts, record_steps
 from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.measuring import measure_records
-from recordsmith.errors import CorruptDataError, DataError, OptionError, suggest_names
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     FeatureSpec,
@@ -29,7 +27,9 @@ from recordsmith.example import (
     encode_columns,
     valid_rows,
 )
-from recordsmith.example.spans import select_features
+from recordsmith.format.example.spans import select_features
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import CorruptDataError, DataError, OptionError, suggest_names
 
 _PREVIEW_COUNT = 16
 _FLAT, _ROW_LENGTHS = "/ragged_flat_values", "/ragged_row_lengths_"  # of TensorFlow Datasets

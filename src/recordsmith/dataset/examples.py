@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import DataError
-from recordsmith.example import FeatureValue
-from recordsmith.example.payload import as_text
-from recordsmith.words import printable, size
+from recordsmith.format.example import FeatureValue
+from recordsmith.format.example.payload import as_text
+from recordsmith.support.errors import DataError
+from recordsmith.support.words import printable, size
 
 if TYPE_CHECKING:
     from recordsmith.image import ImageHeader

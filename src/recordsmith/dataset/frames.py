@@ -18,10 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
-from recordsmith.wire import (
+from recordsmith.format.wire import (
     FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
@@ -30,6 +27,9 @@ from recordsmith.wire import (
     lengths_of_headers,
     scan,
 )
+from recordsmith.stores import Location, ObjectInfo, ObjectReader, Range, Store
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import CorruptDataError, Defect
 
 SMALL_BYTES = 16 << 10  # of records, on average: mapping is faster
 _SMALL_REMOTE_BYTES = 1 << 20  # arrive within the time of a request

@@ -18,7 +18,6 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset.column_file import keep_columns
 from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
@@ -31,11 +30,18 @@ from recordsmith.dataset.shard_index import (
     load_index,
     save_index,
 )
-from recordsmith.errors import ForbiddenFileError, OptionError, accessing, check_word, option
-from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, write_atomically
-from recordsmith.summaries import Report
-from recordsmith.work import Progress, WorkerPool, thread_count
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    ForbiddenFileError,
+    OptionError,
+    accessing,
+    check_word,
+    option,
+)
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
 

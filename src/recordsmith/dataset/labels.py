@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from recordsmith.dataset.documents import line_in_json, other_than_text
-from recordsmith.errors import OptionError
 from recordsmith.stores import Location, PlaceLike, as_folder, read_document, read_existing
+from recordsmith.support.errors import OptionError
 
 LABELS_NAME = "labels.txt"
 LABEL_MAP_NAME = "label_map.pbtxt"

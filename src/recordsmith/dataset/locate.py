@@ -53,7 +53,9 @@ from recordsmith.dataset.names import (
     splits_of_folders,
 )
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import (
+from recordsmith.format.wire import HEAD_BYTES, starts_with_record
+from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
+from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     Defect,
@@ -64,9 +66,7 @@ from recordsmith.errors import (
     option,
     suggest_names,
 )
-from recordsmith.stores import FolderEntry, Location, ObjectInfo, PlaceLike, as_place
-from recordsmith.wire import HEAD_BYTES, starts_with_record
-from recordsmith.words import first_of
+from recordsmith.support.words import first_of
 
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 

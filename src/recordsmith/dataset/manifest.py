@@ -26,8 +26,8 @@ from recordsmith.dataset.documents import (
 )
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames, class_names_in_json
 from recordsmith.dataset.names import INTERNAL_FOLDER, INTERNAL_NAMES
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
+from recordsmith.format.wire import COMPRESSIONS, Compression
 from recordsmith.stores import (
     NOTE_BYTES,
     Location,
@@ -36,7 +36,7 @@ from recordsmith.stores import (
     read_existing,
     read_note,
 )
-from recordsmith.wire import COMPRESSIONS, Compression
+from recordsmith.support.errors import CorruptDataError, Defect, FileAccessError
 
 MANIFEST_NAME = "dataset.json"
 BEGUN_NAME = "begun.json"

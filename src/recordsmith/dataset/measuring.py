@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.dataset.column_file import Numbers, ShardColumn, record_counts, record_values
 from recordsmith.dataset.dataset import Dataset, records_of
 from recordsmith.dataset.shard_sequence import Faults
-from recordsmith.errors import CorruptDataError, DataError, OptionError
-from recordsmith.example import FeatureSpec, decode_columns
+from recordsmith.format.example import FeatureSpec, decode_columns
+from recordsmith.support.buffers import BytesLike, Int64Array
+from recordsmith.support.errors import CorruptDataError, DataError, OptionError
 
 Measure: TypeAlias = Callable[[BytesLike, Int64Array, Int64Array], Any]
 """Called as `measure(buffer, starts, lengths)`; returns one value for each payload."""

@@ -14,9 +14,9 @@ from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
 
-from recordsmith.errors import OptionError, option
+from recordsmith.format.wire import Compression
 from recordsmith.stores import EXPORT_NOTE, Location
-from recordsmith.wire import Compression
+from recordsmith.support.errors import OptionError, option
 
 TFDS_INFO_NAME = "dataset_info.json"
 TFDS_FEATURES_NAME = "features.json"

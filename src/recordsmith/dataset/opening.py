@@ -29,10 +29,10 @@ from recordsmith.dataset.names import is_split_slice
 from recordsmith.dataset.selected_records import joined_shards
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import DatasetSource, View
-from recordsmith.errors import DataError, OptionError, explain_unknown
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
 from recordsmith.stores import is_url
 from recordsmith.stores.location import remote
+from recordsmith.support.errors import DataError, OptionError, explain_unknown
 
 _BOUNDARY = r"\s*(-?\d{1,18}%?)?\s*"
 _PART = re.compile(rf"\s*(?P<name>[^\[\]+]+?)\s*(?:\[{_BOUNDARY}:{_BOUNDARY}\])?\s*")

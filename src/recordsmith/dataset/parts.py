@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_sequence import OpenShards, ShardSequence, scattered_blocks
-from recordsmith.errors import FileAccessError, MissingFileError
+from recordsmith.format.wire import FRAME_BYTES, RecordBlock
 from recordsmith.stores import ObjectInfo, as_location
-from recordsmith.threads import stoppable_pool, wait_for
-from recordsmith.wire import FRAME_BYTES, RecordBlock
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import FileAccessError, MissingFileError
+from recordsmith.support.threads import stoppable_pool, wait_for
 
 
 class ShardPart:

@@ -7,8 +7,7 @@ import math
 from typing import Any
 
 from recordsmith.dataset.examples import begin_of, probe
-from recordsmith.errors import DataError
-from recordsmith.example import (
+from recordsmith.format.example import (
     Features,
     FeatureValue,
     SequenceExample,
@@ -16,7 +15,8 @@ from recordsmith.example import (
     decode_payload,
     decode_ranking_list,
 )
-from recordsmith.example.payload import as_text
+from recordsmith.format.example.payload import as_text
+from recordsmith.support.errors import DataError
 
 
 def contents_of(record: bytes) -> dict[str, Any]:

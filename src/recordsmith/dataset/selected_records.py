@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from recordsmith.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
 from recordsmith.dataset.parts import ShardPart, blocks_of, cut_part
 from recordsmith.dataset.selection import (
     Positions,
@@ -35,12 +34,13 @@ from recordsmith.dataset.shard_sequence import (
     read_bytes,
     scattered_blocks,
 )
-from recordsmith.errors import DataError, OptionError
-from recordsmith.example import BytesArray
-from recordsmith.wire import RecordBlock
+from recordsmith.format.example import BytesArray
+from recordsmith.format.wire import RecordBlock
+from recordsmith.support.buffers import AllocateBytes, BytesLike, Int64Array, empty_bytes
+from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from recordsmith.where import Where
+    from recordsmith.dataset.where import Where
 
 _FEW_PLACES = 1 << 10
 

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, option
-from recordsmith.permutation import Permutations
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.permutation import Permutations
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset.frames import (
     SMALL_BYTES,
     FrameRows,
@@ -35,10 +34,7 @@ from recordsmith.dataset.shard_index import (
     save_index,
     saved_record_count,
 )
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, accessing, located
-from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
-from recordsmith.threads import renew_in_children
-from recordsmith.wire import (
+from recordsmith.format.wire import (
     FRAME_BYTES,
     HEAD_BYTES,
     HEADER_BYTES,
@@ -49,7 +45,18 @@ from recordsmith.wire import (
     read_blocks,
     scan,
 )
-from recordsmith.wire.framing import describe_defect
+from recordsmith.format.wire.framing import describe_defect
+from recordsmith.stores import ObjectInfo, ObjectReader, PlaceLike, as_location
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    accessing,
+    located,
+)
+from recordsmith.support.threads import renew_in_children
 
 
 class Shard:

@@ -33,18 +33,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from recordsmith.buffers import Int64Array, as_view
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
-from recordsmith.stores.local.caches import (
-    INDEX_FOLDER,
-    check_private,
-    make_private,
-    make_private_folder,
-    user_cache_folder,
-)
-from recordsmith.wire import (
+from recordsmith.format.wire import (
     COMPRESSIONS,
     FRAME_BYTES,
     HEAD_BYTES,
@@ -54,7 +44,17 @@ from recordsmith.wire import (
     detect_compression,
     lengths_of_headers,
 )
-from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES
+from recordsmith.format.wire.compression import MAX_DECOMPRESSED_BYTES
+from recordsmith.stores import Location, ObjectInfo, PlaceLike, as_folder, as_location
+from recordsmith.stores.local.caches import (
+    INDEX_FOLDER,
+    check_private,
+    make_private,
+    make_private_folder,
+    user_cache_folder,
+)
+from recordsmith.support.buffers import Int64Array, as_view
+from recordsmith.support.errors import FileAccessError, OptionError
 
 _MAGIC = b"RSINDEX\x03"
 _HEADER = struct.Struct("<8sQQIQ")

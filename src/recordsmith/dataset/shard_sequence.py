@@ -14,20 +14,20 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import (
+from recordsmith.dataset.frames import FrameRows, RemoteFrames, gather_together
+from recordsmith.dataset.shard import Shard
+from recordsmith.format.example import BytesArray
+from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
+from recordsmith.support.buffers import (
     AllocateBytes,
     Int64Array,
     as_view,
     empty_bytes,
     offsets_from_lengths,
 )
-from recordsmith.dataset.frames import FrameRows, RemoteFrames, gather_together
-from recordsmith.dataset.shard import Shard
-from recordsmith.errors import DataError
-from recordsmith.example import BytesArray
-from recordsmith.threads import renew_in_children
-from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
-from recordsmith.work import WorkerPool, thread_count
+from recordsmith.support.errors import DataError
+from recordsmith.support.threads import renew_in_children
+from recordsmith.support.work import WorkerPool, thread_count
 
 _MAX_OPEN_SHARDS = 256
 """File descriptors are limited."""

@@ -10,21 +10,12 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from recordsmith.arrow import schema_from_text
+from recordsmith.dataset.arrow import schema_from_text
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    NotAnExampleError,
-    OptionError,
-    option,
-    suggest_names,
-)
-from recordsmith.example import (
+from recordsmith.format.example import (
     ColumnDecoder,
     FeatureRequest,
     FeatureSchema,
@@ -34,10 +25,19 @@ from recordsmith.example import (
     valid_rows,
 )
 from recordsmith.stores import Location
-from recordsmith.words import first_of
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    NotAnExampleError,
+    OptionError,
+    option,
+    suggest_names,
+)
+from recordsmith.support.words import first_of
 
 if TYPE_CHECKING:
-    from recordsmith.where import Where
+    from recordsmith.dataset.where import Where
 
 _NAMED_PATHS = 3
 

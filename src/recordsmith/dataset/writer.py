@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.arrow import ArrowStream, read_stream
-from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.dataset.arrow import ArrowStream, read_stream
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
@@ -25,10 +24,8 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     save_index,
 )
-from recordsmith.errors import FileAccessError, OptionError, accessing, option
-from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
-from recordsmith.stores import Location, ObjectInfo, ObjectWriter, PlaceLike, as_location
-from recordsmith.wire import (
+from recordsmith.format.example import Column, ColumnEncoder, Kind, encode_example
+from recordsmith.format.wire import (
     FRAME_BYTES,
     RecordBlock,
     RecordWriter,
@@ -38,6 +35,9 @@ from recordsmith.wire import (
     encode_record_into,
     encode_slices,
 )
+from recordsmith.stores import Location, ObjectInfo, ObjectWriter, PlaceLike, as_location
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+from recordsmith.support.errors import FileAccessError, OptionError, accessing, option
 
 if TYPE_CHECKING:
     from typing_extensions import Self

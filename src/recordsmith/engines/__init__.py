@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import unknown_word
-from recordsmith.tasks import Engine
+from recordsmith.support.errors import unknown_word
+from recordsmith.support.tasks import Engine
 
 if TYPE_CHECKING:
     from recordsmith.engines.beam import Beam as Beam

@@ -16,11 +16,11 @@ from contextlib import ExitStack, closing, redirect_stderr, suppress
 from functools import partial
 from typing import Any
 
-from recordsmith.errors import MissingExtraError, OptionError
 from recordsmith.stores import Location, as_folder, is_url
 from recordsmith.stores.local.scratch import ScratchFile, ScratchFolder
-from recordsmith.tasks import Outcome, Task, failed_error, lost_error, result_error
-from recordsmith.work import WorkerPool
+from recordsmith.support.errors import MissingExtraError, OptionError
+from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error, result_error
+from recordsmith.support.work import WorkerPool
 
 try:
     import apache_beam as beam

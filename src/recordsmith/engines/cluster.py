@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from recordsmith.errors import OptionError
-from recordsmith.tasks import Outcome, Task
+from recordsmith.support.errors import OptionError
+from recordsmith.support.tasks import Outcome, Task
 
 _SECONDS = 10  # a machine of the same network takes milliseconds; libraries try for minutes
 

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from recordsmith.engines.cluster import check_reachable, run_ahead
-from recordsmith.errors import MissingExtraError, OptionError
-from recordsmith.tasks import Outcome, Task, failed_error, lost_error
+from recordsmith.support.errors import MissingExtraError, OptionError
+from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error
 
 try:
     from distributed import Client, KilledWorker, as_completed

@@ -19,9 +19,9 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO
 
-from recordsmith.errors import OptionError
-from recordsmith.tasks import Outcome, Task, failed_error, lost_error
-from recordsmith.work import processor_count
+from recordsmith.support.errors import OptionError
+from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error
+from recordsmith.support.work import processor_count
 
 _MAX_ATTEMPTS = 4
 _MAX_PROCESSES = 1024

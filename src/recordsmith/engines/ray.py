@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from recordsmith.engines.cluster import check_reachable, run_ahead
-from recordsmith.errors import MissingExtraError, OptionError
-from recordsmith.tasks import Outcome, Task, failed_error, lost_error
+from recordsmith.support.errors import MissingExtraError, OptionError
+from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error
 
 try:
     import ray

@@ -10,8 +10,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from recordsmith.engines.cluster import check_reachable, run_ahead
-from recordsmith.errors import MissingExtraError, OptionError, RecordsmithError
-from recordsmith.tasks import Outcome, Task, failed_error, lost_error
+from recordsmith.support.errors import MissingExtraError, OptionError, RecordsmithError
+from recordsmith.support.tasks import Outcome, Task, failed_error, lost_error
 
 try:
     from py4j.protocol import Py4JError

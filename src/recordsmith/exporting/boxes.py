@@ -18,9 +18,6 @@ from typing import ClassVar
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import SourceError
-from recordsmith.example import Features
-from recordsmith.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import (
@@ -35,6 +32,9 @@ from recordsmith.exporting.images import (
     read_image,
     read_mask,
 )
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
+from recordsmith.support.errors import SourceError
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
 _MAX_DIGITS = 20

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from recordsmith.checking import Inspection, inspect
 from recordsmith.dataset import Dataset, dataset_of, read_manifest
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import accessing
-from recordsmith.examining import Inspection, inspect
-from recordsmith.example import FeatureSchema
-from recordsmith.example.keys import CLASS_LABEL
-from recordsmith.serialization import fields_to_json
+from recordsmith.format.example import FeatureSchema
+from recordsmith.format.example.keys import CLASS_LABEL
 from recordsmith.stores import Location, PlaceLike, as_folder, write_document
-from recordsmith.words import count as format_count
-from recordsmith.words import printable
-from recordsmith.words import size as format_size
-from recordsmith.work import Progress
+from recordsmith.support.errors import accessing
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import printable
+from recordsmith.support.words import size as format_size
+from recordsmith.support.work import Progress
 
 README_NAME = "README.md"
 CROISSANT_NAME = "croissant.json"

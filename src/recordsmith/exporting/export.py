@@ -17,17 +17,17 @@ from msgspec.structs import asdict, replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, Problems, SourceError, check_word, option
 from recordsmith.exporting import formats as _formats  # noqa: F401 - registers them
 from recordsmith.exporting.export_job import export_locally, export_on_engine
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
 from recordsmith.exporting.exporter import EXPORTERS, FileExporter
 from recordsmith.exporting.standard_names import StandardNames, find_standard_names
-from recordsmith.serialization import fields_to_json
 from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
-from recordsmith.summaries import Report
-from recordsmith.tasks import Engine
-from recordsmith.work import Progress
+from recordsmith.support.errors import OptionError, Problems, SourceError, check_word, option
+from recordsmith.support.serialization import fields_to_json
+from recordsmith.support.summaries import Report
+from recordsmith.support.tasks import Engine
+from recordsmith.support.work import Progress
 
 
 @dataclass(repr=False)

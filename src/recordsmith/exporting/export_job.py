@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.building import check_shard_options, shard_bounds, shard_counts
 from recordsmith.dataset import (
     DEFAULT_TEMPLATE,
     Dataset,
@@ -25,8 +24,7 @@ from recordsmith.dataset import (
     shard_parts,
 )
 from recordsmith.dataset.parts import part_for_task, part_from_task
-from recordsmith.errors import DataError, OptionError, SourceError, located
-from recordsmith.example import Features, Schema, decode_example
+from recordsmith.dataset.shard_counts import check_shard_options, shard_bounds, shard_counts
 from recordsmith.exporting.export_writer import ExportTally, ExportWriter
 from recordsmith.exporting.exporter import (
     Exporter,
@@ -36,8 +34,10 @@ from recordsmith.exporting.exporter import (
     TableFiles,
     WrittenFile,
 )
+from recordsmith.format.example import Features, Schema, decode_example
 from recordsmith.stores import FolderWriter, shared_folder
-from recordsmith.tasks import Engine, Task, run_on
+from recordsmith.support.errors import DataError, OptionError, SourceError, located
+from recordsmith.support.tasks import Engine, Task, run_on
 
 Advance: TypeAlias = Callable[[int], None]
 """Called with the number of records that were read since the last call."""

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO, NamedTuple
 
-from recordsmith.errors import MAX_PROBLEMS, Problems, SourceError
-from recordsmith.example import Features
-from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.exporting.images import ExportedImage, get_text
 from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
 from recordsmith.exporting.standard_names import StandardNames
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import FILENAME, SOURCE_ID
 from recordsmith.stores import FolderWriter
+from recordsmith.support.errors import MAX_PROBLEMS, Problems, SourceError
 
 _LONGEST_MARK = len("-1000000000")  # appended to a name in use
 

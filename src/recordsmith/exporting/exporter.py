@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.selected_records import Decoder
-from recordsmith.example import Features
 from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.format.example import Features
 
 EXPORTERS: dict[str, type[Exporter]] = {}
 """By the names of their formats."""

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import DataError, SourceError
-from recordsmith.example import Features
-from recordsmith.example.keys import (
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import (
     DEPTH,
     DTYPE,
     FILENAME,
@@ -34,6 +33,7 @@ from recordsmith.image import (
     probe_image,
     usual_name,
 )
+from recordsmith.support.errors import DataError, SourceError
 
 IMAGE_KEYS = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, FILENAME))
 MASK_KEYS = frozenset((MASK, MASK_FORMAT, MASK_DTYPE))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from recordsmith.errors import OptionError, option, shown_value
-from recordsmith.example import Features, FeatureSchema
-from recordsmith.example.keys import (
+from recordsmith.format.example import Features, FeatureSchema
+from recordsmith.format.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
     DEPTH,
@@ -21,9 +20,10 @@ from recordsmith.example.keys import (
     WIDTH,
     is_mask_key,
 )
-from recordsmith.example.usual_names import USUAL_NAMES, find_images
+from recordsmith.format.example.usual_names import USUAL_NAMES, find_images
 from recordsmith.image import starts_like_image
-from recordsmith.words import did_you_mean
+from recordsmith.support.errors import OptionError, option, shown_value
+from recordsmith.support.words import did_you_mean
 
 _KINDS = {
     HEIGHT: "int64",

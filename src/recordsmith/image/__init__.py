@@ -2,7 +2,6 @@
 
 from recordsmith.image.decoding.pixels import Pixels, decode_image, resize_image
 from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.jpeg import is_progressive
 from recordsmith.image.formats.orientation import UPRIGHT, read_jpeg_info
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import check_chunks, palette_colours
@@ -43,6 +42,7 @@ from recordsmith.image.masks.mask import (
 from recordsmith.image.storing.encode import encode_png
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.image.storing.store import StoredImage, store_image
+from recordsmith.jpeg.header import is_progressive
 
 __all__ = [
     "IMAGE_SUFFIXES",

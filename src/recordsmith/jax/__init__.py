@@ -7,7 +7,7 @@
 finds which rows each process has.
 """
 
-from recordsmith.errors import needs_extra
+from recordsmith.support.errors import needs_extra
 
 with needs_extra("jax"):
     from recordsmith.jax.conversion import convert

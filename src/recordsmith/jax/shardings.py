@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 import jax
 from jax.sharding import NamedSharding, Sharding
 
-from recordsmith.errors import OptionError, option
 from recordsmith.loading.adapters import Rank
+from recordsmith.support.errors import OptionError, option
 
 Shardings: TypeAlias = Sharding | Mapping[str, Sharding | None] | None
 """One for all numeric entries, or a dict of one for each entry by name."""

@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from recordsmith.errors import OptionError
 from recordsmith.jax.conversion import convert
 from recordsmith.jax.shardings import RowSplit, Shardings, splits_of, this_rank
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import check_loader
-from recordsmith.loading.number_options import whole_number
+from recordsmith.support.errors import OptionError
+from recordsmith.support.number_options import whole_number
 
 Batch: TypeAlias = dict[str, Any]
 

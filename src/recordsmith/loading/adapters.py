@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError, option
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
 from recordsmith.loading.loader import Loader
+from recordsmith.support.errors import OptionError, option
 
 
 class RaggedParts(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.format.example import BytesArray, Column, RaggedArray
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from recordsmith.dataset import Dataset, Positions, integer_positions
 from recordsmith.loading.batches.batch_maker import make_batch_maker
 from recordsmith.loading.batches.user_functions import Maps, UserFunctions
 from recordsmith.loading.features.declaration import Features
-from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.schedule import EpochProgress, Step
+from recordsmith.support.number_options import seed_number, whole_number
 
 
 class Examples:

@@ -14,7 +14,6 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
-from recordsmith.errors import DataError, OptionError, explain_unknown, option
 from recordsmith.loading.batches.ahead_reader import FetchedRecords
 from recordsmith.loading.batches.batch import BatchJob, BatchResult
 from recordsmith.loading.batches.batch_maker import make_batch_maker
@@ -25,14 +24,15 @@ from recordsmith.loading.entry_spec import EntrySpec, specs_of
 from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats, Tally
 from recordsmith.loading.memory import RecycledMemory
-from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.buckets import BucketBySize
 from recordsmith.loading.order.inputs import LoaderInput, as_input
 from recordsmith.loading.order.rank_share import LastBatch
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.loading.planning import plan_reading
-from recordsmith.work import processor_count
+from recordsmith.support.errors import DataError, OptionError, explain_unknown, option
+from recordsmith.support.number_options import seed_number, whole_number
+from recordsmith.support.work import processor_count
 
 _NAMES_SHOWN = 8
 _EXPLAINED = {

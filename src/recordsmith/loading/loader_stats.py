@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recordsmith.summaries import Report
-from recordsmith.words import percent
+from recordsmith.support.summaries import Report
+from recordsmith.support.words import percent
 
 _LINK_SHARE = 0.5  # of the waiting of a loop: more of it for records, and the network limits it
 _READY_SHARE = 0.1  # a loop that waits less than this for batches is not limited by them

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import records_of
-from recordsmith.errors import OptionError, option
 from recordsmith.loading.batches.ahead_reader import AheadReader
 from recordsmith.loading.order.buckets import BucketBySize, BucketOrder
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource
 from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.schedule import Schedule, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
+from recordsmith.support.errors import OptionError, option
 
 
 def plan_reading(

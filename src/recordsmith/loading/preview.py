@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
-from recordsmith.errors import DataError
-from recordsmith.example import FeatureSchema, Schema
+from recordsmith.format.example import FeatureSchema, Schema
+from recordsmith.support.errors import DataError
 
 FindKey: TypeAlias = Callable[[str, int], "FeatureSchema | Literal[False] | None"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from recordsmith.threads import renew_in_children
+from recordsmith.support.threads import renew_in_children
 
 _WORTH = 0.3  # the least share of records that must be found again
 _FIRST_SHARE = 0.4

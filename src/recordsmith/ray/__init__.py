@@ -14,7 +14,7 @@ try:
     from recordsmith.ray.reading import RecordsmithDatasource, read
     from recordsmith.ray.writing import RecordsmithDatasink, write
 except ModuleNotFoundError as error:
-    from recordsmith.errors import MissingExtraError
+    from recordsmith.support.errors import MissingExtraError
 
     if error.name is None or error.name.partition(".")[0] not in ("ray", "pyarrow", "pandas"):
         raise

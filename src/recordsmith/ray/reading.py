@@ -16,7 +16,7 @@ from ray.data.datasource import Datasource, ReadTask
 from ray.data.expressions import ColumnExpr, Expr
 
 from recordsmith.dataset import Dataset, dataset_of, parts_of
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 if TYPE_CHECKING:
     from recordsmith.dataset.locate import Paths

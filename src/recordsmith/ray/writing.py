@@ -11,7 +11,10 @@ import ray.data
 from ray.data.block import BlockAccessor
 from ray.data.datasource import Datasink
 
-from recordsmith.building.table_writing import (
+from recordsmith.dataset import Dataset, open  # noqa: A004
+from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import OptionError
+from recordsmith.writing.building.table_writing import (
     PartResult,
     TableJob,
     abandon,
@@ -20,9 +23,6 @@ from recordsmith.building.table_writing import (
     job_folder,
     write_part,
 )
-from recordsmith.dataset import Dataset, open  # noqa: A004
-from recordsmith.errors import OptionError
-from recordsmith.stores import PlaceLike
 
 _OBJECTS = "ray.data.arrow_pickled_object"
 _TENSORS = ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2")

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
-from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.stores import Location, PlaceLike, as_location
+from recordsmith.support.errors import OptionError, SourceError, option
 
 
 class Classes:

@@ -18,9 +18,8 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, TypedDict
 
-from recordsmith.arrow import ArrowStream
+from recordsmith.dataset.arrow import ArrowStream
 from recordsmith.dataset.names import RECORD_SUFFIXES, has_split_word
-from recordsmith.errors import OptionError, SourceError, check_word, with_options
 from recordsmith.sources.archives import detection as archives
 from recordsmith.sources.archives.array_layout import is_array_name
 from recordsmith.sources.archives.arrays import Arrays
@@ -52,7 +51,8 @@ from recordsmith.sources.splits import is_like_split
 from recordsmith.sources.tables import detection as tables
 from recordsmith.sources.tables.table import Table
 from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.words import count
+from recordsmith.support.errors import OptionError, SourceError, check_word, with_options
+from recordsmith.support.words import count
 
 _MAX_NOTICES = 100
 _MAX_DATASETS = 20

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Self, TypeAlias
 
-from recordsmith.errors import option
+from recordsmith.support.errors import option
 
 _KEPT_FILES = 100
 

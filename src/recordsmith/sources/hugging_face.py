@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.errors import OptionError, SourceError
-from recordsmith.example import Kind
+from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.format.example import Kind
 from recordsmith.sources.numbered import RowNames, SampleTable, split_coding
 from recordsmith.sources.pairs.masks import ColoursOption, check_colours, mask_features
 from recordsmith.sources.problems import join_names
@@ -25,6 +24,7 @@ from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.sources.tables.nested_columns import NestedColumns, described_features
 from recordsmith.sources.tables.table import Table
+from recordsmith.support.errors import OptionError, SourceError
 
 _MASK_NAME = "mask"
 _ROWS_AT_ONCE = 1000

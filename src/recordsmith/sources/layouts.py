@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.files.account import Reason
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
+from recordsmith.support.errors import OptionError, SourceError, option
 
 _OVERRIDING = frozenset(
     ("label_column", "split_column", "group_column", "colours", "encoding", "frame_quality")

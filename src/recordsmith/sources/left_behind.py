@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from recordsmith.dataset.names import split_word
-from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.files.account import Account, AccountLine, LeftFor, Reason, Role, are_few
@@ -24,7 +23,8 @@ from recordsmith.sources.files.paths import with_slashes
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import is_like_split
-from recordsmith.words import count
+from recordsmith.support.errors import SourceError, option
+from recordsmith.support.words import count
 
 _WORDS = re.compile(r"[^\s,;|:\"'\[\]{}()<>=]+")
 _MAX_WORDS = 20_000

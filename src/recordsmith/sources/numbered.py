@@ -15,9 +15,9 @@ from typing import Any, TypeAlias, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
 from recordsmith.sources.source import Sample
+from recordsmith.support.buffers import Int64Array
 
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """Names, and for each row which of them it has; -1: none."""

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recordsmith.errors import Problems, SourceError
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.source import Sample, unlisted_error
-from recordsmith.words import count, first_of
+from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.words import count, first_of
 
 _SHOWN = 3
 _LISTED = 20

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from recordsmith.sources.source import Content, Note, Sample, SampleReader
 from recordsmith.stores import Location
-from recordsmith.threads import stoppable_pool, wait_for
+from recordsmith.support.threads import stoppable_pool, wait_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
-from recordsmith.errors import OptionError, unknown_word
-from recordsmith.example import Kind, SequenceExample
+from recordsmith.format.example import Kind, SequenceExample
 from recordsmith.sources.files.account import Account
 from recordsmith.stores import Location, as_place
+from recordsmith.support.errors import OptionError, unknown_word
 
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
 """The content of a sample: features for `encode_example`, context and feature lists for

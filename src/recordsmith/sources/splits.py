@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from recordsmith.dataset import Shard, is_split_name, tells_split
 from recordsmith.stores import Location
-from recordsmith.words import count
+from recordsmith.support.words import count
 
 _MAX_FOLDERS = 1000  # whose names are compared
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

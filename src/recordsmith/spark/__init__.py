@@ -6,7 +6,7 @@
 Spark finds the format itself, through the module `pyspark_recordsmith`.
 """
 
-from recordsmith.errors import MissingExtraError
+from recordsmith.support.errors import MissingExtraError
 
 try:
     import pyspark.sql.datasource  # noqa: F401

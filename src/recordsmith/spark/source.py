@@ -7,12 +7,12 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from recordsmith.arrow import arrow_schema
-from recordsmith.arrow.schema import columns_of
-from recordsmith.errors import OptionError
-from recordsmith.example import Schema
+from recordsmith.dataset.arrow import arrow_schema
+from recordsmith.dataset.arrow.schema import columns_of
+from recordsmith.format.example import Schema
 from recordsmith.spark.options import ReadOptions, WriteOptions, without_traceback
 from recordsmith.spark.types import check_types, declared_schema, spark_schema
+from recordsmith.support.errors import OptionError
 
 
 class RecordsmithSource(DataSource):

@@ -7,10 +7,10 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from recordsmith.arrow import feature_kinds
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.errors import OptionError, Problems
-from recordsmith.example import FeatureSchema, Kind, Schema
+from recordsmith.dataset.arrow import feature_kinds
+from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.format.example import FeatureSchema, Kind, Schema
+from recordsmith.support.errors import OptionError, Problems
 
 _MAX_DIGITS = 38  # of decimals of Spark
 

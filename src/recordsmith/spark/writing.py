@@ -9,9 +9,9 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from recordsmith.building.table_writing import abandon, begin, finish, write_part
-from recordsmith.errors import OptionError
 from recordsmith.spark.options import WriteOptions, without_traceback
+from recordsmith.support.errors import OptionError
+from recordsmith.writing.building.table_writing import abandon, begin, finish, write_part
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from recordsmith.errors import FileAccessError, MissingFileError, OptionError, option
+from recordsmith.support.errors import FileAccessError, MissingFileError, OptionError, option
 
 if TYPE_CHECKING:
     from recordsmith.stores.store import Store

@@ -17,7 +17,13 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from recordsmith.errors import (
+from recordsmith.stores.checks import check_key, check_writable, no_lock_notice
+from recordsmith.stores.local import LocalStore
+from recordsmith.stores.local.locks import LOCK_NAME, locked
+from recordsmith.stores.local.writer import is_temporary_name, rename
+from recordsmith.stores.location import Location, as_folder, read_note
+from recordsmith.stores.object_writer import ObjectWriter
+from recordsmith.support.errors import (
     FileAccessError,
     MissingFileError,
     OptionError,
@@ -25,13 +31,7 @@ from recordsmith.errors import (
     accessing,
     option,
 )
-from recordsmith.stores.checks import check_key, check_writable, no_lock_notice
-from recordsmith.stores.local import LocalStore
-from recordsmith.stores.local.locks import LOCK_NAME, locked
-from recordsmith.stores.local.writer import is_temporary_name, rename
-from recordsmith.stores.location import Location, as_folder, read_note
-from recordsmith.stores.object_writer import ObjectWriter
-from recordsmith.threads import call_with_timeout
+from recordsmith.support.threads import call_with_timeout
 
 EXPORT_NOTE = ".export.json"
 """In the folder of an export: lists its files."""

@@ -12,13 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores.checks import check_key, check_writable, exists_error
 from recordsmith.stores.local import LocalStore
 from recordsmith.stores.object_reader import ObjectReader
 from recordsmith.stores.object_writer import Data, ObjectWriter
 from recordsmith.stores.store import NO_OBJECT, FolderEntry, ObjectInfo, Store
-from recordsmith.words import similar_name
+from recordsmith.support.errors import FileAccessError, OptionError
+from recordsmith.support.words import similar_name
 
 PathLike: TypeAlias = str | os.PathLike[str]
 

@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-from recordsmith.errors import OptionError
 from recordsmith.stores.checks import check_key, check_range, check_version, missing_error
 from recordsmith.stores.object_writer import Data, ObjectWriter, WholeWriter, pieces_of
 from recordsmith.stores.store import ObjectInfo, Store
+from recordsmith.support.errors import OptionError
 
 MEMORY_SCHEME = "memory://"
 _stores: WeakValueDictionary[int, MemoryStore] = WeakValueDictionary()

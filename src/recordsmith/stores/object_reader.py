@@ -6,8 +6,8 @@ import errno
 import io
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import FileAccessError
 from recordsmith.stores.parallel_reads import REQUEST_BYTES, Range, ReadAhead
+from recordsmith.support.errors import FileAccessError
 
 if TYPE_CHECKING:
     import mmap
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from recordsmith.buffers import Int64Array
     from recordsmith.stores.store import ObjectInfo, Store
+    from recordsmith.support.buffers import Int64Array
 
 _HEAD_BYTES = 1 << 20
 

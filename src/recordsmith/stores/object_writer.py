@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from recordsmith.errors import FileAccessError, MissingFileError
 from recordsmith.stores.checks import check_key, exists_error
+from recordsmith.support.errors import FileAccessError, MissingFileError
 
 if TYPE_CHECKING:
     from recordsmith.stores.store import Store

@@ -13,8 +13,8 @@ from itertools import groupby, islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from recordsmith.errors import FileAccessError
-from recordsmith.threads import (
+from recordsmith.support.errors import FileAccessError
+from recordsmith.support.threads import (
     check_stopping,
     renew_in_children,
     request_pool,

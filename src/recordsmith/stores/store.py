@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores.checks import check_writable, exists_error
 from recordsmith.stores.object_reader import ObjectReader, RangeReader
 from recordsmith.stores.object_writer import Data, ObjectWriter, pieces_of, version_of
 from recordsmith.stores.parallel_reads import Range, read_in_parallel
+from recordsmith.support.errors import FileAccessError, OptionError
 
 NO_OBJECT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 """The errno of errors for objects that do not exist."""

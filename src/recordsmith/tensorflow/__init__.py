@@ -5,7 +5,7 @@ import recordsmith.tensorflow
 for batch in recordsmith.tensorflow.batches(loader): ...
 """
 
-from recordsmith.errors import needs_extra
+from recordsmith.support.errors import needs_extra
 
 with needs_extra("tensorflow"):
     from recordsmith.tensorflow.parsing import feature_spec, sequence_feature_spec

@@ -10,8 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordsmith.errors import OptionError, option, suggest_names
-from recordsmith.example import FeatureSchema, Schema
+from recordsmith.format.example import FeatureSchema, Schema
+from recordsmith.support.errors import OptionError, option, suggest_names
 
 _DTYPES = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
 

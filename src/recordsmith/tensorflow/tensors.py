@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from recordsmith.buffers import offsets_from_lengths
-from recordsmith.errors import FunctionError, OptionError, option
-from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.format.example import BytesArray, Column, RaggedArray
 from recordsmith.loading import EntrySpec, Loader
+from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.errors import FunctionError, OptionError, option
 
 ALIGNMENT = 64  # of tensors, in bytes
 

@@ -7,7 +7,7 @@
 main process, `tensors` converts batches, and has single examples for samplers.
 """
 
-from recordsmith.errors import needs_extra
+from recordsmith.support.errors import needs_extra
 
 with needs_extra("torch"):
     from recordsmith.loading.adapters import RaggedParts

@@ -17,10 +17,10 @@ import torch.distributed
 import torch.utils.data
 from torch.utils.data import default_collate, get_worker_info
 
-from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
 from recordsmith.loading.adapters import RaggedParts, Rank, check_loader
-from recordsmith.loading.number_options import is_same, whole_number
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.number_options import is_same, whole_number
 from recordsmith.torch.tensors import convert
 from recordsmith.torch.workers import (
     Origin,

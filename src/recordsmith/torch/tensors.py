@@ -13,11 +13,11 @@ import numpy.typing as npt
 import torch.utils.data
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError, option
 from recordsmith.loading import Examples
 from recordsmith.loading.adapters import RaggedParts, convert_entry
 from recordsmith.loading.batches.user_functions import Maps
 from recordsmith.loading.features.declaration import Features
+from recordsmith.support.errors import OptionError, option
 
 
 def convert(batch: Mapping[str, Any]) -> dict[str, Any]:

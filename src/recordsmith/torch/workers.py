@@ -29,8 +29,8 @@ from functools import cache
 from multiprocessing import context, current_process, parent_process, reduction
 from typing import Any, TypeAlias
 
-from recordsmith.errors import OptionError
 from recordsmith.loading import Loader
+from recordsmith.support.errors import OptionError
 
 State: TypeAlias = dict[str, Any]
 """The place of a loader, as its `state_dict` returns it."""

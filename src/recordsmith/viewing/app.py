@@ -19,9 +19,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from recordsmith.dataset.record_document import key_text
-from recordsmith.errors import DataError, OptionError, RecordsmithError
-from recordsmith.example import keys
+from recordsmith.format.example import keys
 from recordsmith.image.drawing.overlay import COLOUR_COUNT, label_colour
+from recordsmith.support.errors import DataError, OptionError, RecordsmithError
+from recordsmith.support.work import processor_count
 from recordsmith.viewing.completion import complete
 from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.record_details import RecordDetails
@@ -30,7 +31,6 @@ from recordsmith.viewing.rows import MAX_COLUMNS, make_row
 from recordsmith.viewing.scans import ViewKey
 from recordsmith.viewing.selections import Selected
 from recordsmith.viewing.tiles import SIZES, TileMaker
-from recordsmith.work import processor_count
 
 if TYPE_CHECKING:
     from recordsmith.viewing.facets import FacetCounts

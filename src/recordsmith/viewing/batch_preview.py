@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.drawing.batch import draw_batch
-from recordsmith.drawing.scene import SceneReader
-from recordsmith.errors import OptionError
-from recordsmith.example import keys
+from recordsmith.format.example import keys
 from recordsmith.loading import Boxes, Image, Loader, Mask, Scalar, Text
 from recordsmith.stores import Location
 from recordsmith.stores.memory import MemoryStore
+from recordsmith.support.errors import OptionError
+from recordsmith.viewing.drawing.batch import draw_batch
+from recordsmith.viewing.drawing.scene import SceneReader
 from recordsmith.viewing.records import ViewedRecords
 
 _BATCH_SIZE = 12

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from recordsmith.dataset import RecordLocation, Shard
-from recordsmith.errors import DataError, FileAccessError, OptionError, RecordsmithError
-from recordsmith.wire import HEADER_BYTES, RecordBlock, read_blocks
+from recordsmith.format.wire import HEADER_BYTES, RecordBlock, read_blocks
+from recordsmith.support.errors import DataError, FileAccessError, OptionError, RecordsmithError
 
 Payload: TypeAlias = bytes | RecordsmithError
 """The payload of a record, or why it cannot be read."""

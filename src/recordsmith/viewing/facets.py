@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
+from recordsmith.checking.stats.class_counts import LabelCounter
+from recordsmith.checking.stats.sampling import Hashes, ValueSample, hash_positions
 from recordsmith.dataset.record_document import key_text
-from recordsmith.examining.stats.class_counts import LabelCounter
-from recordsmith.examining.stats.sampling import Hashes, ValueSample, hash_positions
-from recordsmith.example import BytesArray, FeatureSchema, RaggedArray, keys
+from recordsmith.format.example import BytesArray, FeatureSchema, RaggedArray, keys
+from recordsmith.support.buffers import Int64Array
 from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.scans import Scan, ViewKey

@@ -13,9 +13,9 @@ from recordsmith.dataset.record_document import (
     key_text,
     section_documents,
 )
-from recordsmith.errors import DataError, OptionError, RecordsmithError
-from recordsmith.example import classify
-from recordsmith.example.usual_names import may_be_mask
+from recordsmith.format.example import classify
+from recordsmith.format.example.usual_names import may_be_mask
+from recordsmith.format.wire import masked_crc32c
 from recordsmith.image import (
     MAX_PIXELS,
     MaskValues,
@@ -27,6 +27,7 @@ from recordsmith.image import (
 )
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.drawing.overlay import COLOUR_COUNT, draw_mask
+from recordsmith.support.errors import DataError, OptionError, RecordsmithError
 from recordsmith.viewing.compressed_stream import Payload
 from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.tiles import (
@@ -41,7 +42,6 @@ from recordsmith.viewing.tiles import (
     visible,
 )
 from recordsmith.viewing.wire_fields import wire_fields
-from recordsmith.wire import masked_crc32c
 
 _MAX_VALUES = 64
 _MAX_FEATURES = 2000

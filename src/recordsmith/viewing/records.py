@@ -18,7 +18,6 @@ from typing import TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset import (
     Dataset,
     Faults,
@@ -32,12 +31,19 @@ from recordsmith.dataset.column_file import kept_values
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.opening import dataset_of, open_around_defects
 from recordsmith.dataset.shard_sequence import reading_threads
-from recordsmith.errors import DataError, Defect, FileAccessError, OptionError, RecordsmithError
-from recordsmith.example import RaggedArray, Schema, SchemaSurvey
+from recordsmith.format.example import RaggedArray, Schema, SchemaSurvey
+from recordsmith.format.wire import RecordBlock
 from recordsmith.image.decoding.memory import reserve_memory
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    DataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    RecordsmithError,
+)
+from recordsmith.support.work import WorkerPool
 from recordsmith.viewing.compressed_stream import CompressedStream, Payload
-from recordsmith.wire import RecordBlock
-from recordsmith.work import WorkerPool
 
 Columns: TypeAlias = Mapping[str, RaggedArray]
 """Features of some records, by name."""

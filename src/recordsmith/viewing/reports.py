@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from recordsmith.checking.stats import stats
+from recordsmith.checking.verification import verify
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.locate import Paths
-from recordsmith.drawing.report_page import content_page
-from recordsmith.errors import RecordsmithError, check_word
-from recordsmith.examining.stats import stats
-from recordsmith.examining.verification import verify
-from recordsmith.reports import Place
+from recordsmith.support.errors import RecordsmithError, check_word
+from recordsmith.support.reports import Place
+from recordsmith.viewing.drawing.report_page import content_page
 from recordsmith.viewing.records import ViewedRecords
 
 KINDS = ("stats", "verify")

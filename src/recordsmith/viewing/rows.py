@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recordsmith.dataset.record_document import contents_of, feature_document, key_text
-from recordsmith.errors import RecordsmithError
+from recordsmith.support.errors import RecordsmithError
 from recordsmith.viewing.compressed_stream import Payload
 from recordsmith.viewing.tiles import exact, problem_of
 

@@ -14,12 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import DataError, Defect, FileAccessError, OptionError, RecordsmithError
-from recordsmith.example import ColumnDecoder, FeatureSpec, contexts_as_examples
+from recordsmith.dataset.where import Where, parse_where
+from recordsmith.format.example import ColumnDecoder, FeatureSpec, contexts_as_examples
+from recordsmith.format.wire import RecordBlock
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    DataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    RecordsmithError,
+)
 from recordsmith.viewing.records import Columns, ViewedRecords
-from recordsmith.where import Where, parse_where
-from recordsmith.wire import RecordBlock
 
 
 class ViewKey(NamedTuple):

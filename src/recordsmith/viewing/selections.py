@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError
 from recordsmith.viewing.records import ViewedRecords
 from recordsmith.viewing.scans import Scan, ViewKey
 

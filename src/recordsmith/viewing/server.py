@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, needs_extra, option
+from recordsmith.support.errors import OptionError, needs_extra, option
 
 if TYPE_CHECKING:
     from recordsmith.viewing.reports import ReportJobs
@@ -47,6 +47,7 @@ class Viewer:
             import uvicorn
         with needs_extra("view", "starlette"):
             from recordsmith.viewing.app import InitialView, ViewerApp
+        from recordsmith.dataset.where import parse_where
         from recordsmith.viewing.access import HOW_TO_PASS, find_token, user_path
         from recordsmith.viewing.connections import (
             BACKLOG,
@@ -56,7 +57,6 @@ class Viewer:
         )
         from recordsmith.viewing.guard import Guard
         from recordsmith.viewing.records import ViewedRecords
-        from recordsmith.where import parse_where
 
         token = find_token(token, token_file)
         if host not in _LOCAL and token is None:

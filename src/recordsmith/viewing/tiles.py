@@ -15,19 +15,19 @@ import numpy.typing as npt
 
 from recordsmith.dataset.examples import begin_of, bytes_text
 from recordsmith.dataset.record_document import contents_of, key_text
-from recordsmith.drawing.scene import Scene, SceneReader
-from recordsmith.drawing.sheet import caption_of
-from recordsmith.errors import DataError, RecordsmithError
-from recordsmith.example import Features, classify, encode_example, keys
-from recordsmith.example.payload import as_text
+from recordsmith.format.example import Features, classify, encode_example, keys
+from recordsmith.format.example.payload import as_text
 from recordsmith.image import Pixels, encode_png, resize_nearest
 from recordsmith.image.drawing.overlay import fit_to_tile
 from recordsmith.image.storing.encode import encode_jpeg
+from recordsmith.support.errors import DataError, RecordsmithError
+from recordsmith.support.words import count as format_count
 from recordsmith.viewing.compressed_stream import Payload
+from recordsmith.viewing.drawing.scene import Scene, SceneReader
+from recordsmith.viewing.drawing.sheet import caption_of
 from recordsmith.viewing.lru_cache import LruCache
 from recordsmith.viewing.records import ViewedRecords, survey
 from recordsmith.viewing.wire_fields import describe_fields
-from recordsmith.words import count as format_count
 
 SIZES = (64, 512)
 """The least and the most pixels of the longer side of a tile."""

@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from recordsmith.dataset.examples import begin_of
-from recordsmith.example.payload import as_text
+from recordsmith.format.example.payload import as_text
 
 _MAX_DEPTH = 6
 _MAX_FIELDS = 400

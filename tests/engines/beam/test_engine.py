@@ -11,7 +11,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.engines import parse_engine
-from recordsmith.tasks import Outcome, Task, run_task
+from recordsmith.support.tasks import Outcome, Task, run_task
 
 from ...raising import raises
 from ..engine_contract import EngineContract, tasks

@@ -9,7 +9,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.engines import parse_engine
-from recordsmith.tasks import run_task
+from recordsmith.support.tasks import run_task
 
 from ...raising import raises
 from ..engine_contract import EngineContract, tasks

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recordsmith.building.table_writing import begin, finish, write_part
+from recordsmith.writing.building.table_writing import begin, finish, write_part
 
 from ...raising import raises
 

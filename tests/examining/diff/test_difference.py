@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.checking.diff.diff_report import MAX_LISTED
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, labels_to_bytes
-from recordsmith.examining.diff.diff_report import MAX_LISTED
-from recordsmith.wire import COMPRESSIONS
+from recordsmith.format.wire import COMPRESSIONS
 
 from ...raising import raises
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.examining.stats import feature_blocks, record_builder, sampling
-from recordsmith.example.spans import delimited
+from recordsmith.checking.stats import feature_blocks, record_builder, sampling
+from recordsmith.format.example.spans import delimited
 from recordsmith.image import encode_mask
 
 RNG = np.random.default_rng(3)

@@ -17,13 +17,13 @@ from PIL import Image
 import recordsmith as rs
 from recordsmith.dataset import Shard
 from recordsmith.engines import Processes
-from recordsmith.example.keys import IMAGE, MASK
+from recordsmith.format.example.keys import IMAGE, MASK
 
 from ...places import flip
 from ...raising import raises
 from ...repeating_engine import RepeatingEngine, plain
 
-STATS = "recordsmith.examining.stats"
+STATS = "recordsmith.checking.stats"
 
 
 def _assert_equal(paths: Any, split: str | None = None, engine: Any = None) -> Any:

@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.checking import SchemaFile
+from recordsmith.checking.verification import verify_report as verification_report
 from recordsmith.dataset import MANIFEST_NAME, records_of
-from recordsmith.examining import SchemaFile
-from recordsmith.examining.verification import verify_report as verification_report
 
 from ...places import IS_ROOT, flip
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining import SchemaFile
-from recordsmith.examining.verification import payload_check
+from recordsmith.checking import SchemaFile
+from recordsmith.checking.verification import payload_check
 
 D = rs.Defect
 NAMES = [f"f{number}" for number in range(12)]

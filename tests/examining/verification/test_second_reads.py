@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.examining.verification import shard_check
+from recordsmith.checking.verification import shard_check
+from recordsmith.format.wire import encode_records
 from recordsmith.stores.local.reader import LocalReader
-from recordsmith.wire import encode_records
 
 D = rs.Defect
 

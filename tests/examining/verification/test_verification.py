@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.checking.verification import shard_check
+from recordsmith.checking.verification import verify_report as verification_report
 from recordsmith.dataset import Shard, ShardWriter, column_file
-from recordsmith.examining.verification import shard_check
-from recordsmith.examining.verification import verify_report as verification_report
+from recordsmith.format.wire import COMPRESSIONS, encode_record
 from recordsmith.stores import Location, as_location
-from recordsmith.wire import COMPRESSIONS, encode_record
 
 from ...places import flip
 from ...raising import raises

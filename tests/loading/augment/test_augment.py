@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import FunctionError, OptionError
 from recordsmith.image.kernel import augmenting
+from recordsmith.support.errors import FunctionError, OptionError
 
 from ...raising import raises
 from ...reading import written

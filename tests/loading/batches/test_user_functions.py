@@ -13,7 +13,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import records_of
-from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.format.example import BytesArray, RaggedArray
 from recordsmith.loading.batches.user_functions import UserFunctions, _MismatchError, stack
 
 from ...raising import places, raises

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordsmith.example import SchemaSurvey, decode_columns, encode_columns
+from recordsmith.format.example import SchemaSurvey, decode_columns, encode_columns
 from recordsmith.loading.features import BatchRows, ValueFeature
 from recordsmith.loading.features.feature import ColumnRequest, RandomNumbers
 from recordsmith.loading.features.requests import resolve_requests
@@ -52,7 +52,7 @@ def no_rows() -> Any:
     """What a feature called `x` makes of no records."""
 
     def made_of_none(feature: ValueFeature, kind: Any) -> dict[str, Any]:
-        from recordsmith.example import FeatureSpec
+        from recordsmith.format.example import FeatureSpec
 
         def spec(request: ColumnRequest) -> FeatureSpec:
             return FeatureSpec(kind, request.shape, request.default)

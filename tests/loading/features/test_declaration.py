@@ -12,8 +12,8 @@ import pytest
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.image import decode_image, encode_mask
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 IMAGE, MASK = "image/encoded", "image/segmentation/class/encoded"
 

@@ -13,11 +13,11 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.errors import Defect, OptionError
-from recordsmith.example import FeatureSpec, Schema, SchemaSurvey
+from recordsmith.format.example import FeatureSpec, Schema, SchemaSurvey
 from recordsmith.loading.features.declaration import declare_features
 from recordsmith.loading.features.requests import resolve_requests
 from recordsmith.loading.preview import Preview
+from recordsmith.support.errors import Defect, OptionError
 
 SEQUENCE = rs.encode_sequence_example({"id": 1}, {"tokens": [[1], [2, 3]]})
 

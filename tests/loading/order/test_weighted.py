@@ -16,8 +16,8 @@ import recordsmith as rs
 from recordsmith.dataset import column_file
 from recordsmith.loading.order import weighted
 from recordsmith.loading.order.exact_draws import ExactDraws, exact_shares
-from recordsmith.permutation import GroupPermutations
 from recordsmith.stores.local import scratch
+from recordsmith.support.permutation import GroupPermutations
 
 NAMES = ["daisy", "fern", "moss", "rose"]
 

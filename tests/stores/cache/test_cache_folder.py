@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import MemoryStore, Range
 from recordsmith.stores.cache import CachedStore
 from recordsmith.stores.local import block_files
 from recordsmith.stores.local.block_files import BLOCK_BYTES, PAGE_BYTES, BlockFiles, ObjectId
+from recordsmith.support.errors import FileAccessError, OptionError
 
 from ...places import IS_ROOT
 from ...raising import raises

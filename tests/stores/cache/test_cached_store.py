@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, MemoryStore, ObjectInfo, Range, Store
 from recordsmith.stores.cache import CachedStore
 from recordsmith.stores.local.block_files import PAGE_BYTES, BlockFiles
+from recordsmith.support.errors import FileAccessError, OptionError
 
 from ...raising import raises
 from ..contract import StoreContract

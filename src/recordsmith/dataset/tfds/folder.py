@@ -17,7 +17,8 @@ from recordsmith.dataset.tfds.features import (
     Leaf,
     parse_features,
 )
-from recordsmith.errors import (
+from recordsmith.stores import Location, read_document
+from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     Defect,
@@ -25,7 +26,6 @@ from recordsmith.errors import (
     OptionError,
     option,
 )
-from recordsmith.stores import Location, read_document
 
 LABELS_SUFFIX = ".labels.txt"
 TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"

@@ -23,9 +23,8 @@ from recordsmith.dataset.tfds.features import (
     Leaf,
 )
 from recordsmith.dataset.tfds.features import CLASS_LABEL as LABEL_FEATURE
-from recordsmith.errors import CorruptDataError, DataError, Defect
-from recordsmith.example import Features, FeatureValue, Kind
-from recordsmith.example.keys import (
+from recordsmith.format.example import Features, FeatureValue, Kind
+from recordsmith.format.example.keys import (
     BOX,
     CLASS_LABEL,
     CLASS_TEXT,
@@ -44,6 +43,7 @@ from recordsmith.example.keys import (
     is_mask_key,
 )
 from recordsmith.image import probe_image
+from recordsmith.support.errors import CorruptDataError, DataError, Defect
 
 BOXES = BOX[0].rpartition("/")[0]
 """Stands for the four keys of boxes, which TFDS stores as one feature."""

@@ -25,9 +25,6 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import DataError, SourceError
-from recordsmith.example import Features
-from recordsmith.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.boxes import (
     BoxFolder,
     Object,
@@ -44,7 +41,16 @@ from recordsmith.exporting.images import (
     get_ints,
     get_text,
 )
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import (
+    OBJECT_AREA,
+    OBJECT_ID,
+    OBJECT_IS_CROWD,
+    OBJECT_MASK,
+    SOURCE_ID,
+)
 from recordsmith.image import IMAGE_SUFFIXES, decode_mask
+from recordsmith.support.errors import DataError, SourceError
 
 _NO_ID = -1
 _MAX_DIGITS = 10  # of a label

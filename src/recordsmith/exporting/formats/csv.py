@@ -17,16 +17,16 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from recordsmith.arrow import ArrowDecoder
-from recordsmith.arrow.columns import is_list, plain
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.arrow.schema import columns_of
-from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
-from recordsmith.example.keys import IMAGE
+from recordsmith.dataset.arrow import ArrowDecoder
+from recordsmith.dataset.arrow.columns import is_list, plain
+from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.schema import columns_of
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
+from recordsmith.format.example.keys import IMAGE
+from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.errors import OptionError
 
 _NEEDS_QUOTES = '[",\r\n]'
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'

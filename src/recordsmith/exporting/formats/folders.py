@@ -11,9 +11,6 @@ in a folder for each split, if there are several. Class folders can be packed ag
 from __future__ import annotations
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import SourceError
-from recordsmith.example import Features
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, MASK
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import (
@@ -25,6 +22,9 @@ from recordsmith.exporting.images import (
     read_image,
     read_mask,
 )
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, MASK
+from recordsmith.support.errors import SourceError
 
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 

@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
-from recordsmith.example import Features, FeatureSchema, FeatureValue
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK, SOURCE_ID
-from recordsmith.example.usual_names import has_image_size
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.exporting.card import citation_lines, stated_terms, to_yaml
 from recordsmith.exporting.export_writer import ChangedName, ExportWriter, original_name
 from recordsmith.exporting.exporter import TableFiles, WrittenFile
 from recordsmith.exporting.formats.parquet import ParquetTables
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
 from recordsmith.exporting.standard_names import find_standard_names
+from recordsmith.format.example import Features, FeatureSchema, FeatureValue
+from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, IMAGE, MASK, SOURCE_ID
+from recordsmith.format.example.usual_names import has_image_size
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, SourceError
 
 _CARD = "README.md"
 _NO_SPLIT_NAME = re.compile(r"[^\w.]|^\.|\.$|\.(?=\.)")

@@ -23,14 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.dataset.episode_layout import find_layout
-from recordsmith.errors import DataError, OptionError, SourceError, option
-from recordsmith.example import Features
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import FolderExporter
 from recordsmith.exporting.images import get_floats, get_text, get_texts
+from recordsmith.format.example import Features
 from recordsmith.image import decode_image, find_image_header
 from recordsmith.sources.archives.lerobot import (
     EPISODES_FOLDER,
@@ -39,6 +38,7 @@ from recordsmith.sources.archives.lerobot import (
     TASKS_NAME,
     VERSION,
 )
+from recordsmith.support.errors import DataError, OptionError, SourceError, option
 
 _STEPS, _EPISODE = "steps/", "episode_metadata/"
 _FPS, _ROBOT = f"{_EPISODE}fps", f"{_EPISODE}robot_type"
@@ -82,7 +82,7 @@ class LeRobotFiles(
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         import_pyarrow()
-        from recordsmith.libraries import av  # noqa: F401 - a missing one is reported first
+        from recordsmith.support.libraries import av  # noqa: F401 - a missing one is reported first
 
         fps = self.fps
         if fps is not None and not (isinstance(fps, Real) and 0.001 < fps < 1e6):
@@ -426,7 +426,7 @@ class _Videos(_Numbered):
             Their place, the number of the first frame in the file, and some of their pixels:
             float64, (images, pixels, 3), 0 to 1.
         """
-        from recordsmith.libraries import av
+        from recordsmith.support.libraries import av
 
         place = self.place()
         if self._writer is None:
@@ -469,7 +469,7 @@ class _Videos(_Numbered):
             self._writer.close()
 
     def _open(self) -> None:
-        from recordsmith.libraries import av
+        from recordsmith.support.libraries import av
 
         os.environ.setdefault("SVT_LOG", "0")  # otherwise the encoder prints its settings
         self._file, self._frame_count = self._out.temporary_file(), 0

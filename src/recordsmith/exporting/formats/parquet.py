@@ -2,9 +2,9 @@
 
     <split>.parquet or <split>.feather
 
-Columns are as in `recordsmith.arrow`, with the types of the Arrow table that was packed. Class
-names and the kinds of features are in the metadata of the fields. Memory holds one row group of a
-split. Needs pyarrow.
+Columns are as in `recordsmith.dataset.arrow`, with the types of the Arrow table that was packed.
+Class names and the kinds of features are in the metadata of the fields. Memory holds one row group
+of a split. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from recordsmith.arrow import ArrowDecoder
-from recordsmith.arrow.library import import_pyarrow
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
+from recordsmith.dataset.arrow import ArrowDecoder
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.exporter import TableFiles
+from recordsmith.support.errors import OptionError
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 17

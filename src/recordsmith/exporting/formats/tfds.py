@@ -41,9 +41,11 @@ from recordsmith.dataset.tfds.folder import (
     read_info,
 )
 from recordsmith.dataset.tfds.records import BOXES, TEXT_KEYS
-from recordsmith.errors import OptionError, SourceError
-from recordsmith.example import Features, FeatureSchema, Schema, SchemaSurvey, encode_example
-from recordsmith.example.keys import (
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import RecordFiles, WrittenFile
+from recordsmith.exporting.images import get_bytes, get_text, read_image, read_mask
+from recordsmith.format.example import Features, FeatureSchema, Schema, SchemaSurvey, encode_example
+from recordsmith.format.example.keys import (
     BOX,
     CLASS_LABEL,
     DEPTH,
@@ -57,12 +59,10 @@ from recordsmith.example.keys import (
     OBJECT_LABEL,
     WIDTH,
 )
-from recordsmith.example.schema import SchemaCounts
-from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import RecordFiles, WrittenFile
-from recordsmith.exporting.images import get_bytes, get_text, read_image, read_mask
+from recordsmith.format.example.schema import SchemaCounts
+from recordsmith.format.wire import RecordWriter
 from recordsmith.image import decode_mask, encode_mask, find_image_header, probe_mask
-from recordsmith.wire import RecordWriter
+from recordsmith.support.errors import OptionError, SourceError
 
 VERSION = "1.0.0"
 _OBJECTS = "objects"

@@ -26,15 +26,6 @@ from recordsmith.dataset import (
     label_map_to_bytes,
     standard_name,
 )
-from recordsmith.errors import DataError, OptionError, SourceError
-from recordsmith.example import Features
-from recordsmith.example.keys import (
-    DEPTH,
-    OBJECT_DIFFICULT,
-    OBJECT_TRUNCATED,
-    OBJECT_VIEW,
-    SOURCE_ID,
-)
 from recordsmith.exporting.boxes import (
     BoxFolder,
     Object,
@@ -48,7 +39,16 @@ from recordsmith.exporting.images import (
     get_ints,
     get_texts,
 )
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import (
+    DEPTH,
+    OBJECT_DIFFICULT,
+    OBJECT_TRUNCATED,
+    OBJECT_VIEW,
+    SOURCE_ID,
+)
 from recordsmith.image import read_image_header
+from recordsmith.support.errors import DataError, OptionError, SourceError
 
 _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

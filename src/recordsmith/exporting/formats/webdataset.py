@@ -30,8 +30,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from recordsmith.dataset import Dataset
-from recordsmith.example import Features, FeatureValue
-from recordsmith.example.keys import (
+from recordsmith.exporting.boxes import shortest_float
+from recordsmith.exporting.export_writer import ExportWriter
+from recordsmith.exporting.exporter import RecordFiles
+from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
+from recordsmith.format.example import Features, FeatureValue
+from recordsmith.format.example.keys import (
     CLASS_LABEL,
     DEPTH,
     DTYPE,
@@ -44,10 +48,6 @@ from recordsmith.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
-from recordsmith.exporting.boxes import shortest_float
-from recordsmith.exporting.export_writer import ExportWriter
-from recordsmith.exporting.exporter import RecordFiles
-from recordsmith.exporting.images import ExportedImage, get_bytes, read_image, read_mask
 from recordsmith.image import IMAGE_SUFFIXES, find_image_header, starts_like_image
 from recordsmith.sources.archives.webdataset import EMPTY_KINDS, MEMBER
 from recordsmith.sources.tables.json_rows import text_or_base64

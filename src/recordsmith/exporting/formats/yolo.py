@@ -18,8 +18,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from recordsmith.dataset import Dataset, standard_name
-from recordsmith.example import Features
-from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
 from recordsmith.exporting.boxes import (
     BoxFolder,
     Object,
@@ -29,6 +27,8 @@ from recordsmith.exporting.boxes import (
 )
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage
+from recordsmith.format.example import Features
+from recordsmith.format.example.keys import OBJECT_LABEL, SOURCE_ID
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _BATCH = 1024

@@ -95,7 +95,7 @@ def decode_png_rows(data: bytes, row_count: int) -> ExactPixels | None:
 
 def _png_pixels(file: bytes | bytearray, plain: bytes, header: PngHeader) -> ExactPixels | None:
     """Decode a PNG, or a file with its first rows; None if they are damaged."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     pixels = _by_opencv(file, cv2.IMREAD_UNCHANGED)
     if pixels is None:
@@ -120,7 +120,7 @@ def _with_transparent_colour(pixels: ExactPixels, data: bytes, header: PngHeader
 
 def decode_webp(data: bytes, header: ImageHeader, _: OnDamage | None) -> Decoded:
     """Decode a still WebP with OpenCV, which calls the same libwebp function as TensorFlow."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     if header.variant == "animated":
         return decode_by_pillow(data, header)
@@ -133,7 +133,7 @@ def decode_webp(data: bytes, header: ImageHeader, _: OnDamage | None) -> Decoded
 
 def _by_opencv(data: bytes | bytearray, flags: int) -> Any:
     """RGB or RGBA pixels; None if OpenCV cannot decode the image."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
@@ -175,7 +175,7 @@ def _check_frame(data: bytes, image: Any) -> None:
 
 def _deep_tiff(data: bytes, image: Any) -> Any:
     """Decode a TIFF with several 16-bit channels, which Pillow cuts to 8 bits; None for others."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     if image.format != "TIFF" or image.mode not in ("RGB", "RGBA"):
         return None

@@ -15,16 +15,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike
 from recordsmith.image.decoding.memory import convert_rows, image_to_array, reserve_more
-from recordsmith.image.formats.jpeg import (
+from recordsmith.image.formats.pillow import read_by_pillow, unreadable
+from recordsmith.jpeg.header import (
     END,
     read_frame,
     sampling_factors,
     unfinished_segment,
     with_plain_header,
 )
-from recordsmith.image.formats.pillow import read_by_pillow, unreadable
+from recordsmith.support.buffers import BytesLike
 
 OnDamage: TypeAlias = Callable[[str], None]
 """Called with a description of damage that does not stop the decoder."""
@@ -64,7 +64,7 @@ def decode_jpeg(
     Returns:
         (height, width, 1 or 3). A damaged image may have another shape.
     """
-    from recordsmith.libraries import simplejpeg
+    from recordsmith.support.libraries import simplejpeg
 
     is_cmyk = component_count == 4
     is_grey = component_count == 1 or (channels == 1 and not is_cmyk)
@@ -110,7 +110,7 @@ def decode_cut(
     Bytes that are left over below its last row are not damage. libjpeg reports only its first
     warning, so that everything before them is right.
     """
-    from recordsmith.libraries import simplejpeg
+    from recordsmith.support.libraries import simplejpeg
 
     is_grey = component_count == 1 or channels == 1
     sides = -(-height // divisor), -(-width // divisor)
@@ -148,7 +148,7 @@ def _check_by_pillow(data: bytes, shape: tuple[int, int, int], warning: str) -> 
 
 def _is_decoded(data: bytes, shape: tuple[int, int, int]) -> bool:
     """Whether libjpeg decodes all rows without an error; warnings are ignored."""
-    from recordsmith.libraries import Image
+    from recordsmith.support.libraries import Image
 
     height, width, channels = shape
     mode = _MODES[channels]
@@ -184,7 +184,7 @@ def _decode_unusual(data: bytes, is_grey: bool, divisor: int) -> npt.NDArray[np.
         )
     pixels = pixels.reshape(*pixels.shape[:2], -1)
     if divisor > 1:
-        from recordsmith.libraries import cv2
+        from recordsmith.support.libraries import cv2
 
         whole = [(0, -side % divisor) for side in pixels.shape[:2]]  # whole blocks, as in the file
         pixels = np.pad(pixels, [*whole, (0, 0)], "edge")

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, as_view
-from recordsmith.errors import option
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.pillow import unreadable
 from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
-from recordsmith.threads import renew_in_children
+from recordsmith.support.buffers import BytesLike, as_view
+from recordsmith.support.errors import option
+from recordsmith.support.threads import renew_in_children
 
 MAX_BYTES = 1 << 30
 """The limit for all threads of a process together."""

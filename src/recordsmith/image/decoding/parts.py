@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, as_view
 from recordsmith.image.decoding.decoders import ExactPixels, decode_png_rows
 from recordsmith.image.decoding.jpeg_pixels import decode_cut
 from recordsmith.image.decoding.memory import (
@@ -30,8 +29,9 @@ from recordsmith.image.decoding.memory import (
 from recordsmith.image.decoding.pixels import convert_pixels, decode_pixels
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.png import is_interlaced
-from recordsmith.image.kernel.cutting import cut_cost, cut_jpeg
 from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.jpeg.cutting import cut_cost, cut_jpeg
+from recordsmith.support.buffers import BytesLike, as_view
 
 _FIRST = (0, 0)  # the interval at the start of the scan
 _FEW_ROWS = 2 / 3  # of a PNG; decompressing more of them first takes as long as decoding all

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike
 from recordsmith.image.decoding.decoders import Decoded, ExactPixels, check_shape
 from recordsmith.image.decoding.jpeg_pixels import OnDamage, decode_jpeg
 from recordsmith.image.decoding.memory import convert_rows, reserve_for_decoding
@@ -24,6 +23,7 @@ from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.probe import read_image_header
 from recordsmith.image.formats.registry import find_format
 from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS
+from recordsmith.support.buffers import BytesLike
 
 _GREY_WEIGHTS = np.array((9797, 19234, 3737)) / 32768  # libpng's, of red, green and blue
 
@@ -95,7 +95,7 @@ def _grey(colours: ExactPixels) -> ExactPixels:
 
     Floats hold all sums exactly, because the weights are multiples of 1/32768.
     """
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     is_deep = colours.dtype == np.uint16
     # the last column is added; float32 would round sums of 16-bit values
@@ -139,7 +139,7 @@ def decode_image(
 
 def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
     """Resize to (height, width, channels): by area when shrinking, bilinear when growing."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     shrinks = height < pixels.shape[0] and width < pixels.shape[1]
     method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR

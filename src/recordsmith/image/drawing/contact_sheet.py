@@ -9,7 +9,7 @@ from recordsmith.image.decoding.pixels import Pixels
 from recordsmith.image.drawing.lettering import find_font, load_font
 from recordsmith.image.drawing.overlay import shortened
 from recordsmith.image.masks.colours import Colour
-from recordsmith.libraries import Image, ImageDraw, ImageFont
+from recordsmith.support.libraries import Image, ImageDraw, ImageFont
 
 _PAPER, _INK, _FAINT, _FRAME = (250, 249, 246), (38, 38, 36), (128, 126, 120), (226, 224, 217)
 

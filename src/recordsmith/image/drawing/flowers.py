@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeAlias
 
 from recordsmith.image.masks.colours import Colour
-from recordsmith.libraries import Image, ImageDraw, ImageFilter
+from recordsmith.support.libraries import Image, ImageDraw, ImageFilter
 
 Point: TypeAlias = tuple[float, float]
 

@@ -11,7 +11,7 @@ import functools
 import unicodedata
 from collections.abc import Iterable
 
-from recordsmith.libraries import ImageFont
+from recordsmith.support.libraries import ImageFont
 
 _SYSTEM_FONTS = (
     "DejaVuSans.ttf",

@@ -18,7 +18,7 @@ from recordsmith.image.masks.colours import Colour
 from recordsmith.image.masks.mask import resize_nearest
 
 if TYPE_CHECKING:
-    from recordsmith.libraries import ImageDraw, ImageFont
+    from recordsmith.support.libraries import ImageDraw, ImageFont
 
 _Area: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom
 
@@ -141,7 +141,7 @@ def draw_boxes(
         tag that would hide another one is not drawn.
     """
     from recordsmith.image.drawing.lettering import find_font, load_font
-    from recordsmith.libraries import Image, ImageDraw
+    from recordsmith.support.libraries import Image, ImageDraw
 
     image = Image.fromarray(pixels)
     draw = ImageDraw.Draw(image, "RGBA")
@@ -164,7 +164,7 @@ def draw_boxes(
 def message_tile(tile: int, title: str, text: str) -> Pixels:
     """A square with a message instead of an image."""
     from recordsmith.image.drawing.lettering import drawable, find_font, load_font
-    from recordsmith.libraries import Image, ImageDraw
+    from recordsmith.support.libraries import Image, ImageDraw
 
     image = Image.new("RGB", (tile, tile), (244, 232, 228))
     draw = ImageDraw.Draw(image)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from recordsmith.jpeg.header import find_frame
+
 
 class ImageHeader(NamedTuple):
     """The header of an image, which its format reads once.
@@ -20,3 +22,11 @@ class ImageHeader(NamedTuple):
     width: int
     channels: int
     variant: str = ""
+
+
+def read_jpeg_header(data: bytes | memoryview) -> ImageHeader | None:
+    """The header of a JPEG, even if garbage precedes it; None for other bytes."""
+    frame = find_frame(data)
+    if frame is None:
+        return None
+    return ImageHeader("jpeg", frame.height, frame.width, frame.component_count)

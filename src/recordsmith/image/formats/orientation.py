@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 
-from recordsmith.errors import CorruptDataError
-from recordsmith.image.formats.jpeg import EXIF, PROGRESSIVE, read_head
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.webp import chunks
+from recordsmith.jpeg.header import EXIF, PROGRESSIVE, read_head
+from recordsmith.support.errors import CorruptDataError
 
 UPRIGHT = 1
 _TAG = 0x0112

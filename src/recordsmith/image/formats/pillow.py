@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
 from recordsmith.image.formats.header import ImageHeader
+from recordsmith.support.errors import CorruptDataError, Defect, RecordsmithError
 
 if TYPE_CHECKING:
-    from recordsmith.libraries import Image
+    from recordsmith.support.libraries import Image
 
 # All formats that Pillow decodes except EPS, which it passes to Ghostscript: EPS files have
 # executed code through it. Formats that Pillow only identifies are left out, too.
@@ -32,7 +32,7 @@ _ANIMATED = frozenset(("gif", "webp"))
 def open_by_pillow(file: BinaryIO) -> Image.Image:
     """Open a file with Pillow, which reads it lazily and may raise any exception."""
     from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format  # has decoders
-    from recordsmith.libraries import PIL, Image
+    from recordsmith.support.libraries import PIL, Image
 
     file.seek(0)
     known = find_format(file.read(SIGNATURE_BYTES))
@@ -53,7 +53,7 @@ def read_by_pillow(data: bytes, noun: str = "image") -> Iterator[Image.Image]:
     Args:
         noun: what messages call the image, such as `mask`.
     """
-    from recordsmith.libraries import Image
+    from recordsmith.support.libraries import Image
 
     name = None
     try:

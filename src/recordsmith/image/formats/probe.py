@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from recordsmith.buffers import BytesLike, as_view
-from recordsmith.errors import CorruptDataError, MissingExtraError
 from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.pillow import (
@@ -20,6 +18,8 @@ from recordsmith.image.formats.pillow import (
     unreadable,
 )
 from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format
+from recordsmith.support.buffers import BytesLike, as_view
+from recordsmith.support.errors import CorruptDataError, MissingExtraError
 
 _LOADED = 7  # bytes per pixel of a damaged JPEG or PNG that Pillow decodes
 

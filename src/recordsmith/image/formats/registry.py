@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from recordsmith.image.decoding import decoders
 from recordsmith.image.decoding.decoders import Decoded
 from recordsmith.image.decoding.jpeg_pixels import OnDamage
-from recordsmith.image.formats import jpeg, orientation, png, webp
-from recordsmith.image.formats.header import ImageHeader
+from recordsmith.image.formats import orientation, png, webp
+from recordsmith.image.formats.header import ImageHeader, read_jpeg_header
+from recordsmith.jpeg.header import bytes_per_pixel, has_end
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ _FORMATS = (
         suffixes=(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
         signature=rb"\xff\xd8\xff",
         pillow="JPEG",
-        read_header=jpeg.read_header,
-        has_end=jpeg.has_end,
+        read_header=read_jpeg_header,
+        has_end=has_end,
         orientation=orientation.in_jpeg,
         decode=decoders.decode_jpeg_file,
-        peak=jpeg.bytes_per_pixel,
+        peak=bytes_per_pixel,
     ),
     ImageFormat(
         name="png",

@@ -61,7 +61,7 @@ class Normaliser:
 
 
 def _split(pixels: npt.NDArray[Any], planes: npt.NDArray[Any]) -> None:
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     if pixels.shape[2] == 1:
         np.copyto(planes[0], pixels[:, :, 0])

@@ -116,7 +116,7 @@ def _crop(
 
 
 def _resize(part: npt.NDArray[Any], target: npt.NDArray[Any], interpolation: str) -> None:
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     height, width = target.shape[:2]
     if interpolation == "nearest":
@@ -151,7 +151,7 @@ def _blacken_around(frame: npt.NDArray[Any], placement: Placement) -> None:
 
 
 def _flip(frame: npt.NDArray[Any], placement: Placement) -> None:
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     code = 1 if not placement.is_upside_down else -1 if placement.is_mirrored else 0
     whole = frame[:, :, 0] if frame.shape[2] == 1 else frame

@@ -1,1 +1,1 @@
-"""Compiled functions on the bytes of JPEG files."""
+"""Compiled loops over decoded pixels: colours and contrast, scaling and shifting."""

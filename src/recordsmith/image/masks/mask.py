@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike
 from recordsmith.image.decoding.memory import image_to_array, reserve_for_decoding
 from recordsmith.image.formats.pillow import (
     pillow_format,
@@ -35,6 +34,7 @@ from recordsmith.image.formats.png import (
 from recordsmith.image.formats.probe import probe_image
 from recordsmith.image.geometry.rotation import apply_orientation
 from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS
+from recordsmith.support.buffers import BytesLike
 
 MaskKind: TypeAlias = Literal["grey", "palette", "colour", "float"]
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import SourceError
 from recordsmith.image.decoding.decoders import ExactPixels
 from recordsmith.image.formats.png import GREY, GREY_ALPHA, RGB, RGBA, encode_png_values
+from recordsmith.support.errors import SourceError
 
 _PNG_LEVEL = 3  # measured: 6 makes files 3 % smaller in twice the time; `shrink` does better
 
 
 def encode_jpeg(pixels: ExactPixels, *, quality: int, optimizes: bool = False) -> bytes:
     """Encode grey or RGB pixels of 8 bits as a baseline JPEG with chroma at half the resolution."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     options = [cv2.IMWRITE_JPEG_QUALITY, quality, cv2.IMWRITE_JPEG_OPTIMIZE, int(optimizes)]
     encoded = _encode(".jpg", pixels, options)
@@ -42,7 +42,7 @@ def check_bits_for_jpeg(pixels: ExactPixels) -> None:
 
 def encode_png(pixels: ExactPixels) -> bytes:
     """Encode 1 to 4 channels of 8 or 16 bits as PNG, without loss."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     options = [cv2.IMWRITE_PNG_COMPRESSION, _PNG_LEVEL]
     if pixels.shape[2] != 2 and (encoded := _encode(".png", pixels, options)) is not None:
@@ -65,7 +65,7 @@ def flatten_alpha(pixels: ExactPixels, background: tuple[int, int, int]) -> Exac
 
 
 def _encode(suffix: str, pixels: ExactPixels, options: list[int]) -> bytes | None:
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     ordered: Any = pixels
     if pixels.shape[2] >= 3:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast, get_args
 
-from recordsmith.errors import OptionError, check_word, option
+from recordsmith.support.errors import OptionError, check_word, option
 
 StoreFormat = Literal["original", "jpeg", "png", "raw"]
 Orientation = Literal["keep", "apply"]

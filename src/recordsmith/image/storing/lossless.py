@@ -10,12 +10,12 @@ from collections.abc import Collection
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError
 from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
 from recordsmith.image.decoding.memory import reserve_memory
-from recordsmith.image.formats.jpeg import APP0, APP15, COMMENT, SCAN, all_segments, read_frame
-from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.jpeg import tiling
+from recordsmith.jpeg.header import APP0, APP15, COMMENT, SCAN, all_segments, read_frame
+from recordsmith.support.errors import CorruptDataError
 
 MIN_SIDE = 128
 """Tiles gain nothing in images with a shorter side than this, in pixels."""

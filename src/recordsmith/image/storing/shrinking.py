@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from recordsmith.errors import MissingExtraError
-from recordsmith.image.formats.jpeg import PROGRESSIVE_HUFFMAN, segments
-from recordsmith.image.kernel import tiling
 from recordsmith.image.storing.lossless import (
     BASELINE,
     NotLosslessError,
@@ -15,7 +12,10 @@ from recordsmith.image.storing.lossless import (
     is_metadata,
     is_plain,
 )
+from recordsmith.jpeg import tiling
+from recordsmith.jpeg.header import PROGRESSIVE_HUFFMAN, segments
 from recordsmith.stores.local.scratch import convert_by_files
+from recordsmith.support.errors import MissingExtraError
 
 _PNG_LEVEL = 2
 _RESTART_INTERVAL = 0xDD  # the marker that defines it

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, SourceError, option
 from recordsmith.image.decoding.decoders import Decoded, ExactPixels
 from recordsmith.image.decoding.memory import (
     check_size,
@@ -34,7 +33,6 @@ from recordsmith.image.decoding.memory import (
 )
 from recordsmith.image.decoding.pixels import decode_exact
 from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.jpeg import APP0, APP1, APP2, EXIF, START, is_progressive, segments
 from recordsmith.image.formats.pillow import read_by_pillow
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk
 from recordsmith.image.formats.probe import exif_orientation, probe_image
@@ -52,6 +50,8 @@ from recordsmith.image.storing.lossless import (
     add_tiles,
 )
 from recordsmith.image.storing.shrinking import shrink_jpeg, shrink_png, to_baseline
+from recordsmith.jpeg.header import APP0, APP1, APP2, EXIF, START, is_progressive, segments
+from recordsmith.support.errors import CorruptDataError, SourceError, option
 
 TURNED = "images were rotated upright by their EXIF orientation"
 RESIZED = "images were resized"
@@ -222,7 +222,7 @@ def _without_alpha(pixels: ExactPixels, options: ImageOptions) -> tuple[ExactPix
 
 def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
     """Resize by area, weighting colours by their alpha."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     channel_count = pixels.shape[2]
     if channel_count in (1, 3):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import OptionError
+from recordsmith.support.errors import OptionError
 
 
 class Augmentation(ABC):

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import OptionError, check_word
 from recordsmith.image.kernel.augmenting import mix
 from recordsmith.loading.augment.checks import Augmentation, entry_of, images_of, is_number, number
-from recordsmith.loading.number_options import whole_number
+from recordsmith.support.errors import OptionError, check_word
+from recordsmith.support.number_options import whole_number
 
 Floats = npt.NDArray[np.float32]
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import OptionError
 from recordsmith.loading.augment.checks import (
     Augmentation,
     is_number,
@@ -18,6 +17,7 @@ from recordsmith.loading.augment.checks import (
     number_range,
     windows_of,
 )
+from recordsmith.support.errors import OptionError
 
 _TRIES = 10  # to find a box that fits, as in torchvision
 

@@ -17,14 +17,14 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from recordsmith.buffers import AllocateBytes, Int64Array
 from recordsmith.dataset import Faults, read_bytes
-from recordsmith.errors import DataError, FileAccessError
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
 from recordsmith.loading.batches.job_runner import Call, JobRunner
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.inputs import RecordSource
 from recordsmith.loading.order.schedule import Step
+from recordsmith.support.buffers import AllocateBytes, Int64Array
+from recordsmith.support.errors import DataError, FileAccessError
 
 AHEAD_BYTES = 64 << 20
 """Rounds are read ahead of the steps up to so many bytes, and one more: of two long runs, one is

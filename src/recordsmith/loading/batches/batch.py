@@ -18,10 +18,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
 from recordsmith.dataset import RecordLocation, read_bytes
-from recordsmith.errors import DataError, option
-from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
+from recordsmith.format.example import BytesArray, Column, ColumnDecoder, FeatureSpec, valid_rows
 from recordsmith.loading.batches.ahead_reader import FetchedRecords, fetch_records
 from recordsmith.loading.batches.user_functions import (
     MappedRows,
@@ -48,6 +46,8 @@ from recordsmith.loading.loader_stats import BatchCost
 from recordsmith.loading.memory import Allocate, empty
 from recordsmith.loading.order.inputs import RecordSource
 from recordsmith.loading.order.schedule import EpochProgress, Step
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import DataError, option
 
 _SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged records."
 

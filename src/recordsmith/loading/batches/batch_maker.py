@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordsmith.errors import DataError, OptionError
-from recordsmith.example import FeatureSpec, decode_columns
+from recordsmith.format.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
 from recordsmith.loading.features import Scalar, Tensor, images_in
@@ -17,6 +16,7 @@ from recordsmith.loading.features.declaration import Features, declare_features
 from recordsmith.loading.features.requests import resolve_for_all, warn_of_absent
 from recordsmith.loading.order.inputs import LoaderInput
 from recordsmith.loading.preview import Preview
+from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from recordsmith.loading.features.images.image import Image

@@ -23,7 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from recordsmith.errors import OptionError, option
+from recordsmith.support.errors import OptionError, option
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)

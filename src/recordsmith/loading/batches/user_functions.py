@@ -18,11 +18,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset import RecordLocation
-from recordsmith.errors import FunctionError, OptionError, option
-from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.format.example import BytesArray, Column, RaggedArray
 from recordsmith.loading.augment.checks import Augmentation
+from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.errors import FunctionError, OptionError, option
 
 Example: TypeAlias = dict[str, Any]
 Filter: TypeAlias = "Callable[[Example], Any] | Callable[[Example, np.random.Generator], Any]"

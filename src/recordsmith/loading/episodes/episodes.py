@@ -11,16 +11,16 @@ import numpy as np
 
 from recordsmith.dataset import Dataset, records_of
 from recordsmith.dataset.episode_layout import EpisodeLayout, find_layout, step_counts
-from recordsmith.errors import DataError, OptionError, check_word, option, suggest_names
-from recordsmith.example import BytesArray, FeatureSchema, SchemaSurvey
+from recordsmith.format.example import BytesArray, FeatureSchema, SchemaSurvey
 from recordsmith.loading.episodes.window_reader import WindowReader, WindowTable
 from recordsmith.loading.episodes.window_shape import Pad, WindowShape
-from recordsmith.loading.number_options import count_number, whole_number
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, check_random_access
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import Preview
-from recordsmith.words import count as counted
-from recordsmith.words import parse_size
+from recordsmith.support.errors import DataError, OptionError, check_word, option, suggest_names
+from recordsmith.support.number_options import count_number, whole_number
+from recordsmith.support.words import count as counted
+from recordsmith.support.words import parse_size
 
 _LARGEST_STEPS = 1 << 20
 _PREVIEWED_EPISODES = 16

@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
 from recordsmith.dataset.episode_layout import EpisodeLayout
-from recordsmith.errors import CorruptDataError, DataError, Defect, option
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     Column,
     ColumnDecoder,
@@ -33,7 +31,9 @@ from recordsmith.loading.episodes.window_shape import WindowShape
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.inputs import in_order
 from recordsmith.loading.record_cache import RecordCache
-from recordsmith.words import count as counted
+from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, option
+from recordsmith.support.words import count as counted
 
 EPISODE, START, IS_STEP = "window/episode", "window/start", "window/is_step"
 """Keys that each window has: its episode, its first step, and which of its steps are in the

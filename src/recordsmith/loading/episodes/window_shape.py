@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.support.buffers import Int64Array
 
 Pad = Literal["drop", "repeat", "zero"]
 """What a window has where its episode has no step: such windows are dropped, or the first or last

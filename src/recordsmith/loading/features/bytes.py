@@ -12,9 +12,8 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError, option
-from recordsmith.example import BytesArray, Column, RaggedArray, Schema
-from recordsmith.example.serialized_tensor import describe_tensor
+from recordsmith.format.example import BytesArray, Column, RaggedArray, Schema
+from recordsmith.format.example.serialized_tensor import describe_tensor
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,
@@ -22,7 +21,8 @@ from recordsmith.loading.features.feature import (
     number_of_images,
 )
 from recordsmith.loading.features.numbers import row_of
-from recordsmith.words import count as counted
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError, option
+from recordsmith.support.words import count as counted
 
 _TYPES_BY_SIZE = {
     1: ("uint8",),

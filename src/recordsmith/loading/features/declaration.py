@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from recordsmith.errors import OptionError, option
-from recordsmith.example import FeatureSchema
-from recordsmith.example.keys import is_mask_key
+from recordsmith.format.example import FeatureSchema
+from recordsmith.format.example.keys import is_mask_key
 from recordsmith.loading.features import (
     Bytes,
     Feature,
@@ -23,6 +22,7 @@ from recordsmith.loading.features import (
 )
 from recordsmith.loading.features.requests import mixed_kinds, no_such_key
 from recordsmith.loading.preview import Preview
+from recordsmith.support.errors import OptionError, option
 
 Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
 """Keys, or features and keys by name."""

@@ -18,11 +18,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import DataError
-from recordsmith.example import Column, Kind, Schema
+from recordsmith.format.example import Column, Kind, Schema
 from recordsmith.loading.memory import Allocate, empty
-from recordsmith.permutation import mix_bits
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import DataError
+from recordsmith.support.permutation import mix_bits
 
 if TYPE_CHECKING:
     from recordsmith.image.geometry.fit import Placement

@@ -10,10 +10,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.checking.normalisation_file import NORMALISATION_NAME, Normalisation, is_current
 from recordsmith.dataset import Dataset, read_manifest, records_of
-from recordsmith.errors import MissingFileError, OptionError, check_word, option, suggest_names
-from recordsmith.examining.normalisation_file import NORMALISATION_NAME, Normalisation, is_current
 from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import (
+    MissingFileError,
+    OptionError,
+    check_word,
+    option,
+    suggest_names,
+)
 
 Method = Literal["q99", "mean"]
 _NEEDED = {"q99": ("q01", "q99"), "mean": ("mean", "std")}

@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
-from recordsmith.example import Column, Kind, RaggedArray
+from recordsmith.format.example import Column, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.loading.features.normalising import Normalise, NormaliseLike, Scaling
-from recordsmith.loading.number_options import is_whole
-from recordsmith.words import count as counted
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    check_word,
+    option,
+)
+from recordsmith.support.number_options import is_whole
+from recordsmith.support.words import count as counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -14,7 +14,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import (
+from recordsmith.format.example import (
+    ColumnDecoder,
+    FeatureSchema,
+    FeatureSpec,
+    Kind,
+    Schema,
+    SchemaSurvey,
+)
+from recordsmith.format.example.payload import encode_key
+from recordsmith.loading.features import ColumnRequest, Feature
+from recordsmith.loading.preview import FindKey, Preview
+from recordsmith.support.errors import (
     DataError,
     NotAnExampleError,
     OptionError,
@@ -23,18 +34,7 @@ from recordsmith.errors import (
     suggest_names,
     warn_user,
 )
-from recordsmith.example import (
-    ColumnDecoder,
-    FeatureSchema,
-    FeatureSpec,
-    Kind,
-    Schema,
-    SchemaSurvey,
-)
-from recordsmith.example.payload import encode_key
-from recordsmith.loading.features import ColumnRequest, Feature
-from recordsmith.loading.preview import FindKey, Preview
-from recordsmith.words import count as counted
+from recordsmith.support.words import count as counted
 
 _SEARCHED = 100_000  # records, for one of each kind
 _SEARCHED_BYTES = 16 << 20  # of records, for a key

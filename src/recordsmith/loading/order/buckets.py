@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, option
-from recordsmith.loading.number_options import record_count_number
 from recordsmith.loading.order.shuffle import PositionOrder
-from recordsmith.permutation import Permutations
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.number_options import record_count_number
+from recordsmith.support.permutation import Permutations
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.permutation import mix_bits, random_keys
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.permutation import mix_bits, random_keys
 
 _BITS = 52
 _UNIT = 1 << _BITS  # parts of a draw are integers, so that they add up exactly

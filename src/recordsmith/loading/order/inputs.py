@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import PREVIEW_COUNT, Dataset, Faults, RecordLocation, records_of
-from recordsmith.errors import DataError, OptionError
-from recordsmith.example import BytesArray
+from recordsmith.format.example import BytesArray
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import Preview
+from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
+from recordsmith.support.errors import DataError, OptionError
 
 
 class RecordSource(Protocol):

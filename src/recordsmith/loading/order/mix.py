@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import (
     Dataset,
     Faults,
@@ -26,14 +25,15 @@ from recordsmith.dataset import (
     gather,
     payload_sizes,
 )
-from recordsmith.errors import DataError, OptionError, option, shown_value, suggest_names
-from recordsmith.example import BytesArray, FeatureSchema, KeyAction, Rewriter, Schema
-from recordsmith.example.payload import encode_key
-from recordsmith.loading.number_options import whole_number
+from recordsmith.format.example import BytesArray, FeatureSchema, KeyAction, Rewriter, Schema
+from recordsmith.format.example.payload import encode_key
 from recordsmith.loading.order.inputs import LoaderInput, RecordSource, as_input, in_order
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
 from recordsmith.loading.preview import FindKey, Preview
-from recordsmith.permutation import Permutations
+from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
+from recordsmith.support.errors import DataError, OptionError, option, shown_value, suggest_names
+from recordsmith.support.number_options import whole_number
+from recordsmith.support.permutation import Permutations
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -12,18 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
 from recordsmith.dataset import Dataset, Faults, RecordLocation, records_of
 from recordsmith.dataset.measuring import readable_counts
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    option,
-    suggest_names,
-)
-from recordsmith.example import (
+from recordsmith.format.example import (
     BytesArray,
     ColumnDecoder,
     ColumnEncoder,
@@ -31,13 +22,22 @@ from recordsmith.example import (
     FeatureSpec,
     Schema,
 )
-from recordsmith.loading.number_options import record_count_number, seed_number, whole_number
 from recordsmith.loading.order.inputs import LoaderInput, check_random_access
 from recordsmith.loading.order.row_layout import BestFitLayout, Documents, RowLayout, StreamLayout
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder
 from recordsmith.loading.preview import Preview
 from recordsmith.loading.record_cache import RecordCache
-from recordsmith.permutation import Permutations
+from recordsmith.support.buffers import AllocateBytes, Int64Array, empty_bytes, offsets_from_lengths
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    option,
+    suggest_names,
+)
+from recordsmith.support.number_options import record_count_number, seed_number, whole_number
+from recordsmith.support.permutation import Permutations
 
 _FEATURES = ("tokens", "document_ids", "positions", "loss_mask")
 _LONGEST_ROW = 1 << 24

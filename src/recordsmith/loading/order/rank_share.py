@@ -16,9 +16,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, option
-from recordsmith.loading.number_options import count_number, whole_number
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.number_options import count_number, whole_number
 
 LastBatch = Literal["keep", "drop", "pad"]
 """How an incomplete last step of an epoch is handled. keep: divided evenly among the ranks, so

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.loading.order.best_fit import best_fit
-from recordsmith.permutation import Permutations
 from recordsmith.stores.local.scratch import scratch_array
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.permutation import Permutations
 
 _AT_ONCE = 1 << 20
 

@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import asdict, replace
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, option
-from recordsmith.loading.number_options import is_same, whole_number
 from recordsmith.loading.order.rank_share import RankShare
 from recordsmith.loading.order.shuffle import PositionOrder
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.number_options import is_same, whole_number
 
 VERSION = 1
 _PLACES_AT_ONCE = 16_384  # computing orders is slow in short arrays

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError
-from recordsmith.loading.number_options import record_count_number, seed_number
-from recordsmith.permutation import Permutations
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError
+from recordsmith.support.number_options import record_count_number, seed_number
+from recordsmith.support.permutation import Permutations
 
 
 def mixed_in_windows(places: Int64Array, count: int, size: int, *key: int | str) -> Int64Array:

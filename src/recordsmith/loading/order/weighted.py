@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.measuring import readable_values
-from recordsmith.errors import OptionError, option, shown_value
-from recordsmith.loading.number_options import whole_number
 from recordsmith.loading.order.exact_draws import ExactDraws, Shares, exact_shares
 from recordsmith.loading.order.inputs import DatasetInput
 from recordsmith.loading.order.shuffle import BlockShuffle, DatasetOrder, PositionOrder
-from recordsmith.permutation import GroupPermutations, mix_bits, random_keys
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import OptionError, option, shown_value
+from recordsmith.support.number_options import whole_number
+from recordsmith.support.permutation import GroupPermutations, mix_bits, random_keys
 
 _MAX_DRAWS = 1 << 52  # float64 holds them exactly
 _TABLE_SIZE = 1 << 24  # of the numbers of classes: others are sorted

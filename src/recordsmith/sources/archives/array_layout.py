@@ -13,13 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray
 from recordsmith.sources.files.account import Account
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location
+from recordsmith.support.errors import SourceError
 
 _IMAGES = frozenset(
     ("x", "image", "images", "img", "imgs", "data", "input", "inputs", "features", "pixels")

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from recordsmith.dataset import ClassNames
 from recordsmith.dataset.labels import LARGEST_LABEL, class_names_of
-from recordsmith.errors import SourceError
-from recordsmith.example import encode_example
+from recordsmith.format.example import encode_example
 from recordsmith.image import encode_png
 from recordsmith.sources.archives.array_layout import ArrayLayout, ArrayPart, find_arrays
 from recordsmith.sources.archives.stored_array import ArrayFile, StoredArray, array_features
@@ -27,6 +26,7 @@ from recordsmith.sources.problems import count_notice
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note, unlisted_error
 from recordsmith.sources.tables.encoded_rows import referenced_row
 from recordsmith.stores import Location, PlaceLike, as_place
+from recordsmith.support.errors import SourceError
 
 _CHANNELS = (1, 3, 4)
 _PROBED_ROWS = 16

@@ -12,15 +12,15 @@ from dataclasses import replace
 from recordsmith.dataset import MANIFEST_NAME
 from recordsmith.dataset.names import RECORD_SUFFIXES, TFDS_FEATURES_NAME, TFDS_INFO_NAME
 from recordsmith.dataset.tfds.folder import is_tfds_info, without_features
-from recordsmith.errors import FileAccessError, SourceError, option
+from recordsmith.format.wire import HEAD_BYTES, detect_other_format
+from recordsmith.format.wire.compression import GZIP_MAGIC
 from recordsmith.sources.archives.array_layout import has_role, is_array_name
 from recordsmith.sources.archives.lerobot import INFO_NAME
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.splits import find_split
 from recordsmith.stores import Location
-from recordsmith.wire import HEAD_BYTES, detect_other_format
-from recordsmith.wire.compression import GZIP_MAGIC
+from recordsmith.support.errors import FileAccessError, SourceError, option
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MAX_ARRAYS = 50

@@ -15,18 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    MissingFileError,
-    OptionError,
-    RecordsmithError,
-    SourceError,
-    located,
-)
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.sources.archives.memory_limit import MIN_LIMIT_BYTES, MemoryLimit
 from recordsmith.sources.archives.video import read_frames
 from recordsmith.sources.files.account import Role
@@ -44,6 +33,17 @@ from recordsmith.sources.tables.arrow_memory import (
 )
 from recordsmith.sources.tables.arrow_rows import ArrowFile, arrow_reason
 from recordsmith.stores import Location, ObjectReader, PlaceLike, as_folder, read_document
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    MissingFileError,
+    OptionError,
+    RecordsmithError,
+    SourceError,
+    located,
+)
 
 INFO_NAME = "meta/info.json"
 TASKS_NAME = "meta/tasks.parquet"
@@ -108,7 +108,7 @@ class LeRobot(TreeSource):
         check_folder(self.root, "a folder that LeRobot wrote")
         info = _read_info(self.root)
         if any(feature.dtype == "video" for feature in info.features.values()):
-            from recordsmith.libraries import av  # noqa: F401 - a missing one is reported first
+            from recordsmith.support.libraries import av  # noqa: F401 - a missing one is reported first
         listing = _Episodes(self.root, info).listing(self._quality)
         files = (self.root / name for name, _ in listing.reader.files)  # type: ignore[attr-defined]
         account = self._files_account(Role.RECORDS, files, ("meta/*", "data/*", "videos/*"))

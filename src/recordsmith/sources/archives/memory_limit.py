@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.words import size as format_size
+from recordsmith.support.errors import CorruptDataError, Defect
+from recordsmith.support.words import size as format_size
 
 MIN_LIMIT_BYTES = 1 << 27
 BYTES_PER_BYTE = 32

@@ -13,7 +13,7 @@ from recordsmith.dataset import ClassNames, Shard, background_notices, carried_c
 from recordsmith.dataset.locate import Located, locate_whole
 from recordsmith.dataset.names import split_word
 from recordsmith.dataset.shard_sequence import OpenShards
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import FilesReader, below_common_folder, versions_of
@@ -23,7 +23,7 @@ from recordsmith.sources.problems import join_names
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, only_split, shard_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
-from recordsmith.wire import FRAME_BYTES
+from recordsmith.support.errors import OptionError, SourceError
 
 _DOCUMENTS = ("dataset.json", "labels.txt", "*.pbtxt", "*.idx", "*.index", "dataset_info.json")
 

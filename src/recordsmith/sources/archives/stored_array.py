@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy_format
 
-from recordsmith.errors import RecordsmithError, SourceError
 from recordsmith.sources.files.text_file import inflated, is_gzip
 from recordsmith.stores import Location, ObjectReader
 from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.support.errors import RecordsmithError, SourceError
 
 _IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _NPY_MAGIC = b"\x93NUMPY"

@@ -22,9 +22,10 @@ from recordsmith.dataset.tfds.folder import (
     read_info,
 )
 from recordsmith.dataset.tfds.records import TfdsRecords, standard_keys
-from recordsmith.errors import CorruptDataError, DataError, Defect, MissingFileError, SourceError
-from recordsmith.example import Kind, decode_example
-from recordsmith.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
+from recordsmith.format.example import Kind, decode_example
+from recordsmith.format.example.keys import CLASS_LABEL, MASK, OBJECT_LABEL
+from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES, scan
+from recordsmith.format.wire.framing import describe_defect
 from recordsmith.sources.archives.shards import check_uncompressed
 from recordsmith.sources.files.account import Role
 from recordsmith.sources.files.file_tree import TreeSource
@@ -34,8 +35,13 @@ from recordsmith.sources.problems import join_names, reference_of
 from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import only_split
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, scan
-from recordsmith.wire.framing import describe_defect
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    MissingFileError,
+    SourceError,
+)
 
 _DOCUMENTS = (TFDS_INFO_NAME, TFDS_FEATURES_NAME, "*.labels.txt", "dataset.json", "labels.txt")
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
 from recordsmith.image.storing.encode import encode_jpeg
 from recordsmith.sources.archives.memory_limit import MemoryLimit
 from recordsmith.stores import Location, ObjectReader
+from recordsmith.support.errors import CorruptDataError, Defect, RecordsmithError
 
 MAX_PIXELS = 1 << 24
 """The maximum number of pixels of a frame. Decoders keep up to 16 frames."""
@@ -51,7 +51,7 @@ def read_frames(
         CorruptDataError: the file is not an MP4 or damaged, its codec is unsupported, it lacks a
             frame, or the frames take too much memory.
     """
-    from recordsmith.libraries import av
+    from recordsmith.support.libraries import av
 
     def wrong(problem: str, found: str = "", expected: str = "") -> CorruptDataError:
         return CorruptDataError(

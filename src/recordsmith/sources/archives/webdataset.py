@@ -21,9 +21,9 @@ from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.dataset.documents import json_fault
-from recordsmith.errors import DataError, OptionError, Problems, SourceError, accessing, located
-from recordsmith.example import Kind
-from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
+from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.archives.stored_array import npy_features
 from recordsmith.sources.files.account import Role
@@ -46,8 +46,15 @@ from recordsmith.sources.tables.json_rows import (
 from recordsmith.sources.tables.precision import LOST_DIGITS, PrecisionLoss
 from recordsmith.stores import FolderEntry, Location, ObjectReader, PlaceLike, as_place
 from recordsmith.stores.local.scratch import ScratchFile
-from recordsmith.wire import HEAD_BYTES, detect_other_format
-from recordsmith.words import count
+from recordsmith.support.errors import (
+    DataError,
+    OptionError,
+    Problems,
+    SourceError,
+    accessing,
+    located,
+)
+from recordsmith.support.words import count
 
 EMPTY_KINDS = "recordsmith/empty"
 """A key in exported JSON with the kinds of empty lists of numbers, which do not show it."""

@@ -17,11 +17,11 @@ from xml.parsers import expat
 
 import msgspec
 
-from recordsmith.errors import Problems, SourceError
-from recordsmith.example import Kind
+from recordsmith.format.example import Kind
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.problems import Fault
 from recordsmith.stores import Location
+from recordsmith.support.errors import Problems, SourceError
 
 Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""

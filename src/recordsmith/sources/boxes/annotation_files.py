@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import OptionError, RecordsmithError, SourceError, option
 from recordsmith.sources.boxes.annotation import AnnotationFile, Entry, make_entry
 from recordsmith.sources.boxes.source import (
     AnnotatedSource,
@@ -41,7 +40,8 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.splits import folder_splits, split_lists, splits_by_folder
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
-from recordsmith.words import count
+from recordsmith.support.errors import OptionError, RecordsmithError, SourceError, option
+from recordsmith.support.words import count
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

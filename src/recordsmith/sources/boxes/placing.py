@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from recordsmith.errors import Problems, SourceError, option
-from recordsmith.example import Kind, keys
+from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     UPRIGHT,
     Box,
@@ -25,6 +24,7 @@ from recordsmith.sources.classes import Classes
 from recordsmith.sources.flaws import Check, Flaw, FlawBox
 from recordsmith.sources.problems import join_problems
 from recordsmith.sources.source import Note
+from recordsmith.support.errors import Problems, SourceError, option
 
 BoxPolicy = Literal["stop", "clip", "drop"]
 """What happens to an invalid box: its sample fails, it is fixed if possible, or it is dropped."""

@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recordsmith.dataset.documents import json_fault
-from recordsmith.errors import SourceError
-from recordsmith.example import Kind, keys
+from recordsmith.format.example import Kind, keys
 from recordsmith.image import (
     apply_orientation,
     encode_mask,
@@ -45,6 +44,7 @@ from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import reference_of
 from recordsmith.sources.source import Note, Sample, StoredReader, ignore_note
 from recordsmith.stores import Location
+from recordsmith.support.errors import SourceError
 
 Masks = Literal["instance", "class"]
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError
 from recordsmith.image import decode_mask, probe_mask
+from recordsmith.support.errors import CorruptDataError
 
 Mask: TypeAlias = npt.NDArray[np.uint8]
 _FIRST_CHARACTER = 48

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, TypedDict, get_args
 import numpy as np
 
 from recordsmith.dataset import background_notices
-from recordsmith.errors import OptionError, check_word, option
 from recordsmith.sources.boxes.annotation import BOX_FORMATS, AnnotationFile, BoxFormat, Entry
 from recordsmith.sources.boxes.known_formats import KnownFormat, recognise_annotations
 from recordsmith.sources.boxes.placing import BoxPolicy, Drawn
@@ -34,6 +33,7 @@ from recordsmith.sources.problems import Fault, count_notice
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_location, as_place
+from recordsmith.support.errors import OptionError, check_word, option
 
 MAX_OPENED = 20
 """How many files of each suffix the detector opens."""

@@ -6,10 +6,10 @@ import re
 from typing import Any, NamedTuple
 
 from recordsmith.dataset.labels import is_label
-from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources.boxes.yolo_rows import Keypoints, parse_kpt_shape
 from recordsmith.sources.files.name_files import decode_text, read_lines
 from recordsmith.stores import Location, read_document
+from recordsmith.support.errors import OptionError, SourceError
 
 MAX_YAML_CHARACTERS = 1 << 18
 """Of a `data.yaml`: a parsed character takes microseconds and some hundred bytes."""
@@ -65,7 +65,7 @@ def _read_darknet(location: Location, name: str) -> DataFile | None:
 
 
 def _read_yaml(location: Location, name: str, encoding: str | None) -> DataFile | None:
-    from recordsmith.libraries import yaml
+    from recordsmith.support.libraries import yaml
 
     data, encoding = read_document(location), encoding or "utf-8"
     if not is_yaml_description(decode_text(data, name, encoding, "replace")):

@@ -14,9 +14,9 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from recordsmith.dataset.labels import is_label
-from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources.boxes.annotation import to_float
 from recordsmith.sources.files.file_tree import HEAD_BYTES
+from recordsmith.support.errors import OptionError, SourceError, option
 
 Keypoints: TypeAlias = tuple[int, ...]
 """How many keypoints objects have, and how many values each; empty for objects without any."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError
 from recordsmith.sources.class_folders.layout import find_class_folders, splits_of_folders
 from recordsmith.sources.classes import (
     check_class_names,
@@ -30,7 +29,8 @@ from recordsmith.sources.problems import count_notice, join_names, summarize_pat
 from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import only_split, sort_splits
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
-from recordsmith.words import count
+from recordsmith.support.errors import SourceError
+from recordsmith.support.words import count
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import Any
 
 from recordsmith.dataset import is_split_name
 from recordsmith.dataset.names import standard_name
-from recordsmith.errors import option
 from recordsmith.sources.files.account import Reason, are_few
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import is_image_word, is_mask_word
@@ -26,7 +25,8 @@ from recordsmith.sources.splits import (
     sort_splits,
     split_classes,
 )
-from recordsmith.words import count
+from recordsmith.support.errors import option
+from recordsmith.support.words import count
 
 _MAX_DEPTH = 8
 _VERSIONS_TEXT = (

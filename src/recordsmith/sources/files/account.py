@@ -33,7 +33,7 @@ from recordsmith.sources.files.known_names import (
 )
 from recordsmith.sources.files.paths import join_path
 from recordsmith.sources.flaws import Check, Flaw
-from recordsmith.words import count
+from recordsmith.support.words import count
 
 _KEPT_NAMES = 100  # of a line
 _KEPT_FOLDERS = 1000  # of a line; the files of others are counted together

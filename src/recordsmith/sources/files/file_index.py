@@ -16,12 +16,12 @@ from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from recordsmith.errors import SourceError
 from recordsmith.sources.files.file_tree import FileTree
 from recordsmith.sources.files.images import has_image_name, stem_of
 from recordsmith.sources.files.paths import check_folder, with_slashes
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location
+from recordsmith.support.errors import SourceError
 
 FOUND_BY_LAST_PART = "images were found by the last part of the path in their annotation"
 FOUND_BY_OTHER_SPELLING = "images were found under another spelling than in their annotation"

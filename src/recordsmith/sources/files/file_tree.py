@@ -18,12 +18,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from recordsmith.dataset.names import INTERNAL_NAMES
-from recordsmith.errors import FileAccessError
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.files.account import Account, Inspector, Reason, Role
 from recordsmith.sources.files.images import is_image_file
 from recordsmith.sources.files.known_names import HIDDEN_LETTERS, is_hidden
 from recordsmith.stores import FolderEntry, Location
+from recordsmith.support.errors import FileAccessError
 
 HEAD_BYTES = 1 << 16
 HIGHEST_KEY = 1 << 32

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
-from recordsmith.errors import SourceError
 from recordsmith.sources.files.paths import object_version
 from recordsmith.sources.source import Sample, StoredReader, unlisted_error
 from recordsmith.stores import Location
+from recordsmith.support.errors import SourceError
 
 _Opened = TypeVar("_Opened")
 

@@ -11,8 +11,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.errors import CorruptDataError, located
-from recordsmith.example.keys import (
+from recordsmith.format.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
     FILENAME,
@@ -21,9 +20,10 @@ from recordsmith.example.keys import (
     IMAGE,
     WIDTH,
 )
+from recordsmith.format.wire import HEAD_BYTES, detect_other_format
 from recordsmith.image import IMAGE_SUFFIXES, ImageHeader, is_image, probe_image
 from recordsmith.stores import FolderEntry, Location
-from recordsmith.wire import HEAD_BYTES, detect_other_format
+from recordsmith.support.errors import CorruptDataError, located
 
 IMAGE_FOLDERS = (
     *("jpegimages", "images", "image", "imgs", "img", "pictures", "photos", "picture", "photo"),

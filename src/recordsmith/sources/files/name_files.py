@@ -12,8 +12,8 @@ import io
 from collections.abc import Iterator
 from typing import TextIO, TypeAlias
 
-from recordsmith.errors import FileAccessError, SourceError, accessing, option
 from recordsmith.stores import Location, read_document
+from recordsmith.support.errors import FileAccessError, SourceError, accessing, option
 
 Lines: TypeAlias = list[tuple[int, str]]
 """Line number, counted from 1, and text without surrounding whitespace."""

@@ -11,8 +11,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
+from recordsmith.support.errors import FileAccessError, OptionError
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=/)")
 _MAX_PARTS = 64

@@ -12,7 +12,10 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, TypeVar, cast
 
-from recordsmith.errors import (
+from recordsmith.format.wire.compression import GZIP_MAGIC, Inflater
+from recordsmith.stores import Location, ObjectReader
+from recordsmith.stores.local.scratch import ScratchFile
+from recordsmith.support.errors import (
     CorruptDataError,
     Defect,
     OptionError,
@@ -21,9 +24,6 @@ from recordsmith.errors import (
     located,
     option,
 )
-from recordsmith.stores import Location, ObjectReader
-from recordsmith.stores.local.scratch import ScratchFile
-from recordsmith.wire.compression import GZIP_MAGIC, Inflater
 
 _BLOCK_BYTES = 1 << 20
 _MAX_LINE_BYTES = 1 << 25

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import ClassNames, is_split_name
-from recordsmith.errors import OptionError, SourceError, located, option
 from recordsmith.sources.classes import classes_in_names, compile_class_pattern
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_tree import FileTree, ImageEntry, TreeSource
@@ -50,7 +49,8 @@ from recordsmith.sources.problems import count_notice, join_names, reference_of
 from recordsmith.sources.source import Listing, Note, Sample, StoredReader, ignore_note
 from recordsmith.sources.splits import is_like_split, only_split, sort_splits, split_lists
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location
-from recordsmith.words import count
+from recordsmith.support.errors import OptionError, SourceError, located, option
+from recordsmith.support.words import count
 
 VOC_CLASSES = (
     *("background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair"),

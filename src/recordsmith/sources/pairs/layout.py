@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import RecordsmithError, SourceError, option
 from recordsmith.image import Colour, read_by_pillow
 from recordsmith.image.masks.colours import distinct_colours
 from recordsmith.sources.files.account import are_few
@@ -29,6 +28,7 @@ from recordsmith.sources.pairs.names import PLAIN, NamePattern, is_usual
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.splits import folder_splits, is_like_split
 from recordsmith.stores import Location
+from recordsmith.support.errors import RecordsmithError, SourceError, option
 
 _MASK_WORDS_TEXT = (
     "mask masks label labels labeled labelled gt gts groundtruth truth seg segs segmentation "

@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import OptionError, SourceError, located, option
-from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_FORMAT, WIDTH
+from recordsmith.format.example.keys import HEIGHT, IMAGE, MASK, MASK_FORMAT, WIDTH
 from recordsmith.image import (
     MaskInfo,
     encode_mask,
@@ -38,7 +37,8 @@ from recordsmith.sources.files.paths import is_file, relative_place
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.source import Note
 from recordsmith.stores import Location, PlaceLike, as_location
-from recordsmith.words import count
+from recordsmith.support.errors import OptionError, SourceError, located, option
+from recordsmith.support.words import count
 
 Colours: TypeAlias = Mapping[Colour, int]
 ColoursOption: TypeAlias = Colours | Literal["voc", "grey"]

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recordsmith.errors import OptionError
 from recordsmith.sources.files.images import has_image_name, without_suffix
+from recordsmith.support.errors import OptionError
 
 _ENDING_WORDS = ("mask", "masks", "seg", "segmentation", "label", "labels", "gt")
 MASK_ENDINGS = tuple(f"{mark}{word}" for word in _ENDING_WORDS for mark in "_-.")

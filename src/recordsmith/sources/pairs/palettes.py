@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from recordsmith.errors import RecordsmithError, SourceError, option
 from recordsmith.image import palette_colours, read_by_pillow
 from recordsmith.image.masks.colours import Colour
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.stores import Location
+from recordsmith.support.errors import RecordsmithError, SourceError, option
 
 _OPENED = 12
 _REMEDY = (

@@ -1,7 +1,7 @@
 """Arrow streams, Parquet and Feather files: batches of columns.
 
-Types are stored as in `recordsmith.arrow`. A column of images as in Hugging Face datasets, a struct
-of bytes and path, becomes `image/encoded` and `image/filename`.
+Types are stored as in `recordsmith.dataset.arrow`. A column of images as in Hugging Face datasets,
+a struct of bytes and path, becomes `image/encoded` and `image/filename`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from recordsmith.arrow import ArrowColumns, ArrowStream, feature_kinds
-from recordsmith.arrow.columns import as_stored, kind_of_type
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.arrow.restoring import schema_as_text
-from recordsmith.errors import OptionError, Problems, SourceError, option
-from recordsmith.example import Kind
-from recordsmith.example.keys import FILENAME, IMAGE
+from recordsmith.dataset.arrow import ArrowColumns, ArrowStream, feature_kinds
+from recordsmith.dataset.arrow.columns import as_stored, kind_of_type
+from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.dataset.arrow.restoring import schema_as_text
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import FILENAME, IMAGE
 from recordsmith.sources.files.known_names import ARROW_SUFFIXES
 from recordsmith.sources.problems import count_notice, join_names, raise_problems
 from recordsmith.sources.tables.arrow_memory import (
@@ -32,6 +31,7 @@ from recordsmith.sources.tables.nested_columns import described_features, flat_t
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location, ObjectReader
+from recordsmith.support.errors import OptionError, Problems, SourceError, option
 
 _IMAGE_NAME = "image"
 _BATCH_ROWS = 8192

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
+from recordsmith.format.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.files.images import has_image_name
 
 Notation = Literal["xyxy", "xywh", "cxcywh"]

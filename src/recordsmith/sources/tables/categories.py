@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.labels import LARGEST_LABEL, ClassNames, class_names_of
-from recordsmith.errors import SourceError, option
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.numbered import Coding, RowNames, SampleTable
 from recordsmith.sources.problems import join_names, join_problems
 from recordsmith.sources.splits import sort_splits
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.stores import Location
-from recordsmith.words import count
+from recordsmith.support.errors import SourceError, option
+from recordsmith.support.words import count
 
 
 class CategoryColumn:

@@ -21,18 +21,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.arrow import ArrowColumns
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import Problems, SourceError
-from recordsmith.example import Kind
-from recordsmith.example.schema import MAX_FEATURES
+from recordsmith.dataset.arrow import ArrowColumns
+from recordsmith.dataset.arrow.library import import_pyarrow
+from recordsmith.format.example import Kind
+from recordsmith.format.example.schema import MAX_FEATURES
 from recordsmith.sources.files.images import has_image_name
 from recordsmith.sources.files.text_file import TextFile, last_line_end
 from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location
-from recordsmith.words import count
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import Problems, SourceError
+from recordsmith.support.words import count
 
 _MAX_CELL_CHARACTERS = 1 << 24
 _SLOW_BYTES = 1 << 18  # of rows at once with the csv module: a row takes 500 bytes or more

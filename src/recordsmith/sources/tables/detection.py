@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from recordsmith.dataset.locate import detect_foreign_folder
 from recordsmith.dataset.names import has_split_word, is_split_name
-from recordsmith.errors import RecordsmithError, option
+from recordsmith.format.wire.compression import GZIP_MAGIC
 from recordsmith.image import find_image_header
 from recordsmith.sources.files.account import Reason
 from recordsmith.sources.files.file_tree import FileTree
@@ -39,7 +39,7 @@ from recordsmith.sources.tables.csv_rows import guess_delimiter
 from recordsmith.sources.tables.named_images import ImageFinder
 from recordsmith.sources.tables.table import METADATA_COLUMNS
 from recordsmith.stores import Location
-from recordsmith.wire.compression import GZIP_MAGIC
+from recordsmith.support.errors import RecordsmithError, option
 
 _ROWS = 300
 _HEAD_BYTES = 1 << 24

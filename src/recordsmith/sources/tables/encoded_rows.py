@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, offsets_from_lengths
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.format.wire import FRAME_BYTES, crc32c, encode_slices, gather
 from recordsmith.sources.problems import Fault
 from recordsmith.sources.source import Sample, unlisted_error
 from recordsmith.stores.local.scratch import ScratchFile, release_pages
-from recordsmith.wire import FRAME_BYTES, crc32c, encode_slices, gather
+from recordsmith.support.buffers import BytesLike, Int64Array, offsets_from_lengths
+from recordsmith.support.errors import CorruptDataError, Defect
 
 if TYPE_CHECKING:
     import mmap

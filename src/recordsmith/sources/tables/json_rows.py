@@ -22,14 +22,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import offsets_from_lengths
 from recordsmith.dataset.documents import json_fault
-from recordsmith.errors import Problems, SourceError, option
-from recordsmith.example import BytesArray, Kind, RaggedArray
+from recordsmith.format.example import BytesArray, Kind, RaggedArray
 from recordsmith.sources.files.text_file import TextFile
 from recordsmith.sources.problems import count_notice, raise_problems
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows
 from recordsmith.stores import Location
+from recordsmith.support.buffers import offsets_from_lengths
+from recordsmith.support.errors import Problems, SourceError, option
 
 _BATCH_ROWS = 1 << 10  # measured: more rows exceed the cache
 _SPARSITY = 16  # with so many missing values for each value, batches are small

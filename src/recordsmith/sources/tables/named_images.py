@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import FileAccessError, SourceError
 from recordsmith.sources.files.account import Account, Reason, Role
 from recordsmith.sources.files.file_index import FileIndex, Found, name_key
 from recordsmith.sources.files.file_tree import FileTree
@@ -29,7 +28,8 @@ from recordsmith.sources.problems import count_notice, join_names
 from recordsmith.sources.splits import find_split, sort_splits
 from recordsmith.sources.tables.encoded_rows import MAX_FAULTS
 from recordsmith.stores import FolderEntry, Location
-from recordsmith.words import count
+from recordsmith.support.errors import FileAccessError, SourceError
+from recordsmith.support.words import count
 
 _LAST_PART = "found by the last part of an absolute path"
 _OTHER_NAME = "found under another suffix or spelling"

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.arrow.library import import_pyarrow
-from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.errors import Problems, SourceError
+from recordsmith.dataset.arrow.library import import_pyarrow
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import as_location
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import Problems, SourceError
 
 _REFUSED = ("Audio", "Video", "Pdf", "Nifti", "Mesh", "BioSequence", "BioStructure")
 _UNKNOWN = -1

@@ -13,10 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.arrow import ArrowStream
-from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.example import Kind, SchemaSurvey, encode_example, encode_sequence_example
+from recordsmith.dataset.arrow import ArrowStream
+from recordsmith.format.example import Kind, SchemaSurvey, encode_example, encode_sequence_example
 from recordsmith.sources.numbered import RowNames
 from recordsmith.sources.problems import Fault, join_names
 from recordsmith.sources.source import Listing
@@ -25,6 +23,8 @@ from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.sources.tables.table_reader import TableReader, table_files
 from recordsmith.sources.tables.table_rows import RowBatch, TableRows, encode_table
 from recordsmith.stores import as_location
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import OptionError, SourceError, option
 
 Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
 

@@ -14,11 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.arrow import ArrowStream
+from recordsmith.dataset.arrow import ArrowStream
 from recordsmith.dataset.names import has_split_word, split_of, split_word
-from recordsmith.errors import OptionError, SourceError, option
-from recordsmith.example import Kind
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, FORMAT, HEIGHT, IMAGE, WIDTH
+from recordsmith.format.example import Kind
+from recordsmith.format.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    WIDTH,
+)
 from recordsmith.sources.files.account import Account, Role
 from recordsmith.sources.files.file_tree import TreeSource
 from recordsmith.sources.files.files_reader import versions_of
@@ -40,6 +47,7 @@ from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.table_reader import TableReader, open_rows, table_files
 from recordsmith.sources.tables.table_rows import TableRows, encode_table
 from recordsmith.stores import Location, PlaceLike, as_folder, as_location, as_place
+from recordsmith.support.errors import OptionError, SourceError, option
 
 METADATA_COLUMNS = {
     **dict.fromkeys(("metadata.csv", "metadata.jsonl", "metadata.parquet"), "file_name"),

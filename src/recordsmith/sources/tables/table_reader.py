@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recordsmith.arrow import ArrowStream
-from recordsmith.errors import FileAccessError, OptionError, SourceError, located
-from recordsmith.example import Kind, decode_example
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
+from recordsmith.dataset.arrow import ArrowStream
+from recordsmith.format.example import Kind, decode_example
+from recordsmith.format.example.keys import CLASS_LABEL, CLASS_TEXT, FILENAME, IMAGE
 from recordsmith.sources.files.files_reader import FilesReader
 from recordsmith.sources.files.images import image_features, read_image
 from recordsmith.sources.files.paths import last_part
@@ -22,6 +21,7 @@ from recordsmith.sources.tables.encoded_rows import EncodedRows, referenced_row
 from recordsmith.sources.tables.json_rows import JsonRows
 from recordsmith.sources.tables.table_rows import EncodedTable, TableRows, encode_table
 from recordsmith.stores import Location
+from recordsmith.support.errors import FileAccessError, OptionError, SourceError, located
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 

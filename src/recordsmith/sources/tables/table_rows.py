@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array, offsets_from_lengths
-from recordsmith.errors import Problems, SourceError, unknown_word
-from recordsmith.example import ColumnEncoder, Kind, RaggedArray
+from recordsmith.format.example import ColumnEncoder, Kind, RaggedArray
 from recordsmith.sources.problems import Fault, join_problems
 from recordsmith.sources.tables.categories import CategoryColumn, category_text
 from recordsmith.sources.tables.encoded_rows import EncodedRows
 from recordsmith.sources.tables.named_images import NamedImages
 from recordsmith.sources.tables.precision import PrecisionLoss
 from recordsmith.stores import Location
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import Problems, SourceError, unknown_word
 
 _ROWS_AT_ONCE = 1 << 13  # more rows exceed the cache
 

@@ -12,9 +12,9 @@ from collections import deque
 from hashlib import blake2b
 from typing import NamedTuple
 
-from recordsmith.errors import FileAccessError
 from recordsmith.stores.local.block_files import BLOCK_BYTES, PAGE_BYTES, BlockFiles, ObjectId
-from recordsmith.threads import renew_in_children
+from recordsmith.support.errors import FileAccessError
+from recordsmith.support.threads import renew_in_children
 
 _QUEUE_BYTES = 64 << 20
 _KNOWN_VERSIONS = 1 << 17

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from recordsmith.errors import FileAccessError
 from recordsmith.stores.cache.block_cache import BlockCache, open_cache
 from recordsmith.stores.checks import check_range, check_version
 from recordsmith.stores.local.block_files import PAGE_BYTES, ObjectId
 from recordsmith.stores.object_reader import ObjectReader, RangeReader
 from recordsmith.stores.parallel_reads import Range
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store, WrappedStore
+from recordsmith.support.errors import FileAccessError
 
 _DIRECT_BYTES = 1 << 20
 """Shorter ranges of unknown versions are not cached: asking for the version takes as long."""

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeAlias
 
-from recordsmith.errors import FileAccessError, OptionError, accessing
 from recordsmith.stores.local.caches import (
     INDEX_FOLDER,
     PRIVATE_MODE,
@@ -30,6 +29,7 @@ from recordsmith.stores.local.caches import (
 )
 from recordsmith.stores.local.locks import lock_file
 from recordsmith.stores.local.reader import NO_LINKS, open_regular
+from recordsmith.support.errors import FileAccessError, OptionError, accessing
 
 PAGE_BYTES = 64 << 10
 """What is read and checked together: a random record of 110 KB costs 64 KiB more, on average."""

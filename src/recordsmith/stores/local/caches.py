@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from recordsmith.errors import FileAccessError, accessing
+from recordsmith.support.errors import FileAccessError, accessing
 
 INDEX_FOLDER = "index"
 """In a cache folder: indexes of shards in places that cannot be written."""

@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.support.buffers import Int64Array
 
 def read_pieces(
     file: int,

@@ -13,9 +13,9 @@ try:
 except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
-from recordsmith.errors import FileAccessError, OptionError, accessing
 from recordsmith.stores.checks import busy_error
 from recordsmith.stores.local.reader import NO_LINKS, open_regular
+from recordsmith.support.errors import FileAccessError, OptionError, accessing
 
 LOCK_NAME = "lock"
 """In a hidden folder: locked by the running job."""

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordsmith.errors import accessing
 from recordsmith.stores.object_reader import ObjectReader
+from recordsmith.support.errors import accessing
 
 try:
     from recordsmith.stores.local import kernel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from recordsmith.buffers import Int64Array
+    from recordsmith.support.buffers import Int64Array
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 """A flag for `open_regular`: refuse symbolic links. Windows has no such flag, and refuses all."""

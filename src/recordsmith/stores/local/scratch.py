@@ -11,13 +11,13 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from recordsmith.errors import FileAccessError, access_error
 from recordsmith.stores.local.reader import LocalReader
+from recordsmith.support.errors import FileAccessError, access_error
 
 if TYPE_CHECKING:  # NumPy only when needed
     import numpy.typing as npt
 
-    from recordsmith.buffers import BytesLike
+    from recordsmith.support.buffers import BytesLike
 
 _IN_MEMORY_BYTES = 1 << 20
 _ARRAY_IN_MEMORY_BYTES = 64 << 20

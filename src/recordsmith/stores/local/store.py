@@ -12,13 +12,6 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 
-from recordsmith.errors import (
-    FileAccessError,
-    MissingFileError,
-    OptionError,
-    access_error,
-    accessing,
-)
 from recordsmith.stores.checks import check_key, check_range, check_version, exists_error
 from recordsmith.stores.local.locks import link_error, lock_file, locked
 from recordsmith.stores.local.reader import NO_LINKS, LocalReader, open_regular, open_without_links
@@ -30,6 +23,13 @@ from recordsmith.stores.local.writer import (
 )
 from recordsmith.stores.object_writer import Data, pieces_of
 from recordsmith.stores.store import EntryKind, FolderEntry, ObjectInfo, Store
+from recordsmith.support.errors import (
+    FileAccessError,
+    MissingFileError,
+    OptionError,
+    access_error,
+    accessing,
+)
 
 _PIECE_BYTES = 1 << 20
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from recordsmith.errors import accessing
 from recordsmith.stores.checks import busy_error, exists_error, folder_error
 from recordsmith.stores.local.locks import LOCK_TRIES, is_at, lock_file
 from recordsmith.stores.local.reader import NO_LINKS, open_regular
 from recordsmith.stores.object_writer import ObjectWriter
+from recordsmith.support.errors import accessing
 
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.partial", re.DOTALL)
 _WITHOUT_LINKS = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS))

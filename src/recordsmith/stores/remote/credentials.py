@@ -12,8 +12,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from recordsmith.errors import FileAccessError, OptionError, option
 from recordsmith.stores.location import as_location, read_document
+from recordsmith.support.errors import FileAccessError, OptionError, option
 
 _VENDOR = "/sys/class/dmi/id/sys_vendor"
 _VENDORS = {"s3": "amazon", "gs": "google", "az": "microsoft"}

@@ -11,13 +11,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, NoReturn
 
-from recordsmith.errors import (
-    FileAccessError,
-    ForbiddenFileError,
-    MissingExtraError,
-    OptionError,
-    RecordsmithError,
-)
 from recordsmith.stores.checks import (
     check_key,
     check_range,
@@ -28,6 +21,13 @@ from recordsmith.stores.checks import (
 from recordsmith.stores.remote.object_store import forked_error
 from recordsmith.stores.remote.store_options import PassedOptions, split_url
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
+from recordsmith.support.errors import (
+    FileAccessError,
+    ForbiddenFileError,
+    MissingExtraError,
+    OptionError,
+    RecordsmithError,
+)
 
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60.0

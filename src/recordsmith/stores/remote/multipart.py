@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import FileAccessError
 from recordsmith.stores.checks import exists_error
 from recordsmith.stores.object_writer import WholeWriter, version_of
-from recordsmith.threads import SHORT_SECONDS, call_with_timeout
+from recordsmith.support.errors import FileAccessError
+from recordsmith.support.threads import SHORT_SECONDS, call_with_timeout
 
 if TYPE_CHECKING:
     from recordsmith.stores.remote.object_store import ObjectStore

@@ -16,14 +16,6 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from recordsmith.errors import (
-    FileAccessError,
-    ForbiddenFileError,
-    MissingExtraError,
-    MissingFileError,
-    OptionError,
-    RecordsmithError,
-)
 from recordsmith.stores.checks import (
     check_key,
     check_range,
@@ -49,7 +41,15 @@ from recordsmith.stores.remote.store_options import (
     store_options_error,
 )
 from recordsmith.stores.store import FolderEntry, ObjectInfo, Store
-from recordsmith.threads import can_stop, submit_request, wait_for
+from recordsmith.support.errors import (
+    FileAccessError,
+    ForbiddenFileError,
+    MissingExtraError,
+    MissingFileError,
+    OptionError,
+    RecordsmithError,
+)
+from recordsmith.support.threads import can_stop, submit_request, wait_for
 
 Result = TypeVar("Result")
 

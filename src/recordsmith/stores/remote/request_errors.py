@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 import re
 
-from recordsmith.errors import FileAccessError, ForbiddenFileError, MissingFileError, option
 from recordsmith.stores.checks import missing_error
+from recordsmith.support.errors import FileAccessError, ForbiddenFileError, MissingFileError, option
 
 _STATUS = re.compile(r"\b(?:status(?: code)?:?|Server returned non-2xx status code:) (\d{3})\b")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from recordsmith.errors import OptionError, option
-from recordsmith.words import parse_size
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.words import parse_size
 
 STORE_OPTIONS = "RECORDSMITH_STORE_OPTIONS"
 CACHE = "RECORDSMITH_CACHE"

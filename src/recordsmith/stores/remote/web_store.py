@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from recordsmith.errors import FileAccessError, ForbiddenFileError
 from recordsmith.stores.remote.object_store import (
     ObjectStore,
     get_obstore,
@@ -15,6 +14,7 @@ from recordsmith.stores.remote.object_store import (
     with_defaults,
 )
 from recordsmith.stores.store import FolderEntry, ObjectInfo
+from recordsmith.support.errors import FileAccessError, ForbiddenFileError
 
 _PAGE_SUFFIXES = (".html", ".htm")
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.example.keys import BOX, OBJECT_LABEL
+from recordsmith.format.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image.geometry.fit import Placement
 from recordsmith.loading.features import BatchRows, ColumnRequest, ImageBuffer, ImageFeature
 from recordsmith.loading.features.feature import RandomNumbers
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 
 def whole(height: int, width: int, frame: int = 100, **changed: Any) -> Placement:

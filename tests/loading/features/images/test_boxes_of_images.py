@@ -14,7 +14,7 @@ from PIL import Image
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.example.keys import BOX
+from recordsmith.format.example.keys import BOX
 
 IMAGES: list[tuple[int, int, tuple[int, int, int, int]]] = [
     # height, width, the rectangle: ymin, xmin, ymax, xmax

@@ -13,7 +13,7 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 FITS: list[dict[str, Any]] = [
     {"size": (11, 7)},

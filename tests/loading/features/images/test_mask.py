@@ -13,8 +13,8 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.image import encode_mask
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 FITS: list[dict[str, Any]] = [
     {"size": (31, 17)},
@@ -178,7 +178,7 @@ def test_a_mask_that_would_not_follow_its_image_is_refused(
     image: Any, own: dict[str, Any], option: str
 ) -> None:
     """It has a size of its own, but the only image there is lies elsewhere each time."""
-    from recordsmith.example import Schema
+    from recordsmith.format.example import Schema
     from recordsmith.loading.features.declaration import declare_features
     from recordsmith.loading.preview import Preview
 

@@ -13,11 +13,11 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import decode_image, encode_mask
 from recordsmith.image.decoding import parts
 from recordsmith.image.decoding.parts import Window, find_parts
 from recordsmith.image.formats.probe import read_image_header
+from recordsmith.support.errors import CorruptDataError, Defect
 
 HEIGHT, WIDTH = 176, 240
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {

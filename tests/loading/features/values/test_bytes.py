@@ -15,7 +15,7 @@ from tests.raising import raises
 from tests.reading import written
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.support.errors import CorruptDataError, Defect
 
 DTYPES = ["uint8", "int8", "bool", "uint16", "int32", "int64", "float16", "float32", "float64",
           "complex64"]  # fmt: skip

@@ -14,8 +14,8 @@ from tests.loading.features.conftest import made
 from tests.raising import raises
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.loading.features.numbers import as_dtype
+from recordsmith.support.errors import CorruptDataError, Defect, OptionError
 
 ROWS = [[3, 1, 4], [], [1], [5, 9]]
 int_rows = st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5), min_size=1, max_size=6)

@@ -15,10 +15,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, check_word, option
-from recordsmith.example import Column, RaggedArray
-from recordsmith.example.keys import BOX, OBJECT_LABEL
+from recordsmith.format.example import Column, RaggedArray
+from recordsmith.format.example.keys import BOX, OBJECT_LABEL
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,
@@ -30,8 +28,17 @@ from recordsmith.loading.features.feature import (
 )
 from recordsmith.loading.features.images.mask import check_leader, leading
 from recordsmith.loading.features.numbers import TooLong, check_room, pad, too_long
-from recordsmith.loading.number_options import is_whole
-from recordsmith.words import count as counted
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    check_word,
+    option,
+)
+from recordsmith.support.number_options import is_whole
+from recordsmith.support.words import count as counted
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
 """ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; center x, center y,

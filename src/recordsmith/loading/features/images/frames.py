@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, option
 from recordsmith.image.geometry.fit import Fit, Placement, in_frame
 from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS
 from recordsmith.loading.features.feature import BatchRows
-from recordsmith.loading.number_options import whole_number
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.number_options import whole_number
 
 LARGEST_SIDE = 65_535
 
@@ -89,6 +89,6 @@ def checked_size(
 @lru_cache(maxsize=1)
 def one_thread_in_opencv() -> None:
     """Set OpenCV to one thread, once; users may change it afterwards."""
-    from recordsmith.libraries import cv2
+    from recordsmith.support.libraries import cv2
 
     cv2.setNumThreads(1)

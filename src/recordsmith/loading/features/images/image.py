@@ -16,17 +16,8 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    explain_unknown,
-    option,
-)
-from recordsmith.example import Column, Schema
-from recordsmith.example.keys import IMAGE
+from recordsmith.format.example import Column, Schema
+from recordsmith.format.example.keys import IMAGE
 from recordsmith.image.decoding.parts import Part, Window
 from recordsmith.image.decoding.pixels import convert_pixels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
@@ -55,7 +46,16 @@ from recordsmith.loading.features.images.stored_pixels import (
     check_image_count,
     raw_shape,
 )
-from recordsmith.loading.number_options import whole_number
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    check_word,
+    explain_unknown,
+    option,
+)
+from recordsmith.support.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]
 

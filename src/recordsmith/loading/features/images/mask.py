@@ -10,16 +10,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    option,
-    suggest_names,
-)
-from recordsmith.example import Schema
+from recordsmith.format.example import Schema
 from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
@@ -43,7 +34,16 @@ from recordsmith.loading.features.images.stored_pixels import (
     check_image_count,
     raw_shape,
 )
-from recordsmith.loading.number_options import is_whole, whole_number
+from recordsmith.support.errors import (
+    CorruptDataError,
+    DataError,
+    Defect,
+    OptionError,
+    check_word,
+    option,
+    suggest_names,
+)
+from recordsmith.support.number_options import is_whole, whole_number
 
 
 def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:

@@ -15,15 +15,15 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, DataError, Defect, OptionError, option
-from recordsmith.example import Column
+from recordsmith.format.example import Column
 from recordsmith.image.decoding.memory import check_size, reserve_for_decoding
 from recordsmith.image.decoding.parts import PartFile, Window, find_part
 from recordsmith.image.formats.header import ImageHeader
 from recordsmith.image.formats.probe import read_image_header
 from recordsmith.loading.features.bytes import is_number_type, types_of_size
 from recordsmith.loading.features.feature import NUMBERS, ColumnRequest
-from recordsmith.loading.number_options import count_number, is_whole
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.number_options import count_number, is_whole
 
 _LARGEST_IMAGE_COUNT = 65_536
 _SAMPLED_BYTES = 16

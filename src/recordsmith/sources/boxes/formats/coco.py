@@ -17,8 +17,7 @@ import numpy as np
 
 from recordsmith.dataset.documents import json_fault
 from recordsmith.dataset.labels import LARGEST_LABEL
-from recordsmith.errors import Problems, SourceError, option
-from recordsmith.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD
+from recordsmith.format.example.keys import OBJECT_AREA, OBJECT_ID, OBJECT_IS_CROWD
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,
@@ -36,7 +35,8 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex, no_files
 from recordsmith.sources.flaws import Check, Flaw
 from recordsmith.sources.problems import join_names, join_problems
-from recordsmith.words import count
+from recordsmith.support.errors import Problems, SourceError, option
+from recordsmith.support.words import count
 
 MAX_ENTRY_BYTES = 1 << 23
 """Of an entry of a list, such as an annotation with its polygons."""

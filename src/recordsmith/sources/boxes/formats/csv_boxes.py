@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import msgspec
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError, accessing, check_word, option, unknown_word
-from recordsmith.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
+from recordsmith.format.example.keys import OBJECT_IS_CROWD, OBJECT_TRUNCATED
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,
@@ -42,6 +41,7 @@ from recordsmith.sources.files.paths import common_version
 from recordsmith.sources.problems import join_names
 from recordsmith.sources.tables.box_columns import NOTATIONS, BoxColumns, Notation, find_box_columns
 from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import SourceError, accessing, check_word, option, unknown_word
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,7 +11,6 @@ from xml.parsers import expat
 
 import numpy as np
 
-from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import (
     MAX_OBJECTS,
     AnnotatedImage,
@@ -33,6 +32,7 @@ from recordsmith.sources.boxes.source import ListedImages
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.files.file_index import FileIndex
 from recordsmith.sources.problems import Fault, join_names
+from recordsmith.support.errors import SourceError, option
 
 _ROOT = re.compile(rb"<annotations>")
 _INNER = re.compile(rb"<(version|meta|image)\b")

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset.documents import json_fault
-from recordsmith.errors import SourceError
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
@@ -30,6 +29,7 @@ from recordsmith.sources.files.name_files import read_lines
 from recordsmith.sources.files.paths import last_part
 from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, read_document
+from recordsmith.support.errors import SourceError
 
 _SHAPES = re.compile(rb'"shapes"\s*:\s*\[')
 _KEY = re.compile(rb'"(version|flags|imagePath|imageData|lineColor|fillColor)"\s*:')

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 from xml.parsers import expat
 
-from recordsmith.errors import SourceError
-from recordsmith.example.keys import OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW
+from recordsmith.format.example.keys import OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
@@ -31,6 +30,7 @@ from recordsmith.sources.boxes.annotation_files import PerImageAnnotationSource
 from recordsmith.sources.boxes.known_formats import recognise_annotations
 from recordsmith.sources.files.file_tree import HEAD_BYTES
 from recordsmith.stores import read_document
+from recordsmith.support.errors import SourceError
 
 _Values: TypeAlias = dict[str, "_Values | str"]
 """Tag -> text, or the content of the first element with that tag."""

@@ -16,7 +16,6 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from recordsmith.errors import SourceError, option
 from recordsmith.sources.boxes.annotation import (
     AnnotatedImage,
     AnnotatedObject,
@@ -65,6 +64,7 @@ from recordsmith.sources.layouts import Confidence, LayoutCandidate
 from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import splits_by_folder
 from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import SourceError, option
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -1,0 +1,114 @@
+"""The features of a sample, and the image of a sample whose annotations cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recordsmith.format.example import decode_payload
+from recordsmith.format.example.keys import (
+    BOX,
+    FORMAT,
+    IMAGE,
+    MASK,
+    MASK_FORMAT,
+    OBJECT_MASK,
+    is_mask_key,
+)
+from recordsmith.image import Box, find_image_header, starts_like_image
+from recordsmith.sources import Content, Sample
+from recordsmith.sources.files.images import has_image_name, image_features
+from recordsmith.sources.tables.table_reader import TableReader
+from recordsmith.stores import Location
+from recordsmith.support.errors import DataError, RecordsmithError
+
+RAW = (b"raw", "raw")
+"""The format of pixels without a header."""
+
+
+def decode_content(content: Content) -> Content:
+    """Decode a payload; other content is returned as it is."""
+    if isinstance(content, bytes):
+        try:
+            return decode_payload(content)
+        except DataError:  # a record of another type, which is packed unchanged
+            return {}
+    return content
+
+
+def features_of(content: Content) -> Mapping[str, Any]:
+    """The features of a sample; of a sequence, those of its context."""
+    content = decode_content(content)
+    if isinstance(content, bytes):
+        return {}
+    found = content if isinstance(content, Mapping) else content.context
+    return found if isinstance(found, Mapping) else {}
+
+
+def place_of(reader: object, sample: Sample) -> tuple[str, str]:
+    """How people find a sample: its image or file, and its row in a table, where it has one."""
+    reference = sample.reference or {}
+    if "fault" in reference:
+        path = str(reference["fault"].get("path") or sample.name)
+        return path.removeprefix(f"{getattr(reader, 'root', None)}/"), ""
+    row = reader.place_of(sample) if isinstance(reader, TableReader) else ""
+    image = reference.get("image") if row else sample.name
+    return (image, row) if image else (row, "")
+
+
+def image_of(reader: object, sample: Sample) -> Mapping[str, Any]:
+    """The features of the image of a sample, read without its annotations; {} if unknown."""
+    root = getattr(reader, "root", None)  # of readers of files that name samples after images
+    if not isinstance(root, Location) or not has_image_name(sample.name):
+        return {}
+    try:
+        return image_features((root / sample.name).read(), sample.name)
+    except RecordsmithError:
+        return {}
+
+
+def image_in(features: Mapping[str, Any]) -> bytes | None:
+    """The encoded image of a sample: under the usual key, or the first value that is one."""
+    if first_of(features.get(FORMAT)) in RAW:
+        return None
+    usual = first_of(features.get(IMAGE))
+    if isinstance(usual, bytes):
+        return usual
+    for key, value in features.items():
+        data = first_of(value)
+        if key != MASK and isinstance(data, bytes) and find_image_header(data) is not None:
+            return data
+    return None
+
+
+def masks_in(features: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """Yield the masks of a sample: under the usual key, or images with the name of a mask."""
+    for key, value in features.items():
+        data = first_of(value)
+        if not isinstance(data, bytes) or key == OBJECT_MASK:
+            continue
+        if key == MASK:
+            if first_of(features.get(MASK_FORMAT)) not in RAW:
+                yield key, data
+        elif is_mask_key(key) and starts_like_image(data):
+            yield key, data
+
+
+def values_of(value: Any) -> Sequence[Any]:
+    """The values of a feature, which may be a single one or None."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return value  # type: ignore[return-value]
+    return () if value is None else (value,)
+
+
+def first_of(value: Any) -> Any:
+    values = values_of(value)
+    return values[0] if len(values) else None
+
+
+def boxes_of(features: Mapping[str, Any]) -> list[Box]:
+    """(ymin, xmin, ymax, xmax) of each object."""
+    sides = (map(float, values_of(features.get(key))) for key in BOX)
+    return [(top, left, bottom, right) for top, left, bottom, right in zip(*sides, strict=False)]

@@ -1,0 +1,268 @@
+"""Verifies a dataset: every checksum, and every shard against the manifest.
+
+Several threads read the shards, or an engine with a task for each of them. Damaged data is read
+again, past all caches, before it is reported. `deep` also checks payloads and images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeAlias
+
+from recordsmith.checking.rules import SECTION_FIELDS, Rules, rules_of_schema
+from recordsmith.checking.schema_file import SchemaFile
+from recordsmith.checking.verification import manifest_check
+from recordsmith.checking.verification.payload_check import (
+    MAX_FEATURES,
+    PayloadCheck,
+    PayloadSummary,
+    compare_shards,
+)
+from recordsmith.checking.verification.shard_check import (
+    add_unreadable,
+    check_in_ranges,
+    check_shard,
+)
+from recordsmith.checking.verification.verify_report import (
+    MAX_DEFECTS_PER_SHARD,
+    ShardFindings,
+    VerifyReport,
+)
+from recordsmith.dataset import Dataset, Shard, dataset_of, records_of
+from recordsmith.dataset.column_file import wrong_columns
+from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.parts import shard_for_task, shard_from_task
+from recordsmith.dataset.shard_sequence import reading_threads
+from recordsmith.stores import PlaceLike
+from recordsmith.support.errors import (
+    PAYLOAD_NAMES,
+    CorruptDataError,
+    DataError,
+    Defect,
+    FileAccessError,
+    ForbiddenFileError,
+    OptionError,
+)
+from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.support.work import Progress, WorkerPool, thread_count
+
+Contents: TypeAlias = tuple[Rules | None, bool]
+"""The rules of payloads, and whether to decode images."""
+
+_Result: TypeAlias = tuple[ShardFindings, PayloadSummary | None, FileAccessError | None]
+
+
+def verify(
+    paths_or_dataset: Paths | Dataset,
+    split: str | None = None,
+    *,
+    deep: bool = False,
+    schema: SchemaFile | PlaceLike | None = None,
+    engine: Engine | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> VerifyReport:
+    """Verify every record of every shard, and the shards against the manifest.
+
+    Args:
+        paths_or_dataset: a file, folder, glob, or a list of these; or a Dataset of whole splits.
+        split: only this split. None for all.
+        deep: also parse every record and decode every image completely. Each payload must match the
+            schema of the manifest or, without a manifest, the other shards. Each image must have
+            the size and format given in its record.
+        schema: check each record against these rules, as `recordsmith schema` writes them. See
+            `docs/schema.md`.
+        engine: what runs the job, such as `rs.engines.Processes(4)`; None for threads of this
+            process. Its processes must see the files under the same paths.
+        threads: number of threads; None for one per processor.
+        progress: called as `progress(done_bytes, total_bytes)`.
+
+    Returns:
+        A report with all defects of the data; defects are never raised.
+
+    Raises:
+        FileAccessError: a path does not exist or cannot be read, or a process of the engine does
+            not see the same file.
+        OptionError: no file looks like a TFRecord file, the split does not exist, or the schema
+            file is invalid; or the dataset is a selection of records.
+
+    Example:
+        report = rs.verify("out", deep=True)
+        for error in report.defects:
+            print(error)
+    """
+    thread_count(threads)  # raises if it is invalid
+    report = VerifyReport()
+    paths, split = _whole_files(paths_or_dataset, split)
+    if schema is not None and not isinstance(schema, SchemaFile):
+        schema = SchemaFile.load(schema)
+    try:
+        located = locate(paths, split)
+    except DataError as error:  # a broken manifest is a finding, not a failure
+        report.add([error])
+        return report
+    if located.manifest is not None:
+        counts = located.manifest.record_counts
+        report.expected_record_count = sum(counts.values()) if split is None else counts[split]
+    report.add(missing.error for missing in located.missing)
+    report.add(manifest_check.check_labels(located))
+    report.add(manifest_check.find_extra_shards(located, split))
+    workers = WorkerPool(reading_threads(threads, located.shards), progress)
+    for shard in located.shards if progress else ():
+        with suppress(FileAccessError):  # reported when the shard is read
+            workers.total += shard.size_bytes
+    report.is_deep = deep
+    rules = None if schema is None else schema.rules()
+    manifest = located.manifest
+    if deep and rules is None and manifest is not None:
+        rules = rules_of_schema(manifest.schema)
+        if not manifest.schema.is_complete:
+            report.unchecked.append(f"schema of the manifest: {manifest.schema.omission}")
+    contents = (rules, deep) if deep or schema is not None else None
+    results = _check_shards(engine, located.shards, contents, workers)
+    workers.finish()
+    found = [findings for findings, _ in results]
+    checked = [(findings, summary) for findings, summary in results if summary is not None]
+    compare_shards(checked, rules)
+    _add_unchecked(report, {findings.path: summary for findings, summary in checked})
+    for differing, difference in manifest_check.compare(located, found):
+        (differing or report).add([difference])
+    for findings in found:
+        report.add_shard(findings)
+    return report
+
+
+def _whole_files(paths_or_dataset: Paths | Dataset, split: str | None) -> tuple[Paths, str | None]:
+    """The paths and the split to verify."""
+    if not isinstance(paths_or_dataset, Dataset):
+        return paths_or_dataset, split
+    dataset = dataset_of(paths_or_dataset, split)
+    if not records_of(dataset).has_all:
+        raise OptionError(
+            "verify reads whole files, but the dataset is a selection of their records",
+            option="dataset",
+            value=dataset,
+            remedy="Pass the path, or the dataset as it was opened.",
+        )
+    places, splits = dataset.view.origin
+    if splits is None or len(splits) == 1:
+        return places, None if splits is None else splits[0]
+    return [shard.location for shard in dataset.shards], None
+
+
+def _add_unchecked(report: VerifyReport, summaries: Mapping[str, PayloadSummary]) -> None:
+    """List what was not checked."""
+    foreign = set()
+    for path, summary in summaries.items():
+        if summary.is_cut_short:
+            report.unchecked.append(
+                f"{path} has many bad records: contents were not checked after the first "
+                f"{MAX_DEFECTS_PER_SHARD:,}"
+            )
+        if summary.wide_count:
+            report.unchecked.append(
+                f"{path} has {summary.wide_count:,} records with more than {MAX_FEATURES:,} "
+                "features, which were not checked"
+            )
+        if summary.has_more:
+            report.unchecked.append(
+                f"{path} has more than {MAX_FEATURES:,} different features: the kinds of the "
+                "others were not compared"
+            )
+        if summary.payload not in (None, *SECTION_FIELDS):
+            foreign.add(PAYLOAD_NAMES[str(summary.payload)][1])
+    for payloads in sorted(foreign):
+        report.unchecked.append(
+            f"some payloads are {payloads}, not Examples: their checksums were checked, their "
+            "contents were not"
+        )
+
+
+def _check_shards(
+    engine: Engine | None, shards: Sequence[Shard], contents: Contents | None, workers: WorkerPool
+) -> list[tuple[ShardFindings, PayloadSummary | None]]:
+    """Check the shards; a shard that cannot be read is a finding."""
+    if engine is None:
+        with ThreadPoolExecutor(workers.threads) as decoding:
+            read = partial(_check_shard, contents=contents, workers=workers, decoding=decoding)
+            results = workers.each(read, shards)
+    else:
+        by_number = run_on(engine, _tasks(shards, contents), workers.advance)
+        results = [by_number[number] for number in range(len(shards))]
+    for shard, (findings, _, error) in zip(shards, results, strict=True):
+        path = str(shard.location)
+        for defect in (*findings.defects, *findings.notices):
+            if defect.path == findings.path:  # as a worker names it
+                defect.path = path
+        findings.path = path
+        if error is not None:
+            error.path = error.filename = path
+            add_unreadable(findings, error)
+    return [(findings, summary) for findings, summary, _ in results]
+
+
+def _check_shard(
+    shard: Shard, contents: Contents | None, workers: WorkerPool, decoding: ThreadPoolExecutor
+) -> _Result:
+    new_check: Callable[[], PayloadCheck] | None = None
+    if contents is not None:
+        rules, decodes_images = contents
+        pool = decoding if decodes_images else None
+        new_check = partial(PayloadCheck, rules, workers.advance, pool, workers.threads)
+    try:
+        if new_check is None:
+            findings = check_in_ranges(shard, workers.advance, decoding, workers.threads)
+            if findings is not None:
+                return findings, None, None
+        findings, summary = check_shard(shard, workers.advance, new_check)
+        is_deep = contents is not None and contents[1]
+        if is_deep and summary is not None and not (findings.defects or shard.is_remote):
+            _check_columns(shard, findings, summary)
+    except FileAccessError as error:
+        return ShardFindings(str(shard.location)), None, error
+    return findings, summary, None
+
+
+def _check_columns(shard: Shard, findings: ShardFindings, summary: PayloadSummary) -> None:
+    """Compare the columns that are kept next to an intact shard with its records.
+
+    Over a network, this would read the shard again.
+    """
+    kinds = {
+        key: kind for (section, key), kind in summary.kinds.items() if section != "feature_lists"
+    }
+    with suppress(FileAccessError):  # a pipe, or a file that was removed meanwhile
+        location, wrong = wrong_columns(shard, kinds)
+        findings.add(
+            CorruptDataError(
+                Defect.COLUMNS,
+                "the kept numbers differ from those of the records",
+                feature=key,
+                path=location,
+                remedy="Remove the file; the next use reads the records.",
+            )
+            for key in wrong
+        )
+
+
+def _tasks(shards: Sequence[Shard], contents: Contents | None) -> Iterator[Task]:
+    for number, shard in enumerate(shards):
+        document = shard_for_task(shard)
+        size = document["size_bytes"] or 0
+        yield Task(_run_task, number, str(shard.location), size, (document, contents))
+
+
+def _run_task(content: tuple[Mapping[str, Any], Contents | None]) -> _Result:
+    document, contents = content
+    shard = shard_from_task(document)
+    with ThreadPoolExecutor(1) as decoding:
+        result = _check_shard(shard, contents, WorkerPool(1, None), decoding)
+    error = result[2]
+    if shard.is_remote and isinstance(error, ForbiddenFileError):
+        # it says more about the worker than about the shard
+        error.advise("Workers take credentials and options from their own environment.")
+        raise error
+    return result

@@ -1,6 +1,0 @@
-from typing import Any
-
-from recordsmith.buffers import BytesLike
-
-def decode_example(payload: BytesLike) -> tuple[int, Any]: ...
-def decode_sequence_example(payload: BytesLike) -> tuple[int, Any]: ...

@@ -1,0 +1,322 @@
+"""`recordsmith.reader_code`: a template for each framework, and how it reads each feature.
+
+Texts from files are untrusted: they become literals and comments only.
+"""
+
+from __future__ import annotations
+
+import glob
+import shlex
+from collections.abc import Iterable
+from string import Template
+from typing import Literal, get_args
+
+from recordsmith.dataset.locate import Paths
+from recordsmith.exporting.readers.description import (
+    Description,
+    Field,
+    comment,
+    describe,
+    is_utf8,
+    literal,
+    why_left_out,
+)
+from recordsmith.stores import is_url
+from recordsmith.support.errors import OptionError, check_word
+from recordsmith.support.words import count as format_count
+from recordsmith.support.work import Progress
+
+Reader = Literal["tf", "torch", "dali", "grain"]
+READERS = get_args(Reader)
+_NEED_RANDOM_ACCESS = ("dali", "grain", "torch")
+
+_TENSORFLOW = Template("""\
+${imports}import tensorflow as tf
+
+$files
+
+$left_out$features
+
+
+def decode($records):
+    example = tf.io.$parser($records, features)
+$decoding    return example
+
+
+dataset = tf.data.TFRecordDataset(files$compression)$batched
+dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
+
+for example in dataset.take(1):
+    for key, value in example.items():
+        print(f"{key!r}: {value.dtype.name} {value.shape}")
+""")
+_DALI = Template("""\
+${imports}import nvidia.dali.tfrecord as tfrec
+from nvidia.dali import fn, pipeline_def
+
+$files
+# made by: $command
+indexes = [file + ".idx" for file in files]
+
+$left_out$features
+
+
+@pipeline_def(batch_size=32, num_threads=4, device_id=None)  # a GPU: device_id=0
+def pipeline():
+    example = fn.readers.tfrecord(
+        path=files, index_path=indexes, features=features, random_shuffle=True
+    )
+$decoding    return tuple(example[key] for key in features)
+
+
+batches = pipeline()
+batches.build()
+for key, values in zip(features, batches.run()):
+    print(f"{key!r}: {values.dtype} {values.at(0).shape}")
+""")
+_TORCH = Template("""\
+import recordsmith as rs
+import recordsmith.torch
+
+$dataset
+$left_out$features
+loader = rs.Loader(dataset, features, batch_size=32, shuffle=True)
+
+for batch in recordsmith.torch.batches(loader):
+    for key, value in batch.items():
+        print(f"{key!r}:", getattr(value, "shape", f"{len(value)} values"))
+    break
+""")
+_GRAIN = Template("""\
+import grain
+import numpy as np
+import recordsmith as rs
+import recordsmith.grain
+
+$dataset
+$left_out$features
+examples = recordsmith.grain.examples(dataset, features)
+loaded = grain.MapDataset.source(examples).seed(0).shuffle()$batched.to_iter_dataset()
+
+for loaded_features in loaded:
+    for key, value in loaded_features.items():
+        print(f"{key!r}: {np.asarray(value).dtype} {np.shape(value)}")
+    break
+""")
+
+_USUAL_SIZE = (224, 224)
+_MAX_LISTED_FILES = 4
+_DECODED_BY_TENSORFLOW = frozenset(("bmp", "gif", "jpeg", "png"))
+_DECODED_BY_DALI = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
+_TF_TYPES = {"bytes": "tf.string", "float": "tf.float32", "int64": "tf.int64"}
+_DALI_TYPES = {"bytes": "tfrec.string", "float": "tfrec.float32", "int64": "tfrec.int64"}
+_DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
+
+
+def reader_code(
+    paths: Paths, reader: Reader, split: str | None = None, *, progress: Progress | None = None
+) -> str:
+    """Generate a program that reads a dataset and prints its first batch or example.
+
+    Args:
+        paths: a file, folder, glob or a list of these; the program contains them unchanged.
+        reader: tf for plain TensorFlow; torch or grain with recordsmith's adapters; dali for plain
+            DALI, with the index files of `index(paths, format="dali")`.
+        split: read only this split.
+        progress: called as `progress(done, total)` with bytes.
+
+    Returns:
+        Python source. Text from the files is always quoted, so it cannot become code.
+
+    Raises:
+        OptionError: the reader is unknown, or cannot read this compression; or the records are not
+            Examples.
+        CorruptDataError, FileAccessError: as for `inspect`.
+
+    Example:
+        print(rs.reader_code("out", "torch"))
+    """
+    check_word("reader", reader, READERS)
+    description = describe(paths, split, progress)
+    if reader in _NEED_RANDOM_ACCESS and description.compression != "none":
+        raise OptionError(
+            f"the shards are compressed with {description.compression}, but {reader} needs random "
+            "access",
+            remedy="Write others with `recordsmith reshard PATH OUT --compression none`.",
+        )
+    return _PROGRAMS[reader](description)
+
+
+def _tensorflow(description: Description) -> str:
+    """A program in plain TensorFlow; images that each record has are decoded, masks stay bytes."""
+    fields = [field for field in description.fields if is_utf8(field.key)]
+    left_out = "".join(
+        why_left_out(field.key, "TensorFlow needs names in UTF-8")
+        for field in description.fields
+        if field not in fields
+    )
+    decoding = "".join(
+        f"    {value} = tf.io.decode_image(\n        {value}, channels=3, "
+        "expand_animations=False\n    )\n"
+        for field in fields
+        if field.is_single("image") and field.formats <= _DECODED_BY_TENSORFLOW
+        for value in (f"example[{literal(field.key)}]",)
+    )
+    compression = description.compression
+    return _TENSORFLOW.substitute(
+        _file_lines(description),
+        left_out=description.left_out + left_out,
+        features=_features((f, _tensorflow_feature(f), comment(f.note)) for f in fields),
+        decoding=decoding,
+        compression="" if compression == "none" else f', compression_type="{compression.upper()}"',
+        records="record" if decoding else "records",
+        parser="parse_single_example" if decoding else "parse_example",
+        # images of several sizes do not make a batch
+        batched="" if decoding else ".batch(32)",
+    )
+
+
+def _dali(description: Description) -> str:
+    """A program in plain DALI."""
+    left_out = "".join(
+        why_left_out(field.key, why)
+        for field in description.fields
+        if (why := _why_not_dali(field))
+    )
+    fields = [field for field in description.fields if not _why_not_dali(field)]
+    if not fields:
+        raise OptionError("the records have no feature that DALI can read")
+    decoding = "".join(
+        f'    {value} = fn.decoders.image({value}, device="cpu")\n'
+        for field in fields
+        if field.content == "image" and field.formats <= _DECODED_BY_DALI
+        for value in (f"example[{literal(field.key)}]",)
+    )
+    paths = [description.paths] if isinstance(description.paths, str) else description.paths
+    split = [] if description.split is None else ["--split", description.split]
+    command = shlex.join(["recordsmith", "index", *paths, *split, "--format", "dali"])
+    return _DALI.substitute(
+        _file_lines(description),
+        command=comment(command)[4:],
+        left_out=description.left_out + left_out,
+        features=_features((f, _dali_feature(f), comment(f.note)) for f in fields),
+        decoding=decoding,
+    )
+
+
+def _torch(description: Description) -> str:
+    """A program with recordsmith.torch."""
+    return _TORCH.substitute(_loader_lines(description))
+
+
+def _grain(description: Description) -> str:
+    """A program with recordsmith.grain: batches, or examples if they cannot be stacked."""
+    stacks = all(
+        f.is_single("image")
+        or f.is_single("mask")
+        or (f.content in ("number", "text") and f.shape is not None)
+        for f in description.fields
+    )
+    return _GRAIN.substitute(_loader_lines(description), batched=".batch(32)" if stacks else "")
+
+
+def _features(entries: Iterable[tuple[Field, str, str]]) -> str:
+    """The lines that define `features`, from each feature, its expression and its comment."""
+    lines = [f"    {literal(field.key)}: {value},{note}" for field, value, note in entries]
+    return "\n".join(["features = {", *lines, "}"]) if lines else "features = {}"
+
+
+def _tensorflow_feature(field: Field) -> str:
+    dtype, shape = _TF_TYPES[field.kind], field.shape
+    if shape is None:
+        return f"tf.io.RaggedFeature({dtype})"
+    default = ""
+    if field.may_lack:
+        value = _DEFAULTS[field.kind]
+        default = f", default_value={value if shape == () else f'[{value}] * {shape[0]}'}"
+    return f"tf.io.FixedLenFeature({list(shape)}, {dtype}{default})"
+
+
+def _why_not_dali(field: Field) -> str:
+    """Why DALI cannot read a feature; empty if it can."""
+    if not is_utf8(field.key):
+        return "its name is not UTF-8"
+    if field.may_lack:
+        return f"{field.note}, for which DALI returns arbitrary numbers"
+    if field.kind == "bytes" and field.shape != ():
+        return "DALI reads one byte string of a feature, not several"
+    return ""
+
+
+def _dali_feature(field: Field) -> str:
+    dtype, default = _DALI_TYPES[field.kind], _DEFAULTS[field.kind]
+    if field.shape is None:
+        return f"tfrec.VarLenFeature({dtype}, {default})"
+    return f"tfrec.FixedLenFeature({list(field.shape)}, {dtype}, {default})"
+
+
+def _loader_lines(description: Description) -> dict[str, str]:
+    split = "" if description.split is None else f", split={literal(description.split)}"
+    given = description.paths
+    paths = literal(given) if isinstance(given, str) else f"[{', '.join(map(literal, given))}]"
+    entries = [
+        (f, _loader_feature(f, description), comment(f.kind * (f.content == "number"), f.note))
+        for f in description.fields
+    ]
+    return {
+        "dataset": f"dataset = rs.open({paths}{split}){comment(description.note)}",
+        "left_out": description.left_out,
+        "features": _features(entries),
+    }
+
+
+def _loader_feature(field: Field, description: Description) -> str:
+    key, shape, sizes = literal(field.key), field.shape, field.sizes
+    size = f"size={next(iter(sizes)) if len(sizes) == 1 else _USUAL_SIZE}"
+    if field.is_single("image"):
+        return f"rs.Image({key}, {size})"
+    if field.is_single("mask"):
+        images = [other for other in description.fields if other.is_single("image")]
+        has_image = len(images) == 1 and images[0].sizes == sizes
+        is_deep = any(header.variant == "16-bit" for header in field.headers)
+        dtype = ', dtype="uint16"' if is_deep else ""
+        return f"rs.Mask({key}{'' if has_image else f', {size}'}{dtype})"
+    default = ""
+    if field.may_lack and shape is not None:
+        default = ", default=0" if field.content == "number" else ', default=b""'
+    length = f", {shape}" if shape else ""
+    if field.content != "number":
+        name = "Text" if field.content == "text" else "Bytes"
+        argument = ', "ragged"' if shape is None else length
+        return f"rs.{name}({key}{argument}{default})"
+    if shape is None:
+        return f"rs.Ragged({key})"
+    return f"rs.{'Tensor' if shape else 'Scalar'}({key}{length}{default})"
+
+
+def _file_lines(description: Description) -> dict[str, str]:
+    """The lines that define `files`, and the import that they need."""
+    for file in description.files:
+        if is_url(file) or not is_utf8(file):
+            raise OptionError(
+                f"the program reads local files with names in UTF-8, but not {file}",
+                option="reader",
+                value=file,
+                expected="torch or grain, which read others",
+                remedy="Or copy the dataset to a local disk with `recordsmith reshard`.",
+            )
+    note = comment(format_count(len(description.files), "shard"), description.note)[2:]
+    given = description.paths
+    matches = sorted(glob.glob(given, recursive=True)) if isinstance(given, str) else []
+    if isinstance(given, str) and matches == description.files != [given]:  # a pattern
+        recursive = ", recursive=True" if "**" in given else ""
+        line = f"files = sorted(glob.glob({literal(given)}{recursive}))"
+        return {"imports": "import glob\n\n", "files": f"{note}\n{line}"}
+    names = list(map(literal, description.files))
+    listed = ", ".join(names)
+    if len(names) > _MAX_LISTED_FILES:
+        listed = "".join(f"\n    {name}," for name in names) + "\n"
+    return {"imports": "", "files": f"{note}\nfiles = [{listed}]"}
+
+
+_PROGRAMS = {"tf": _tensorflow, "torch": _torch, "dali": _dali, "grain": _grain}

@@ -1,0 +1,1 @@
+"""Bytes to records to features and back: `wire` frames records, `example` reads and writes them."""

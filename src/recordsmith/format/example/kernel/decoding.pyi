@@ -1,0 +1,6 @@
+from typing import Any
+
+from recordsmith.support.buffers import BytesLike
+
+def decode_example(payload: BytesLike) -> tuple[int, Any]: ...
+def decode_sequence_example(payload: BytesLike) -> tuple[int, Any]: ...

@@ -1,0 +1,85 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, freethreading_compatible=True
+"""Classify payloads and find fields in them."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from recordsmith.format.example.kernel.memory cimport growable_array, push_int64, take
+from recordsmith.format.example.kernel.message cimport (
+    DELIMITED,
+    c_classify,
+    read_delimited,
+    read_tag,
+    skip_field,
+    span,
+    span_of,
+)
+from recordsmith.format.example.kernel.places cimport spans_fit
+
+cdef extern from "xxh64.h" nogil:
+    uint64_t xxh64(const uint8_t *at, size_t size)
+
+KIND_NAMES = ("none", "bytes", "float", "int64")
+
+
+def classify(const uint8_t[::1] payload not None):
+    """Classify a payload by strict rules: a PAYLOAD_ number of classify.h."""
+    return c_classify(span_of(&payload[0], payload.shape[0]))
+
+
+def classify_many(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+                  const int64_t[::1] lengths not None, uint8_t[::1] kinds not None):
+    """Classify each payload, into `kinds`."""
+    cdef Py_ssize_t i, count = starts.shape[0]
+    cdef const uint8_t *base = &buffer[0]
+    if not spans_fit(buffer.shape[0], starts, lengths) or kinds.shape[0] != count:
+        raise IndexError("a payload lies outside the buffer")
+    with nogil:
+        for i in range(count):
+            kinds[i] = <uint8_t>c_classify(span_of(base + starts[i], lengths[i]))
+
+
+def submessages(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+                const int64_t[::1] lengths not None, int field):
+    """Find the messages of one field: (owners, starts, lengths), int64 as Memory.
+
+    `owners` is the number of the payload that each lies in. Malformed payloads end where they do.
+    """
+    cdef growable_array owner, start, length
+    cdef Py_ssize_t i
+    cdef span rest, inner
+    cdef uint32_t tag, wanted = field << 3 | DELIMITED
+    cdef bint room = True
+    memset(&owner, 0, sizeof(owner))
+    memset(&start, 0, sizeof(start))
+    memset(&length, 0, sizeof(length))
+    if not spans_fit(buffer.shape[0], starts, lengths):
+        raise IndexError("a payload lies outside the buffer")
+    for i in range(starts.shape[0]):
+        rest = span_of(&buffer[starts[i]], lengths[i])
+        while room and rest.at < rest.end and read_tag(&rest, &tag):
+            if tag != wanted:
+                if not skip_field(&rest, tag, 0):
+                    break
+            elif read_delimited(&rest, &inner):
+                room = (push_int64(&owner, i) and push_int64(&start, inner.at - &buffer[0])
+                        and push_int64(&length, inner.end - inner.at))
+            else:
+                break
+    result = take(&owner), take(&start), take(&length)
+    if not room:
+        raise MemoryError
+    return result
+
+
+def hash_spans(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+               const int64_t[::1] lengths not None, uint64_t[::1] hashes not None):
+    """XXH64 of each buffer[starts[i]:starts[i] + lengths[i]], into `hashes`."""
+    cdef Py_ssize_t i, count = starts.shape[0]
+    cdef const uint8_t *base = &buffer[0]
+    if not spans_fit(buffer.shape[0], starts, lengths) or hashes.shape[0] != count:
+        raise IndexError("a value lies outside the buffer")
+    with nogil:
+        for i in range(count):
+            hashes[i] = xxh64(base + starts[i], lengths[i])

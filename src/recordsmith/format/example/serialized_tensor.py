@@ -1,0 +1,73 @@
+"""Recognises tensors that `tf.io.serialize_tensor` of TensorFlow wrote: TensorProto messages."""
+
+from __future__ import annotations
+
+import math
+
+from recordsmith.support.buffers import BytesLike, as_view
+
+_TYPES = {  # numbers of tensorflow.DataType, with the bytes of a value
+    1: ("float32", 4),
+    2: ("float64", 8),
+    3: ("int32", 4),
+    4: ("uint8", 1),
+    5: ("int16", 2),
+    6: ("int8", 1),
+    8: ("complex64", 8),
+    9: ("int64", 8),
+    10: ("bool", 1),
+    14: ("bfloat16", 2),
+    17: ("uint16", 2),
+    18: ("complex128", 16),
+    19: ("float16", 2),
+    22: ("uint32", 4),
+    23: ("uint64", 8),
+}
+_TYPE, _SHAPE, _SIDE, _SIZE, _CONTENT = 0x08, 0x12, 0x12, 0x08, 0x22  # tags
+
+
+def describe_tensor(begins: BytesLike, size: int | None = None) -> str | None:
+    """Return "serialised tensor float32 [3, 4]" if bytes are such a tensor; None otherwise.
+
+    Only tensors whose values are stored as bytes count, as their size then proves the rest.
+
+    Args:
+        begins: the bytes, or the first of them.
+        size: how many bytes there are; None for the length of `begins`.
+    """
+    data = bytes(as_view(begins)[:256])
+    size = len(begins) if size is None else size
+    try:
+        number, place = _after(data, 0, _TYPE)
+        name, item_bytes = _TYPES[number]
+        length, place = _after(data, place, _SHAPE)
+        stop = place + length
+        sides: list[int] = []
+        while place < stop:
+            length, place = _after(data, place, _SIDE)
+            side, after = _after(data, place, _SIZE) if length else (0, place)
+            if after != place + length:
+                return None
+            sides.append(side)
+            place = after
+        length = 0
+        if place < size:
+            length, place = _after(data, place, _CONTENT)
+    except (IndexError, KeyError, ValueError):
+        return None
+    if length != math.prod(sides) * item_bytes or place + length != size:
+        return None
+    return f"serialised tensor {name} {sides}"
+
+
+def _after(data: bytes, place: int, tag: int) -> tuple[int, int]:
+    """Return the number after a tag, and the place behind it."""
+    if data[place] != tag:
+        raise ValueError
+    value = shift = 0
+    while True:
+        place += 1
+        value |= (data[place] & 127) << shift
+        if data[place] < 128:
+            return value, place + 1
+        shift += 7

@@ -1,0 +1,152 @@
+"""Find the messages of a field in many payloads, without decoding them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.format.example.kernel.payloads import submessages
+from recordsmith.format.example.payload import classify, decode_key
+from recordsmith.support.buffers import BytesLike, Int64Array, as_view
+
+_MIN_BYTES = 4  # of an entry with a name; entries without a name share one key
+
+
+class InnerSpans(NamedTuple):
+    """The positions of messages in some payloads: int64, (count,).
+
+    owners: the payload of each message.
+    """
+
+    owners: Int64Array
+    starts: Int64Array
+    lengths: Int64Array
+
+
+def field_spans(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
+) -> InnerSpans:
+    """Find the messages in a field of the payloads buffer[starts[i]:starts[i] + lengths[i]].
+
+    In a malformed payload, finds those before the defect.
+    """
+    found: Any = submessages(buffer, starts, lengths, field)
+    return InnerSpans(
+        *(np.frombuffer(each, np.int64) if len(each) else np.zeros(0, np.int64) for each in found)
+    )
+
+
+def payload_views(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+) -> Iterator[memoryview]:
+    """Yield a view of each payload."""
+    view = as_view(buffer)
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        yield view[start : start + length]
+
+
+def map_entries(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
+) -> InnerSpans:
+    """Find the map entries in a field of the payloads: one for each feature of an Example."""
+    maps = field_spans(buffer, starts, lengths, field)
+    entries = field_spans(buffer, maps.starts, maps.lengths, 1)
+    return entries._replace(owners=maps.owners[entries.owners])
+
+
+def have_many_entries(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int, most: int
+) -> npt.NDArray[np.bool_]:
+    """Return which payloads have more than `most` map entries, and must be handled in pieces.
+
+    Payloads too short for that many different entries are skipped.
+    """
+    wide = lengths > most * _MIN_BYTES
+    rows = np.flatnonzero(wide)
+    if len(rows):
+        entries = map_entries(buffer, starts[rows], lengths[rows], field)
+        wide[rows] = np.bincount(entries.owners, minlength=len(rows)) > most
+    return wide
+
+
+def step_counts(buffer: BytesLike, starts: Int64Array, lengths: Int64Array, key: str) -> Int64Array:
+    """Return how many steps a feature list of some SequenceExamples has: int64, (count,)."""
+    entries = map_entries(buffer, starts, lengths, 2)
+    keys = field_spans(buffer, entries.starts, entries.lengths, 1)
+    names = payload_views(buffer, keys.starts, keys.lengths)
+    is_key = np.zeros(len(entries.owners), np.bool_)
+    is_key[keys.owners] = [name == key.encode("utf-8", "surrogateescape") for name in names]
+    lists = field_spans(buffer, entries.starts[is_key], entries.lengths[is_key], 2)
+    steps = field_spans(buffer, lists.starts, lists.lengths, 1)
+    owners = entries.owners[is_key][lists.owners[steps.owners]]
+    return np.bincount(owners, minlength=len(starts)).astype(np.int64)
+
+
+_DELIMITED = 2
+
+
+def delimited(number: int, *content: BytesLike) -> bytes:
+    """Encode a field with its tag and length."""
+    size = sum(map(len, content))
+    head = bytearray((number << 3 | _DELIMITED,))
+    while size >= 128:
+        head.append(size & 127 | 128)
+        size >>= 7
+    head.append(size)
+    return b"".join((head, *content))  # type: ignore[arg-type]
+
+
+def context_as_example(payload: BytesLike) -> bytes:
+    """Return the context of a SequenceExample as an Example."""
+    data = as_view(payload)
+    maps = field_spans(data, *whole(data), 1)
+    return b"".join(delimited(1, piece) for piece in payload_views(data, maps.starts, maps.lengths))
+
+
+def contexts_as_examples(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+) -> tuple[bytes, Int64Array, Int64Array] | None:
+    """Return the contexts of SequenceExamples as Examples, and Examples as they are.
+
+    Returns:
+        A buffer with the payloads, and their starts and lengths; None if one is something else.
+    """
+    pieces: list[Any] = []
+    for payload in payload_views(buffer, starts, lengths):
+        kind = classify(payload)
+        if kind not in ("Example", "SequenceExample"):
+            return None
+        pieces.append(payload if kind == "Example" else context_as_example(payload))
+    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    return b"".join(pieces), np.cumsum(sizes) - sizes, sizes
+
+
+def select_features(
+    payload: BytesLike, takes: Callable[[str], bool], fields: Sequence[int] = (1, 2)
+) -> bytes:
+    """Return a payload with only some of its features or feature lists."""
+    data = as_view(payload)
+    pieces = []
+    for field in fields:
+        found = map_entries(data, *whole(data), field)
+        keys = field_spans(data, found.starts, found.lengths, 1)
+        key_starts, key_lengths = np.zeros((2, len(found.owners)), np.int64)
+        key_starts[keys.owners], key_lengths[keys.owners] = keys.starts, keys.lengths
+        entries = payload_views(data, found.starts, found.lengths)
+        names = payload_views(data, key_starts, key_lengths)
+        wanted = [
+            delimited(1, entry)
+            for entry, name in zip(entries, names, strict=True)
+            if takes(decode_key(name))
+        ]
+        if wanted:
+            pieces.append(delimited(field, *wanted))
+    return b"".join(pieces)
+
+
+def whole(data: memoryview) -> tuple[Int64Array, Int64Array]:
+    """Return the starts and lengths of a single payload."""
+    return np.zeros(1, np.int64), np.full(1, len(data), np.int64)

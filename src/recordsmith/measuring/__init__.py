@@ -1,6 +1,0 @@
-"""Measures how fast a dataset loads on this machine, and what limits it."""
-
-from recordsmith.measuring.bench import bench
-from recordsmith.measuring.bench_report import BenchReport
-
-__all__ = ["BenchReport", "bench"]

@@ -1,0 +1,1 @@
+"""What every room uses: errors, words, reports, threads, tasks. Imports no other room."""

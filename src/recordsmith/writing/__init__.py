@@ -1,0 +1,1 @@
+"""Samples or records to complete datasets: packed, reshaped, edited, salvaged or forecast."""

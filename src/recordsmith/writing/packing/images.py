@@ -1,0 +1,293 @@
+"""Applies `ImageOptions` to the images of a sample, and updates its masks and boxes to match.
+
+Works on the canonical keys (`image/encoded`, `image/segmentation/class/encoded`, …) before they
+are renamed. Every change is noted. Progressive JPEGs and JPEGs with an EXIF orientation are noted
+too, because they affect training.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+from recordsmith.format.example import SequenceExample, decode_payload
+from recordsmith.format.example.keys import (
+    BOX,
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    OBJECT_AREA,
+    OBJECT_MASK,
+    WIDTH,
+)
+from recordsmith.image import (
+    ImageOptions,
+    StoredImage,
+    StoredMask,
+    check_chunks,
+    find_format,
+    orient_box,
+    read_jpeg_info,
+    starts_like_image,
+    store_image,
+    store_mask,
+)
+from recordsmith.image.formats.png import SIGNATURE
+from recordsmith.image.storing.store import REQUESTED as IMAGES_CHANGED
+from recordsmith.sources import Note
+from recordsmith.support.errors import DataError, SourceError, option
+
+IMAGES = (IMAGE, MASK, OBJECT_MASK)
+"""The canonical keys of features that hold encoded images."""
+
+IS_PROGRESSIVE = (
+    "JPEGs are progressive, which takes two to three times as long to decode; "
+    f"{option('baseline', True)} converts to baseline losslessly, which adds about 3 % to the size"
+)
+HAS_ORIENTATION = (
+    "JPEGs have an EXIF orientation, which TensorFlow ignores when it decodes; "
+    f"{option('orientation', 'apply')} rotates images, masks and boxes"
+)
+MASK_CHANGED = "masks were rotated or resized with their image"
+MASK_RAW = "masks were decoded and stored as raw values"
+BOXES_ROTATED = "images had their boxes rotated with them"
+AREAS_SCALED = "images had the areas of their objects scaled with them"
+REQUESTED = IMAGES_CHANGED | {MASK_CHANGED, MASK_RAW, BOXES_ROTATED, AREAS_SCALED}
+"""The changes that image options request; the others may be unexpected."""
+
+
+def apply_image_options(
+    features: Mapping[str, Any], options: ImageOptions, note: Note
+) -> dict[str, Any]:
+    """Apply image options to the image, masks and boxes of a sample.
+
+    Args:
+        features: from a source or from `decode_example`; not modified.
+        note: called as `note(change, file_name)` for each change.
+
+    Returns:
+        New features: `image/encoded`, `image/format`, `image/height` and `image/width` of the
+        stored image, for raw images also `image/depth` and `image/dtype`, and the updated masks,
+        boxes and areas.
+    """
+    given = dict(features)
+    if options.is_default:
+        find_image_note(given, note)
+        return given
+    data = _only(given, IMAGE, bytes)
+    if data is None:
+        return given
+    where = _sample_name(given)
+    stored = _store(data, given, options, where)
+    for change in stored.changes:
+        note(change, where)
+    given[IMAGE] = stored.data
+    if _only(given, FORMAT, (str, bytes)) not in (stored.format, stored.format.encode()):
+        given[FORMAT] = stored.format
+    sizes = _only(given, HEIGHT, int), _only(given, WIDTH, int)
+    given[HEIGHT], given[WIDTH] = stored.height, stored.width
+    if stored.dtype is not None:
+        given[DEPTH], given[DTYPE] = stored.depth, stored.dtype.encode()
+    _move_masks(given, stored, note, where)
+    _move_boxes(given, stored, note, where)
+    _scale_areas(given, stored, sizes, note, where)
+    if stored.data is data:
+        find_image_note(given, note)
+    return given
+
+
+def check_png_chunks(features: Mapping[str, Any]) -> None:
+    """Verify the chunk checksums of the PNGs of a sample."""
+    for key in IMAGES:
+        value = features.get(key)
+        if value is None:
+            continue
+        for data in (value,) if isinstance(value, bytes) else _listed(value):
+            if isinstance(data, bytes) and data.startswith(SIGNATURE):
+                try:
+                    check_chunks(data)
+                except DataError as error:
+                    error.path, error.feature = _sample_name(features), key
+                    raise
+
+
+def check_images(payload: bytes, keys: Collection[str]) -> None:
+    """Decode all images of a record completely, as `verify --deep` does.
+
+    Args:
+        keys: the features that hold images. Other features are decoded if their first bytes are
+            those of an image.
+    """
+    from recordsmith.checking.verification.image_check import check_example_images  # loads more
+
+    message = decode_payload(payload)
+    parts: list[Mapping[str, Any]]
+    if isinstance(message, SequenceExample):
+        steps = {key: list(chain(*values)) for key, values in message.feature_lists.items()}
+        parts = [message.context, steps]
+    else:
+        parts = [message]
+    for features in parts:
+        image_keys = [
+            key
+            for key, values in features.items()
+            if len(values) and (key in keys or _starts_like_image(values[0]))
+        ]
+        errors = check_example_images(features, image_keys)[1]
+        if errors:
+            errors[0].path = _sample_name(features)
+            raise errors[0]
+
+
+def _starts_like_image(value: object) -> bool:
+    if not isinstance(value, bytes) or not starts_like_image(value):
+        return False
+    return find_format(value).name != "tiff"  # may hold measurements, which are not colours
+
+
+def find_image_note(features: Mapping[str, Any], note: Note) -> None:
+    """Note whether a JPEG is progressive or has an orientation. Reads only its header."""
+    data = features.get(IMAGE)
+    if type(data) is list and len(data) == 1:
+        data = data[0]
+    if type(data) is not bytes:
+        return
+    is_progressive, orientation = read_jpeg_info(data)
+    if is_progressive:
+        note(IS_PROGRESSIVE, _sample_name(features))
+    if orientation != 1:
+        note(HAS_ORIENTATION, _sample_name(features))
+
+
+def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: str) -> StoredImage:
+    if _only(given, FORMAT, (str, bytes)) in ("raw", b"raw"):
+        raise SourceError(
+            "the image is stored as raw pixels, which cannot be converted",
+            sample=where,
+            remedy="Pack it without image options.",
+        )
+    with _sample_errors(where):
+        return store_image(data, options)
+
+
+@contextmanager
+def _sample_errors(where: str, key: str = IMAGE, part: str = "") -> Iterator[None]:
+    """Add the file name of the image, and the feature at fault, to errors in the block."""
+    try:
+        yield
+    except DataError as error:
+        error.path = error.path or where
+        error.feature = error.feature or key
+        if part:
+            error.problem = f"{part}: {error.problem}"
+        raise
+    except SourceError as error:
+        raise SourceError(
+            f"{part}: {error.problem}" if part else error.problem,
+            path=error.path,
+            line=error.line,
+            sample=error.sample or where,
+            remedy=error.remedy,
+        ) from None
+
+
+def _move_masks(given: dict[str, Any], stored: StoredImage, note: Note, where: str) -> None:
+    data = _only(given, MASK, bytes)
+    if data is not None:
+        with _sample_errors(where, MASK, "the mask"):
+            mask = _store_mask(data, stored, raw=stored.format == "raw")
+        if mask.is_changed:
+            given[MASK] = mask.data
+            given[MASK_FORMAT] = mask.format
+            note(MASK_RAW if mask.format == "raw" else MASK_CHANGED, where)
+        if mask.format == "raw":
+            given[MASK_DTYPE] = mask.dtype.encode()
+    masks = []
+    for number, one in enumerate(_listed(given.get(OBJECT_MASK)), 1):
+        with _sample_errors(where, OBJECT_MASK, f"the mask of object {number}"):
+            masks.append(_store_mask(one, stored))
+    if any(mask.is_changed for mask in masks):
+        given[OBJECT_MASK] = [mask.data for mask in masks]
+        note(MASK_CHANGED, where)
+
+
+def _store_mask(data: bytes, stored: StoredImage, *, raw: bool = False) -> StoredMask:
+    return store_mask(
+        data,
+        height=stored.height,
+        width=stored.width,
+        orientation_applied=stored.orientation_applied,
+        raw=raw,
+    )
+
+
+def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: str) -> None:
+    """Coordinates are fractions of the sides, so only rotation changes them."""
+    if stored.orientation_applied == 1 or not all(key in given for key in BOX):
+        return
+    sides = [[float(place) for place in _listed(given[key])] for key in BOX]
+    if not sides[0]:
+        return
+    boxes = [orient_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
+    for key, places in zip(BOX, zip(*boxes, strict=True), strict=True):
+        given[key] = list(places)
+    note(BOXES_ROTATED, where)
+
+
+def _scale_areas(
+    given: dict[str, Any],
+    stored: StoredImage,
+    sizes: tuple[int | None, int | None],
+    note: Note,
+    where: str,
+) -> None:
+    """Areas are in pixels, so they change with the size of the image."""
+    height, width = sizes
+    areas = _listed(given.get(OBJECT_AREA))
+    if not areas or not height or not width or height * width == stored.height * stored.width:
+        return
+    scale = stored.height * stored.width / (height * width)
+    given[OBJECT_AREA] = [float(area) * scale for area in areas]
+    note(AREAS_SCALED, where)
+
+
+def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
+    """The single value of a feature, as a scalar or in a list; None if it is missing."""
+    value = features.get(key)
+    if value is None or isinstance(value, kind):
+        return value
+    listed = _listed(value)
+    if len(listed) > 1:
+        raise SourceError(
+            f"feature {key!r} has {len(listed)} values; image options need exactly one",
+            sample=_sample_name(features),
+        )
+    if not listed:
+        return None
+    if kind is not int and not isinstance(listed[0], kind):
+        raise SourceError(
+            f"feature {key!r} must be bytes, got {listed[0]!r:.60}", sample=_sample_name(features)
+        )
+    return int(listed[0]) if kind is int else listed[0]
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, (bytes, str, int, float)) else list(value)
+
+
+def _sample_name(features: Mapping[str, Any]) -> str:
+    listed = _listed(features.get(FILENAME))
+    if len(listed) != 1:
+        return "an image without image/filename"
+    return os.fsdecode(listed[0])
