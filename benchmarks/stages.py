@@ -77,7 +77,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
         listing = source.list_samples()
     with steps.step("planning: shuffle, fingerprint"):
         plan = assign_shards(listing, options, source.describe())
-    encoder = options.encoder(listing)
+    encoder = options.encoder(listing.reader)
     numbers = plan.numbers(plan.shards[0]).tolist()
     with ShardWriter(out) as writer:
         for start in range(0, len(numbers), _AT_ONCE):

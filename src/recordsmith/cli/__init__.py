@@ -23,8 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from recordsmith.cli import console
 from recordsmith.cli.execution import executable, handle_signals
-from recordsmith.cli.wording import QUOTE_CONDITION, is_part_of_condition, option_in_shell
-from recordsmith.support.errors import naming_options
+from recordsmith.cli.wording import QUOTE_CONDITION, is_part_of_condition
 from recordsmith.support.words import similar_name
 
 _PANELS = {
@@ -237,10 +236,6 @@ class _PlainUsage:
 
 class _Commands(_PlainUsage, TyperGroup):
     """The group of all commands, each of which is loaded when it runs."""
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        with naming_options(option_in_shell):
-            return super().main(*args, **kwargs)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands as plain text: the panels of typer take twice as long."""

@@ -3,17 +3,6 @@
 Shared by all jobs that write a dataset, whatever the source of the records.
 """
 
-from recordsmith.dataset.shard_counts import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    ShardCounts,
-    ShardPlan,
-    check_shard_options,
-    is_valid_file_name,
-    plan_shards,
-    shard_bounds,
-    shard_counts,
-    shard_files_by_split,
-)
 from recordsmith.writing.building.claims import claim, note_files
 from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
@@ -46,15 +35,11 @@ from recordsmith.writing.building.shards import (
 )
 
 __all__ = [
-    "DEFAULT_SHARD_SIZE_BYTES",
     "WRITING_THREADS",
     "Occurrences",
-    "ShardCounts",
-    "ShardPlan",
     "ShardResult",
     "add_notes",
     "check_folder",
-    "check_shard_options",
     "check_task_folder",
     "check_written",
     "claim",
@@ -67,7 +52,6 @@ __all__ = [
     "existing_dataset",
     "finish_publishing",
     "is_publishing",
-    "is_valid_file_name",
     "load_result",
     "locked_folder",
     "make_manifest",
@@ -75,11 +59,7 @@ __all__ = [
     "note_files",
     "open_partial_shard",
     "partial_location",
-    "plan_shards",
     "publish_dataset",
     "save_result",
-    "shard_bounds",
-    "shard_counts",
-    "shard_files_by_split",
     "survey_written",
 ]

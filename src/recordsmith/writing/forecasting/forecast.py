@@ -90,7 +90,7 @@ def forecast(
     samples = collect(listing.samples)
     sizes = samples.sizes.astype(float)
     choice = choose_samples(sizes, sample_count, seed)
-    storage = SampleStorage(options.encoder(listing), variants)
+    storage = SampleStorage(options.encoder(listing.reader), variants)
     workers = WorkerPool(count, progress, len(choice.numbers))
 
     def store(item: SampleToRead) -> StoredSample:

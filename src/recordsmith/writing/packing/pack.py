@@ -14,9 +14,11 @@ from typing import Any
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.names import INTERNAL_FOLDER
+from recordsmith.dataset.shard_counts import ShardCounts
 from recordsmith.image import ImageOptions
-from recordsmith.sources import Listing, Source, source_of
+from recordsmith.sources import Listing, SampleReader, Source, source_of
 from recordsmith.sources.left_behind import check_left_behind
+from recordsmith.sources.problems import join_names
 from recordsmith.stores import Location, PlaceLike, as_folder
 from recordsmith.support.errors import (
     OptionError,
@@ -30,7 +32,6 @@ from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import (
     WRITING_THREADS,
-    ShardCounts,
     ShardResult,
     check_folder,
     check_task_folder,
@@ -48,7 +49,7 @@ from recordsmith.writing.packing.pack_plan import PackJob, PackPlan, parse_resul
 from recordsmith.writing.packing.pack_report import PackReport, add_results, report_existing
 from recordsmith.writing.packing.pack_task import PackTask, pack_shard, portable_reader
 from recordsmith.writing.packing.shard_assignment import ShardAssignment, assign_shards
-from recordsmith.writing.packing.writing import ShardJobs
+from recordsmith.writing.packing.writing import ShardPacker
 
 _IMAGES = "Pass image_options=rs.ImageOptions(…)."
 _EXPLAINED = {
@@ -172,15 +173,15 @@ def pack(
         numbers_of=numbers_of,
     )
     workers = WorkerPool(thread_count(threads, most=WRITING_THREADS), progress)
-    job, listing, assignment = _prepare(source, out, options, like)
-    reader = None if engine is None else portable_reader(listing)
+    job, reader, assignment = _prepare(source, out, options, like)
+    portable = None if engine is None else portable_reader(reader)
 
     def write(folder: Location) -> list[ShardResult]:
-        if engine is None or reader is None:
-            jobs = ShardJobs(listing, assignment, folder, job.options, workers)
-            return jobs.run(trusting=not overwrite)
+        if engine is None or portable is None:
+            packer = ShardPacker(reader, assignment, folder, job.options, workers)
+            return packer.run(trusting=not overwrite)
         workers.total = job.sample_count
-        tasks = job.tasks(assignment, reader, trusting=not overwrite)
+        tasks = job.tasks(assignment, portable, trusting=not overwrite)
         done = run_on(
             engine,
             (Task(pack_shard, task.number, task.name, task.size, task) for task in tasks),
@@ -189,7 +190,7 @@ def pack(
         return job.ordered(done.values())
 
     return _complete(
-        job, as_folder(out), write, skip_errors, overwrite, in_this_process=reader is None
+        job, as_folder(out), write, skip_errors, overwrite, in_this_process=portable is None
     )
 
 
@@ -218,15 +219,15 @@ def plan(source: Source | Any, out: PlaceLike, **options: Any) -> PackPlan:
             "option",
             option=unknown[0],
         )
-    job, listing, assignment = _prepare(source, out, PackOptions(**options))
-    reader = portable_reader(listing)
-    if reader is None:
+    job, reader, assignment = _prepare(source, out, PackOptions(**options))
+    portable = portable_reader(reader)
+    if portable is None:
         raise OptionError(
             "rows of tables and samples in memory are packed by one process, without a plan",
             option="source",
             remedy="Use `pack`.",
         )
-    return PackPlan(as_folder(out), job, partial(job.tasks, assignment, reader))
+    return PackPlan(as_folder(out), job, partial(job.tasks, assignment, portable))
 
 
 def run(task: PackTask | Mapping[str, Any]) -> ShardResult:
@@ -296,7 +297,7 @@ def finish(
 
 def _prepare(
     source: Source | Any, out: PlaceLike, options: PackOptions, like: PlaceLike | None = None
-) -> tuple[PackJob, Listing, ShardAssignment]:
+) -> tuple[PackJob, SampleReader, ShardAssignment]:
     """List the samples of a source and assign them to shards."""
     source, unread = source_of(source)
     if like is not None:
@@ -310,7 +311,34 @@ def _prepare(
     listing = replace(listing, notices=[*listing.notices, *unread])
     described = _describe(source, listing)
     assignment = assign_shards(listing, options, described)
-    return PackJob.of(folder, options, described, listing, assignment), listing, assignment
+    job = PackJob(
+        assignment.fingerprint,
+        str(folder.absolute()),
+        described,
+        options,
+        assignment.splits,
+        assignment.shards,
+        listing.class_names,
+        listing.has_label_map,
+        listing.arrow_schema,
+        (*map(str, listing.notices), *_divided_notice(options, assignment, listing)),
+        None if listing.account is None else listing.account.to_json(),
+    )
+    return job, listing.reader, assignment
+
+
+def _divided_notice(
+    options: PackOptions, assignment: ShardAssignment, listing: Listing
+) -> tuple[str, ...]:
+    """Report the splits of the source that were divided again."""
+    own = listing.splits or tuple(filter(None, [listing.only_split]))
+    if not own or options.splits is None:
+        return ()
+    resplit = options.resplit or own
+    divided = [resplit] if isinstance(resplit, str) else list(resplit)
+    what = f"{'split' if len(divided) == 1 else 'splits'} {join_names(divided)}"
+    new = join_names(split for split in assignment.splits if split in options.splits)
+    return (f"the source's {what} divided again into {new}",)
 
 
 def _complete(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset.shard_counts import ShardCounts
 from recordsmith.format.example import (
     Kind,
     SequenceExample,
@@ -18,10 +19,9 @@ from recordsmith.format.example import (
 )
 from recordsmith.format.wire import Compression, check_compression
 from recordsmith.image import ImageOptions
-from recordsmith.sources import Content, Listing, Note
+from recordsmith.sources import Content, Note, SampleReader
 from recordsmith.support.errors import OptionError, option
 from recordsmith.support.serialization import fields_to_json
-from recordsmith.writing.building import ShardCounts
 from recordsmith.writing.packing.images import (
     IMAGES,
     apply_image_options,
@@ -72,6 +72,8 @@ class PackOptions:
                 option="numbers_of", value=self.numbers_of, expected="a list of keys of features"
             )
         object.__setattr__(self, "numbers_of", tuple(self.numbers_of))  # equal after JSON
+        check_compression(self.compression)
+        resolve_keys(self.keys)
 
     def options_of_records(self) -> dict[str, Any]:
         """Return what counts in the fingerprint: options of records, terms of use; no defaults."""
@@ -93,10 +95,10 @@ class PackOptions:
         keys = (*self.numbers_of, label, _FIRST_STEPS)
         return [key for key in dict.fromkeys(keys) if key is not None]
 
-    def encoder(self, listing: Listing) -> SampleEncoder:
-        """Return the encoder for the samples of a listing."""
+    def encoder(self, reader: SampleReader) -> SampleEncoder:
+        """Return the encoder for the samples of a reader."""
         return SampleEncoder(
-            listing.reader.kinds(),
+            reader.kinds(),
             resolve_keys(self.keys),
             self.image_options,
             checks_images=self.check_images,

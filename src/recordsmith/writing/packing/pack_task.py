@@ -17,19 +17,19 @@ import numpy as np
 
 from recordsmith.dataset import is_shard_name
 from recordsmith.dataset.documents import line_in_json
-from recordsmith.dataset.labels import class_names_in_json
-from recordsmith.sources import Listing, Sample, SampleReader, open_reader
+from recordsmith.dataset.shard_counts import ShardPlan, is_valid_file_name
+from recordsmith.sources import Sample, SampleReader, open_reader
 from recordsmith.sources.numbered import collect
 from recordsmith.stores import Location, as_folder
 from recordsmith.support.errors import FileAccessError, OptionError
 from recordsmith.support.tasks import VERSION, version_error
 from recordsmith.support.work import WorkerPool
-from recordsmith.writing.building import ShardPlan, ShardResult, claim, is_valid_file_name
+from recordsmith.writing.building import ShardResult, claim
 from recordsmith.writing.packing.pack_options import PackOptions
 from recordsmith.writing.packing.shard_assignment import ShardAssignment
-from recordsmith.writing.packing.writing import ShardJobs
+from recordsmith.writing.packing.writing import ShardPacker
 
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Label: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
@@ -37,9 +37,9 @@ _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 class TaskSample(msgspec.Struct, frozen=True, array_like=True):
     """A sample of a task. number: in the listing."""
 
-    number: Count
+    number: _Count
     name: str
-    size_bytes: Count
+    size_bytes: _Count
     label: _Label | None
     version: _Version | None
     reference: dict[str, Any] | None
@@ -57,13 +57,12 @@ class PackTask(msgspec.Struct, frozen=True):
     """
 
     fingerprint: str
-    number: Count
+    number: _Count
     name: str
     split: str
     out: str
     options: dict[str, Any]
     trusting: bool
-    class_names: list[str | None] | None
     reader: dict[str, Any]
     samples: list[TaskSample]
     version: int = VERSION
@@ -91,12 +90,11 @@ class PackTask(msgspec.Struct, frozen=True):
             raise OptionError(f"the task is invalid: {error}", option="task") from None
 
 
-def portable_reader(listing: Listing) -> dict[str, Any] | None:
-    """A listing's reader as plain JSON values; None if only this process can read the samples.
+def portable_reader(reader: SampleReader) -> dict[str, Any] | None:
+    """A reader as plain JSON values; None if only this process can read the samples.
 
     Rows of tables are encoded when they are listed, so that a worker could only copy them.
     """
-    reader = listing.reader
     if hasattr(reader, "frames") and reader.frames() is not None:
         return None
     try:
@@ -116,15 +114,12 @@ def pack_shard(task: PackTask) -> ShardResult:
         for s in task.samples
     )
     numbers = np.array([sample.number for sample in task.samples], np.int64)
-    listing = Listing(samples, reader, class_names_in_json(task.class_names))
     orders = {shard.split: np.arange(task.size)}
-    assignment = ShardAssignment(
-        (shard,), options.shard_compression, task.fingerprint, samples, orders, numbers
-    )
+    assignment = ShardAssignment((shard,), task.fingerprint, samples, orders, numbers)
     folder = claim(as_folder(task.out), task.fingerprint, [task.name])
-    jobs = ShardJobs(listing, assignment, folder, options, WorkerPool(1, None))
+    packer = ShardPacker(reader, assignment, folder, options, WorkerPool(1, None))
     # a worker may not have seen all samples, so a rerun tries those again that were skipped
-    (result,) = jobs.run(trusting=task.trusting, keeps_skipped=False)
+    (result,) = packer.run(trusting=task.trusting, keeps_skipped=False)
     return result
 
 

@@ -11,32 +11,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.documents import is_line
 from recordsmith.dataset.selection import check_shares
-from recordsmith.format.wire import Compression
-from recordsmith.sources import Listing
-from recordsmith.sources.numbered import Coding, Names, RowNames, SampleTable, collect
-from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, SourceError
-from recordsmith.writing.building import (
+from recordsmith.dataset.shard_counts import (
     ShardPlan,
     check_shard_options,
     is_valid_file_name,
     plan_shards,
 )
+from recordsmith.sources import Listing
+from recordsmith.sources.numbered import Coding, Names, RowNames, SampleTable, collect
+from recordsmith.support.buffers import Int64Array
+from recordsmith.support.errors import OptionError, SourceError
 from recordsmith.writing.packing.division import divide
 from recordsmith.writing.packing.pack_options import PackOptions
 
 _NAMES_AT_ONCE = 1024
 _PLACES = ("folder", "file", "files")
+
+_Hasher: TypeAlias = Callable[[str | bytes | memoryview], int]
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,6 @@ class ShardAssignment:
     """
 
     shards: tuple[ShardPlan, ...]
-    compression: Compression
     fingerprint: str
     samples: SampleTable = field(compare=False)
     orders: Mapping[str, Int64Array] = field(compare=False)
@@ -85,7 +85,7 @@ def assign_shards(
     if options.splits is not None:
         check_shares(options.splits)
     samples = collect(listing.samples)
-    number_of = _Hasher(options.seed).number
+    number_of = _hasher(options.seed)
     hashes = _hashes(samples, number_of)
     orders = divide(
         _ascending(hashes) if options.shuffle else np.arange(len(samples)),
@@ -113,7 +113,7 @@ def assign_shards(
     }
     numbers = {shard.file: orders[shard.split][shard.start : shard.stop] for shard in shards}
     fingerprint = _fingerprint(listing, _digest(samples), numbers, content)
-    return ShardAssignment(shards, compression, fingerprint, samples, orders)
+    return ShardAssignment(shards, fingerprint, samples, orders)
 
 
 def _check_names(listing: Listing) -> None:
@@ -132,20 +132,20 @@ def _check_names(listing: Listing) -> None:
         raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")
 
 
-class _Hasher:
-    """Makes pseudorandom numbers from a seed and a name."""
+def _hasher(seed: int) -> _Hasher:
+    """Return a function that makes a pseudorandom number from a name."""
+    salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
+    keyed = hashlib.blake2b(digest_size=16, key=salt)
 
-    def __init__(self, seed: int) -> None:
-        salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
-        self._keyed = hashlib.blake2b(digest_size=16, key=salt)
-
-    def number(self, name: str | bytes | memoryview) -> int:
-        digest = self._keyed.copy()
+    def number_of(name: str | bytes | memoryview) -> int:
+        digest = keyed.copy()
         digest.update(_encoded(name) if isinstance(name, str) else name)
         return int.from_bytes(digest.digest()[:8], "big")
 
+    return number_of
 
-def _hashes(samples: SampleTable, number_of: Any) -> npt.NDArray[np.uint64]:
+
+def _hashes(samples: SampleTable, number_of: _Hasher) -> npt.NDArray[np.uint64]:
     """Return a number for each sample, from the seed and its name only."""
     names = samples.names
     if isinstance(names, RowNames):
@@ -154,7 +154,7 @@ def _hashes(samples: SampleTable, number_of: Any) -> npt.NDArray[np.uint64]:
 
 
 def _group_hashes(
-    groups: Coding | None, hashes: npt.NDArray[np.uint64], number_of: Any
+    groups: Coding | None, hashes: npt.NDArray[np.uint64], number_of: _Hasher
 ) -> npt.NDArray[np.uint64] | None:
     """Return a number for the group of each sample, and for each without one; None without any."""
     if groups is None or not (groups[1] >= 0).any():

@@ -18,9 +18,10 @@ import numpy as np
 
 from recordsmith.dataset import ShardWriter
 from recordsmith.dataset.column_file import ColumnSurvey
+from recordsmith.dataset.shard_counts import ShardPlan
 from recordsmith.format.example import SchemaSurvey, keys
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
-from recordsmith.sources import Listing, Sample
+from recordsmith.sources import Sample, SampleReader
 from recordsmith.sources.flaws import Flaw
 from recordsmith.sources.numbered import SampleTable
 from recordsmith.sources.samples_ahead import SamplesAhead, SampleToRead
@@ -32,7 +33,6 @@ from recordsmith.support.threads import map_ahead
 from recordsmith.support.work import WorkerPool
 from recordsmith.writing.building import (
     Occurrences,
-    ShardPlan,
     ShardResult,
     add_notes,
     complete_shard,
@@ -47,29 +47,30 @@ _COPIED_BYTES = 32 << 20  # measured: fewer bytes cost more passes over a tempor
 _AHEAD = 2  # samples in preparation for each thread, so that no thread waits for another
 
 
-class ShardJobs:
+class ShardPacker:
     """Writes the shards of a job."""
 
     def __init__(
         self,
-        listing: Listing,
+        reader: SampleReader,
         assignment: ShardAssignment,
         folder: Location,
         options: PackOptions,
         workers: WorkerPool,
     ) -> None:
-        self._listing = listing
+        self._reader = reader
         self._assignment = assignment
         self._folder = folder
         self._kept = options.kept_columns()
+        self._compression = options.shard_compression
         self._workers = workers
         self._executor: Executor | None = None
         self._ahead = _AHEAD
         self._frames: EncodedRows | None = None
-        self._encoder = options.encoder(listing)
-        self._has_objects = keys.OBJECT_LABEL in listing.reader.kinds()
-        if self._encoder.keeps_records and hasattr(listing.reader, "frames"):
-            self._frames = listing.reader.frames()
+        self._encoder = options.encoder(reader)
+        self._has_objects = keys.OBJECT_LABEL in reader.kinds()
+        if self._encoder.keeps_records and hasattr(reader, "frames"):
+            self._frames = reader.frames()
 
     def run(self, *, trusting: bool = True, keeps_skipped: bool = True) -> list[ShardResult]:
         """Write the shards, or verify them if they are complete; return the results in order."""
@@ -78,7 +79,7 @@ class ShardJobs:
         threads = self._workers.threads
         at_once = min(threads, max(1, len(shards)))
         with ExitStack() as stack:
-            self._samples_ahead = stack.enter_context(SamplesAhead(self._listing.reader, at_once))
+            self._samples_ahead = stack.enter_context(SamplesAhead(self._reader, at_once))
             if self._encoder.is_heavy:
                 self._executor = stack.enter_context(self._workers.pool())
             self._ahead = _AHEAD * -(-threads // at_once)
@@ -91,7 +92,7 @@ class ShardJobs:
         result, is_new = complete_shard(
             self._folder,
             shard.file,
-            self._assignment.compression,
+            self._compression,
             lambda writer: self._write(shard, writer),
             fingerprint=self._assignment.fingerprint,
             versions=lambda: _hash_versions(
@@ -136,7 +137,7 @@ class ShardJobs:
         """Copy samples that are records already, as `_write` does."""
         bytes_in = 0
         survey, columns = SchemaSurvey(), ColumnSurvey(self._kept)
-        is_verified = self._assignment.compression == "none"  # as copying verifies frames
+        is_verified = self._compression == "none"  # as copying verifies frames
         skipped: dict[int, str] = {}
         faults = np.array(sorted(source.faults), np.int64)
         for numbers in _portions(self._assignment.numbers(shard), self._assignment.samples.sizes):

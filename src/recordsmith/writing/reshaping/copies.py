@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import Manifest, ShardWriter
+from recordsmith.dataset.shard_counts import ShardPlan, is_valid_file_name
 from recordsmith.format.example import SchemaSurvey
 from recordsmith.format.wire import Compression
 from recordsmith.stores import Location, as_folder
@@ -22,12 +23,10 @@ from recordsmith.support.errors import DataError, OptionError
 from recordsmith.support.tasks import Engine, Task, run_on
 from recordsmith.support.work import WorkerPool
 from recordsmith.writing.building import (
-    ShardPlan,
     ShardResult,
     check_written,
     claim,
     complete_shard,
-    is_valid_file_name,
     survey_written,
 )
 from recordsmith.writing.reshaping.edits import Edits, RecordOptionError

@@ -23,13 +23,7 @@ from recordsmith.dataset.selection import (
     exact_share,
     share_counts,
 )
-from recordsmith.dataset.where import Where
-from recordsmith.format.wire import FRAME_BYTES, Compression, check_compression
-from recordsmith.support.buffers import Int64Array, offsets_from_lengths
-from recordsmith.support.errors import OptionError, SourceError, located, option
-from recordsmith.support.permutation import Permutations
-from recordsmith.support.serialization import fields_to_json
-from recordsmith.writing.building import (
+from recordsmith.dataset.shard_counts import (
     ShardCounts,
     ShardPlan,
     check_shard_options,
@@ -37,6 +31,12 @@ from recordsmith.writing.building import (
     plan_shards,
     shard_files_by_split,
 )
+from recordsmith.dataset.where import Where
+from recordsmith.format.wire import FRAME_BYTES, Compression, check_compression
+from recordsmith.support.buffers import Int64Array, offsets_from_lengths
+from recordsmith.support.errors import OptionError, SourceError, located, option
+from recordsmith.support.permutation import Permutations
+from recordsmith.support.serialization import fields_to_json
 from recordsmith.writing.reshaping.edits import Edits
 from recordsmith.writing.reshaping.inputs import InputRecords, Inputs, fingerprint
 
