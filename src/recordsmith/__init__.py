@@ -26,8 +26,8 @@ _HOMES = {
         "NotAnExampleError OptionError RecordsmithError SourceError"
     ),
     "checking": "inspect normalisation schema",
-    "checking.diff": "diff",
-    "checking.stats": "stats",
+    "checking.comparing": "diff",
+    "checking.statistics": "stats",
     "checking.verification": "verify",
     "format.example": (
         "BytesArray FeatureSchema FeatureSpec RaggedArray Schema SequenceExample classify "

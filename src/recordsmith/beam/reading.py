@@ -25,7 +25,7 @@ from recordsmith.dataset import (
 from recordsmith.dataset.arrow import ArrowDecoder
 from recordsmith.dataset.arrow.schema import columns_of
 from recordsmith.dataset.arrow_stream import DEFAULT_ROWS
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.dataset.where import parse_where
 from recordsmith.format.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.format.wire import RecordBlock

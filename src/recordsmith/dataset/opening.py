@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.dataset.dataset import Dataset
-from recordsmith.dataset.locate import (
+from recordsmith.dataset.locating import (
     Located,
     Paths,
     as_places,

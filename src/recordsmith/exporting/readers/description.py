@@ -10,7 +10,7 @@ from typing import NamedTuple
 from recordsmith.checking import Inspection, inspect
 from recordsmith.checking.shard_summaries import PAYLOADS
 from recordsmith.dataset import open as open_dataset
-from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.locating import Paths, locate
 from recordsmith.dataset.names import is_split_slice
 from recordsmith.format.example import FeatureSchema
 from recordsmith.format.example.keys import BOX, is_class_key, is_mask_key

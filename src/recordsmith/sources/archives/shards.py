@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import ClassNames, Shard, background_notices, carried_class_names
-from recordsmith.dataset.locate import Located, locate_whole
+from recordsmith.dataset.locating import Located, locate_whole
 from recordsmith.dataset.names import split_word
 from recordsmith.dataset.shard_sequence import OpenShards
 from recordsmith.format.wire import FRAME_BYTES

@@ -14,7 +14,7 @@ from typing import Any
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault
 from recordsmith.dataset.names import INTERNAL_FOLDER
-from recordsmith.dataset.shard_counts import ShardCounts
+from recordsmith.dataset.shard_layout import ShardCounts
 from recordsmith.image import ImageOptions
 from recordsmith.sources import Listing, SampleReader, Source, source_of
 from recordsmith.sources.left_behind import check_left_behind

@@ -18,7 +18,7 @@ import numpy as np
 
 from recordsmith.dataset import ShardWriter
 from recordsmith.dataset.column_file import ColumnSurvey
-from recordsmith.dataset.shard_counts import ShardPlan
+from recordsmith.dataset.shard_layout import ShardPlan
 from recordsmith.format.example import SchemaSurvey, keys
 from recordsmith.format.wire import FRAME_BYTES, HEADER_BYTES
 from recordsmith.sources import Sample, SampleReader

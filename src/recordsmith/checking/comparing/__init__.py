@@ -1,7 +1,7 @@
 """Compares two datasets by content, independent of record order and shards."""
 
-from recordsmith.checking.diff.diff_report import DiffReport
-from recordsmith.checking.diff.difference import diff
+from recordsmith.checking.comparing.diff_report import DiffReport
+from recordsmith.checking.comparing.difference import diff
 
 __all__ = [
     "DiffReport",

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locating import Paths
 from recordsmith.exporting.export_job import export_locally, export_on_engine
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
 from recordsmith.exporting.exporter import EXPORTERS, WHAT, FileExporter

@@ -1,6 +1,6 @@
 """Computes statistics of a dataset: features, classes, images and duplicates."""
 
-from recordsmith.checking.stats.stats_report import StatsReport, stats
+from recordsmith.checking.statistics.stats_report import StatsReport, stats
 
 __all__ = [
     "StatsReport",
