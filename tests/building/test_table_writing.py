@@ -17,13 +17,8 @@ import pytest
 import recordsmith as rs
 from recordsmith.stores import Location, as_folder
 from recordsmith.support.errors import CorruptDataError, FileAccessError, OptionError, SourceError
+from recordsmith.writing import abandon_table, begin_table, finish_table, write_table_part
 from recordsmith.writing.building import publishing
-from recordsmith.writing.building.table_writing import (
-    abandon_table,
-    begin_table,
-    finish_table,
-    write_table_part,
-)
 
 from ..killed_jobs import killed_before
 from ..places import contents, visible

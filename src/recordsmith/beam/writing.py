@@ -22,13 +22,7 @@ from recordsmith.format.example import (
 from recordsmith.format.wire import FRAME_BYTES
 from recordsmith.stores import Location, PlaceLike
 from recordsmith.support.errors import OptionError
-from recordsmith.writing.building import existing_dataset
-from recordsmith.writing.building.table_writing import (
-    PartWriter,
-    begin_table,
-    finish_table,
-    job_folder,
-)
+from recordsmith.writing import PartWriter, begin_table, existing_dataset, finish_table, job_folder
 
 _PIECE_BYTES = 4 << 20  # of payloads that are written together
 _MAX_BYTES = 1 << 62

@@ -30,8 +30,7 @@ from recordsmith.dataset.selected_records import joined_shards
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.view import DatasetSource, View
 from recordsmith.format.example import Schema
-from recordsmith.stores import is_url
-from recordsmith.stores.location import remote
+from recordsmith.stores import is_url, remote
 from recordsmith.support.errors import DataError, OptionError
 from recordsmith.support.explaining import explain_unknown
 

@@ -14,7 +14,7 @@ from ray.data.datasource import Datasink
 from recordsmith.dataset import Dataset, open  # noqa: A004
 from recordsmith.stores import PlaceLike
 from recordsmith.support.errors import OptionError
-from recordsmith.writing.building.table_writing import (
+from recordsmith.writing import (
     PartResult,
     TableJob,
     abandon_table,

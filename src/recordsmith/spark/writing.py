@@ -11,12 +11,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from recordsmith.spark.options import WriteOptions, without_traceback
 from recordsmith.support.errors import OptionError
-from recordsmith.writing.building.table_writing import (
-    abandon_table,
-    begin_table,
-    finish_table,
-    write_table_part,
-)
+from recordsmith.writing import abandon_table, begin_table, finish_table, write_table_part
 
 
 @dataclass

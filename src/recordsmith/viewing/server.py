@@ -11,8 +11,7 @@ from html import escape
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset.locating import Paths
+from recordsmith.dataset import Dataset, Paths
 from recordsmith.support.errors import OptionError, needs_extra, option
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Viewer:
             import uvicorn
         with needs_extra("view", "starlette"):
             from recordsmith.viewing.app import InitialView, ViewerApp
-        from recordsmith.dataset.where import parse_where
+        from recordsmith.dataset import parse_where
         from recordsmith.viewing.access import HOW_TO_PASS, find_token, user_path
         from recordsmith.viewing.connections import (
             BACKLOG,

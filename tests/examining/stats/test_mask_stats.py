@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.checking import hash_positions
 from recordsmith.checking.statistics import mask_stats
 from recordsmith.checking.statistics.mask_stats import MaskBuilder, MaskStats
-from recordsmith.checking.statistics.sampling import hash_positions
 from recordsmith.format.example import BytesArray
 from recordsmith.format.example.keys import MASK, MASK_DTYPE, MASK_FORMAT, OBJECT_MASK
 

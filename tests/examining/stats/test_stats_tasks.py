@@ -16,7 +16,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.dataset import Shard
-from recordsmith.engines import Processes
+from recordsmith.engines.processes import Processes
 from recordsmith.format.example.keys import IMAGE, MASK
 
 from ...places import flip

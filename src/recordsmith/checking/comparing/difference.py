@@ -37,8 +37,7 @@ from recordsmith.checking.comparing.features import (
     value_digest,
 )
 from recordsmith.checking.shard_summaries import output_compression
-from recordsmith.dataset import Dataset, LocatedBlock, ShardPart, dataset_of, records_of
-from recordsmith.dataset.locating import Paths
+from recordsmith.dataset import Dataset, LocatedBlock, Paths, ShardPart, dataset_of, records_of
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.example.canonical import canonical
 from recordsmith.format.wire import RecordBlock

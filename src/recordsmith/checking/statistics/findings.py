@@ -20,7 +20,7 @@ from recordsmith.checking.statistics.class_counts import NUMBERED_KEYS, TEXT_OF_
 from recordsmith.checking.statistics.feature_stats import BytesStats, FeatureStats
 from recordsmith.checking.statistics.mask_stats import MaskStats
 from recordsmith.checking.statistics.number_stats import NumberStats
-from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset import ClassNames
 from recordsmith.format.example.keys import (
     BOX,
     DEPTH,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from recordsmith.checking.statistics.class_counts import name_of
 from recordsmith.checking.statistics.sampling import Hashes
 from recordsmith.checking.statistics.table_cells import CLASS_ROWS, short
-from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset import ClassNames
 from recordsmith.format.example import BytesArray
 from recordsmith.image import MaskValues, decode_mask
 from recordsmith.support.buffers import Int64Array

@@ -34,9 +34,18 @@ from recordsmith.checking.statistics.mask_stats import MaskStats
 from recordsmith.checking.statistics.number_stats import NumberStats
 from recordsmith.checking.statistics.record_builder import MAX_FEATURES, MAX_LEFT_OUT, RecordBuilder
 from recordsmith.checking.statistics.sampling import place_numbers
-from recordsmith.dataset import ClassNames, Dataset, LocatedBlock, ShardPart, dataset_of, records_of
-from recordsmith.dataset.locating import Paths
-from recordsmith.dataset.parts import blocks_of, part_for_task, part_from_task
+from recordsmith.dataset import (
+    ClassNames,
+    Dataset,
+    LocatedBlock,
+    Paths,
+    ShardPart,
+    blocks_of,
+    dataset_of,
+    part_for_task,
+    part_from_task,
+    records_of,
+)
 from recordsmith.format.example.keys import MASK, OBJECT_LABEL
 from recordsmith.support.reports import ReportContent, ReportTable
 from recordsmith.support.serialization import fields_to_json, to_json

@@ -13,8 +13,19 @@ import numpy as np
 from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
 from recordsmith.image.decoding.memory import reserve_memory
 from recordsmith.image.image_options import MAX_PIXELS
-from recordsmith.jpeg.header import APP0, APP15, COMMENT, SCAN, all_segments, read_frame
-from recordsmith.jpeg.tiling import DONE, TOO_LARGE, can_be_cut, read_mcus, with_interval
+from recordsmith.jpeg import (
+    APP0,
+    APP15,
+    COMMENT,
+    DONE,
+    SCAN,
+    TOO_LARGE,
+    all_segments,
+    can_be_cut,
+    read_frame,
+    read_mcus,
+    with_interval,
+)
 from recordsmith.support.errors import CorruptDataError
 
 MIN_SIDE = 128

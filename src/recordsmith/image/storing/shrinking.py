@@ -12,9 +12,8 @@ from recordsmith.image.storing.lossless import (
     is_metadata,
     is_plain,
 )
-from recordsmith.jpeg.header import PROGRESSIVE_HUFFMAN, segments
-from recordsmith.jpeg.tiling import DONE, with_interval
-from recordsmith.stores.local.scratch import convert_by_files
+from recordsmith.jpeg import DONE, PROGRESSIVE_HUFFMAN, segments, with_interval
+from recordsmith.stores import convert_by_files
 from recordsmith.support.errors import MissingExtraError
 
 _PNG_LEVEL = 2

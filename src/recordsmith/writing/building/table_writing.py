@@ -1,9 +1,9 @@
 """Writes a dataset from Arrow batches that many processes have, each a part of the records.
 
-One process calls `begin_table`, others `write_table_part` for each part, and one calls `finish_table` with all
-results, or `abandon_table`. Job and results can be pickled. Each attempt to write a part has names of its
-own, so parts may be written twice, and attempts may be killed: only the shards in the results are
-published.
+One process calls `begin_table`, others `write_table_part` for each part, and one calls
+`finish_table` with all results, or `abandon_table`. Job and results can be pickled. Each attempt to
+write a part has names of its own, so parts may be written twice, and attempts may be killed: only
+the shards in the results are published.
 
 Where the store can rename, shards wait under hidden names and become `train-00003-of-00017` at the
 end. Elsewhere they appear under the names of their attempts, as the number of shards is not known,
@@ -23,26 +23,25 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    ArrowColumns,
     BegunNote,
     Manifest,
     ShardWriter,
     begun_location,
+    check_shard_options,
+    import_pyarrow,
+    part_name,
     read_begun_note,
     read_manifest,
-    shard_name,
-)
-from recordsmith.dataset.arrow import ArrowColumns, schema_as_text
-from recordsmith.dataset.arrow.library import import_pyarrow
-from recordsmith.dataset.names import part_name, split_of_part
-from recordsmith.dataset.shard_layout import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    check_shard_options,
+    schema_as_text,
     shard_files_by_split,
+    shard_name,
+    split_of_part,
 )
 from recordsmith.format.example import BytesArray, RaggedArray, Schema
 from recordsmith.format.wire import Compression, check_compression
-from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url
-from recordsmith.stores.location import remote
+from recordsmith.stores import Location, PlaceLike, as_folder, busy_error, is_url, remote
 from recordsmith.support.errors import (
     CorruptDataError,
     FileAccessError,
