@@ -33,7 +33,7 @@ SECURITY = (REPOSITORY / "docs" / "security.md").read_text("utf-8")
 PACKAGE = Path(rs.__file__).parent
 
 LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST)_|\w+_(LIMIT|DEPTH)$")
-LAYERS = ("stores", "wire", "example", "image", "dataset", "building", "examining")
+LAYERS = ("stores", "format", "jpeg", "image", "dataset", "writing/building", "checking")
 
 
 def index_paths(shard: Path) -> list[Path]:
@@ -198,6 +198,7 @@ def test_versions_of_files_match_the_code() -> None:
 def test_every_limit_of_the_code_is_on_the_page() -> None:
     documented = {place.strip("`").split(".")[-1].split(" ")[-1] for _, _, place, _ in limits()}
     for layer in LAYERS:
+        assert (PACKAGE / layer / "__init__.py").exists()
         for path in (PACKAGE / layer).rglob("*.py"):
             for statement in ast.parse(path.read_text("utf-8")).body:
                 if not isinstance(statement, ast.Assign):
