@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, BinaryIO, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 from recordsmith.dataset import Dataset
-from recordsmith.dataset.selected_records import Decoder
 from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.format.example import Features
+
+if TYPE_CHECKING:
+    from recordsmith.dataset.arrow import ArrowDecoder
 
 EXPORTERS: dict[str, type[Exporter]] = {}
 """By the names of their formats."""
@@ -123,7 +125,7 @@ class TableFiles(FileExporter):
     decoder: decodes the records for `add`; made by `begin`.
     """
 
-    decoder: Decoder
+    decoder: ArrowDecoder
 
     @abstractmethod
     def add(self, row_count: int, position: Callable[[int], int]) -> int:

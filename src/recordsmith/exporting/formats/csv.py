@@ -38,7 +38,6 @@ class CsvTables(TableFiles, format="csv", what="tables without images; needs the
 
     suffix = ".csv"
     options = (*TableFiles.options, "restore_types")
-    decoder: ArrowDecoder
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out

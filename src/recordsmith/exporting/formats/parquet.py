@@ -28,7 +28,6 @@ class ParquetTables(TableFiles, format="parquet", what="tables; needs the extra 
 
     suffix = ".parquet"
     options = (*TableFiles.options, "restore_types")
-    decoder: ArrowDecoder
     _writer: Any = None
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
