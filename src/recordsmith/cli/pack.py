@@ -69,11 +69,10 @@ def pack(
     """
     from recordsmith.checking.linting import lint_listing
     from recordsmith.stores import as_folder
-    from recordsmith.stores.checks import check_writable
     from recordsmith.support.work import WorkerPool
 
     if write_plan is None:
-        check_writable(as_folder(out).store, out)
+        as_folder(out).store.check_writable(out)
     detected = rs.detect(source, **source_options)
     if image_options:
         options["image_options"] = rs.ImageOptions(**image_options)
@@ -293,12 +292,12 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
 
 def print_findings(report: PackReport) -> None:
     """Print what was skipped, changed and noticed; of requested changes only the number."""
-    from recordsmith.writing.packing.images import REQUESTED  # loads more than `--help` needs
+    from recordsmith.writing.packing.images import is_requested  # loads more than `--help` needs
 
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = note_text(noted.count, sentence)
-        if sentence in REQUESTED:
+        if is_requested(sentence):
             console.print_line(title)
         else:
             console.print_list(title, noted.places, most=3, number=noted.count)

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.examples import DecodedExample
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.parts import ShardPart
@@ -466,6 +465,8 @@ class Dataset(Summarized):
         condition = None if where is None else parse_where(where)
         if condition is not None:
             condition.check(self.view.column_schema)
+        from recordsmith.dataset.arrow_stream import open_stream
+
         return open_stream(
             self.view.records,
             self.view.column_schema,

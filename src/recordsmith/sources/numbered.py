@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.format.example import BytesArray
-from recordsmith.sources.source import Sample
+from recordsmith.sources.samples import Sample
 from recordsmith.support.buffers import Int64Array
 
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
@@ -174,7 +174,7 @@ class SampleTable(LazySequence[Sample]):
     def __iter__(self) -> Iterator[Sample]:
         return self.select(range(len(self)))
 
-    def select(self, numbers: Sequence[int]) -> Iterator[Sample]:
+    def select(self, numbers: Sequence[int] | Int64Array) -> Iterator[Sample]:
         """Yield some samples by their numbers."""
         for start in range(0, len(numbers), _SAMPLES_AT_ONCE):
             portion = np.asarray(numbers[start : start + _SAMPLES_AT_ONCE], np.int64)

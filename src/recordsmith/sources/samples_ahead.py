@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from recordsmith.sources.source import Content, Note, Sample, SampleReader
+from recordsmith.sources.samples import Content, Note, Sample, SampleReader
 from recordsmith.stores import Location
 from recordsmith.support.ahead import begin_ahead
 from recordsmith.support.threads import stoppable_pool, wait_for

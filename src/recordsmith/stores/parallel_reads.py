@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from recordsmith.support.errors import FileAccessError
 from recordsmith.support.threads import (
@@ -21,9 +21,6 @@ from recordsmith.support.threads import (
     submit_request,
     wait_for,
 )
-
-if TYPE_CHECKING:
-    from recordsmith.stores.store import Store
 
 REQUEST_BYTES = 2 << 20
 """The most that one request reads: its transfer takes as long as the way to the server and back,
@@ -103,11 +100,16 @@ def _place(item: tuple[int, Range]) -> tuple[str, str, int]:
     return key, version or "", start
 
 
-def read_in_parallel(store: Store, ranges: Iterable[Range]) -> Iterator[tuple[int, memoryview]]:
-    """Yield the index and the bytes of each range, as `Store.read_many`."""
+def read_in_parallel(
+    read: Callable[..., memoryview], concurrency: int, ranges: Iterable[Range]
+) -> Iterator[tuple[int, memoryview]]:
+    """Yield the index and the bytes of each range, as `Store.read_many`.
+
+    `read`: `Store.read_view`.
+    """
     numbered = iter(enumerate(ranges))
     for group in iter(lambda: list(islice(numbered, _RANGES_AT_ONCE)), []):
-        responses = _Responses(store, requests_for(group))
+        responses = _Responses(read, concurrency, requests_for(group))
         pieces: dict[int, dict[int, memoryview]] = {}  # of long ranges, by index and start
         try:
             for request, data in responses:
@@ -125,8 +127,11 @@ class _Responses:
     a slower one before it.
     """
 
-    def __init__(self, store: Store, requests: Iterable[Request]) -> None:
-        self._store = store
+    def __init__(
+        self, read: Callable[..., memoryview], concurrency: int, requests: Iterable[Request]
+    ) -> None:
+        self._read_view = read
+        self._concurrency = concurrency
         self._requests = iter(requests)  # of a range that is as long as its server claims
         self._waiting: deque[Request] = deque()  # the next of them
         self._open_count = 0  # taken, and not yet returned
@@ -155,7 +160,7 @@ class _Responses:
 
     def _fill(self) -> None:
         """Keep as many requests waiting as are made at the same time. Under the lock."""
-        missing = self._store.concurrency - len(self._waiting)
+        missing = self._concurrency - len(self._waiting)
         self._waiting.extend(islice(self._requests, max(0, missing)))
 
     def _take(self) -> Request | None:
@@ -171,7 +176,7 @@ class _Responses:
 
     def _begin_more(self) -> list[tuple[Request, memoryview | BaseException]]:
         """Return what has arrived, and begin threads for what waits."""
-        most = self._store.concurrency
+        most = self._concurrency
         with self._lock:
             ready, self._ready, self._ready_bytes = self._ready, [], 0
             count = max(0, min(most, len(self._waiting)) - self._thread_count)
@@ -189,7 +194,7 @@ class _Responses:
         while not is_full and (request := self._take()) is not None:
             response: memoryview | BaseException
             try:
-                response = self._store.read_view(*request.wanted)
+                response = self._read_view(*request.wanted)
                 size = len(response)
             except BaseException as error:  # noqa: BLE001 - raised where it is used
                 response, size = error, _WAKING_BYTES
@@ -204,7 +209,7 @@ class _Responses:
             if self._awaited and (count >= self._awaited or self._ready_bytes >= _WAKING_BYTES):
                 self._awaited = 0
                 self._wakes.put(None)
-            is_full = count >= self._store.concurrency or self._ready_bytes >= _FULL_BYTES
+            is_full = count >= self._concurrency or self._ready_bytes >= _FULL_BYTES
             self._thread_count -= is_full  # now, so that the reader begins another one
             return is_full
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.checking import are_drawn_for_viewing
+from recordsmith.checking.class_rules import are_drawn_for_viewing
 from recordsmith.checking.linting.class_check import check_classes
 from recordsmith.checking.linting.duplicate_check import (
     SIMILAR_CHECKS,

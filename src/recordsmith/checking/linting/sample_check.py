@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.checking import is_one_hot
+from recordsmith.checking.class_rules import is_one_hot
 from recordsmith.checking.linting.episode_check import (
     Episode,
     EpisodeFacts,

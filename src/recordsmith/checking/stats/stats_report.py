@@ -46,8 +46,8 @@ from recordsmith.support.words import count as format_count
 from recordsmith.support.words import size as format_size
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 
-_READ_TOGETHER_BYTES = 32 << 20
 _FOREIGN = ("ELWC", "Event", "other")
+_READ_TOGETHER_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,52 +118,50 @@ class StatsReport(ShardTotals, Report):
                 (size, "read"),
                 (f"{sum(map(len, self.sections.values())):,}", "features"),
             ),
-            tables=[table for table in _tables(self) if table.rows],
+            tables=[table for table in self._tables() if table.rows],
             findings=[*group_findings(self.findings)],
-            notes=[*_notes(self)],
+            notes=[*self._notes()],
         )
 
+    def _tables(self) -> Iterator[ReportTable]:
+        yield self.splits_table()
+        for section, features in self.sections.items():
+            yield features_table(section, features)
+            yield numbers_table(features)
+            yield bytes_table(features)
+            for key, feature in features.items():
+                values = feature.values.get("bytes")
+                if isinstance(values, BytesStats) and values.images is not None:
+                    yield values.images.table(key, values.sizes)
+        counts = {key: classes.by_split() for key, classes in self.classes.items()}
+        repeated = {  # texts that only repeat the names of the labels
+            text for key, text in TEXT_OF_LABEL.items() if counts.get(key) == counts.get(text)
+        }
+        for key, classes in self.classes.items():
+            if key not in repeated:
+                yield classes.table(key)
+        for key, masks in self.masks.items():
+            yield masks.table(key)
+        if self.boxes is not None:
+            yield self.boxes.table()
+        if self.episodes is not None:
+            yield self.episodes.table()
 
-def _tables(report: StatsReport) -> Iterator[ReportTable]:
-    yield report.splits_table()
-    for section, features in report.sections.items():
-        yield features_table(section, features)
-        yield numbers_table(features)
-        yield bytes_table(features)
-        for key, feature in features.items():
-            values = feature.values.get("bytes")
-            if isinstance(values, BytesStats) and values.images is not None:
-                yield values.images.table(key, values.sizes)
-    counts = {key: classes.by_split() for key, classes in report.classes.items()}
-    repeated = {  # texts that only repeat the names of the labels
-        text for key, text in TEXT_OF_LABEL.items() if counts.get(key) == counts.get(text)
-    }
-    for key, classes in report.classes.items():
-        if key not in repeated:
-            yield classes.table(key)
-    for key, masks in report.masks.items():
-        yield masks.table(key)
-    if report.boxes is not None:
-        yield report.boxes.table()
-    if report.episodes is not None:
-        yield report.episodes.table()
-
-
-def _notes(report: StatsReport) -> Iterator[str]:
-    if report.left_out:
-        least = "at least " if report.left_out >= MAX_LEFT_OUT else ""
-        have = "has" if report.left_out == 1 else "have"
-        yield (
-            f"{least}{format_count(report.left_out, 'more feature')} {have} no statistics: only "
-            f"the first {MAX_FEATURES:,} get them. If feature names contain values, such as an id, "
-            "store these in one feature with the same name in all records."
-        )
-    number = sum(report.payloads.get(payload, 0) for payload in _FOREIGN)
-    if number:
-        is_all = number == report.record_count
-        records = "all records" if is_all else format_count(number, "record")
-        are = "is not an Example" if number == 1 and not is_all else "are not Examples"
-        yield f"{records} {are}: only sizes are shown. `recordsmith head` shows their contents"
+    def _notes(self) -> Iterator[str]:
+        if self.left_out:
+            least = "at least " if self.left_out >= MAX_LEFT_OUT else ""
+            have = "has" if self.left_out == 1 else "have"
+            yield (
+                f"{least}{format_count(self.left_out, 'more feature')} {have} no statistics: only "
+                f"the first {MAX_FEATURES:,} get them. If feature names contain values, such as an "
+                "id, store these in one feature with the same name in all records."
+            )
+        number = sum(self.payloads.get(payload, 0) for payload in _FOREIGN)
+        if number:
+            is_all = number == self.record_count
+            records = "all records" if is_all else format_count(number, "record")
+            are = "is not an Example" if number == 1 and not is_all else "are not Examples"
+            yield f"{records} {are}: only sizes are shown. `recordsmith head` shows their contents"
 
 
 def stats(

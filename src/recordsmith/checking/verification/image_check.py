@@ -17,7 +17,7 @@ from recordsmith.image import ImageHeader, read_image_header, usual_name
 from recordsmith.image.decoding.memory import reserve_for_decoding
 from recordsmith.image.decoding.parts import Window, decode_part
 from recordsmith.image.decoding.pixels import decode_pixels
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.image_options import MAX_PIXELS
 from recordsmith.support.errors import CorruptDataError, DataError, Defect
 
 USUAL_KEYS = (IMAGE, MASK, OBJECT_MASK)

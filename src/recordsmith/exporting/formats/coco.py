@@ -66,7 +66,7 @@ class _Split:
     annotation_ids: array[int] = field(default_factory=lambda: array("q"))
 
 
-class CocoFiles(BoxFolder, format="coco", what="images and JSON files with boxes"):
+class CocoFiles(BoxFolder):
     """Writes images, and JSON files with their boxes."""
 
     also_kept = frozenset((SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK, OBJECT_ID))

@@ -22,9 +22,7 @@ from recordsmith.support.errors import SourceError
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 
 
-class ClassFolders(
-    FolderExporter, format="folder", what="a folder for each class, or images and masks"
-):
+class ClassFolders(FolderExporter):
     """Writes images, sorted by class."""
 
     def begin(self, dataset: Dataset, out: ExportWriter) -> None:
@@ -62,7 +60,7 @@ class ClassFolders(
         return str(label) if known is None else known
 
 
-class ImagePairFiles(ClassFolders, format="pairs", what="images and masks"):
+class ImagePairFiles(ClassFolders):
     """Writes images and their masks, which every example must have."""
 
     def add(self, example: Features, split: str, position: int) -> None:

@@ -33,11 +33,11 @@ from recordsmith.format.example.feature_values import all_floats, all_texts, fir
 from recordsmith.image import decode_image, find_image_header
 from recordsmith.sources.archives.lerobot import (
     EPISODES_FOLDER,
-    INFO_NAME,
     POSITIONS,
     TASKS_NAME,
     VERSION,
 )
+from recordsmith.sources.files.known_names import LEROBOT_INFO_NAME
 from recordsmith.support.errors import DataError, OptionError, SourceError, option
 
 _STEPS, _EPISODE = "steps/", "episode_metadata/"
@@ -72,9 +72,7 @@ class _Feature(NamedTuple):
     shape: tuple[int, ...]
 
 
-class LeRobotFiles(
-    FolderExporter, format="lerobot", what="episodes for LeRobot; needs the extra video"
-):
+class LeRobotFiles(FolderExporter):
     """Writes episodes, one after the other."""
 
     options = ("fps",)
@@ -192,7 +190,7 @@ class LeRobotFiles(
             for name, known in self._stats.items()
         }
         self._out.write("meta/stats.json", _json(stats))
-        self._out.write(INFO_NAME, _json(self._info()))
+        self._out.write(LEROBOT_INFO_NAME, _json(self._info()))
 
     def _rate_of(self, example: Features) -> Fraction:
         """The frames per second of an episode."""

@@ -85,7 +85,7 @@ _RAW = frozenset((DEPTH, DTYPE, MASK_DTYPE))
 _FORMATS = (FORMAT, MASK_FORMAT)
 
 
-class TfdsFiles(RecordFiles, format="tfds", what="for TensorFlow Datasets"):
+class TfdsFiles(RecordFiles):
     """Writes the records as TFDS stores them, and the documents that describe them."""
 
     options = (*RecordFiles.options, "image_key")

@@ -50,7 +50,7 @@ _IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class VocFiles(BoxFolder, format="voc", what="images and XML files with boxes"):
+class VocFiles(BoxFolder):
     """Writes images, XML files with their boxes, and masks."""
 
     also_kept = frozenset((SOURCE_ID, OBJECT_DIFFICULT, OBJECT_TRUNCATED, OBJECT_VIEW))

@@ -63,7 +63,7 @@ _NO_NAME = re.compile(r"[^a-z0-9_-]+")
 _RESERVED = ("mask", "seg")  # which readers take for masks
 
 
-class WebDatasetShards(RecordFiles, format="webdataset", what="tar files"):
+class WebDatasetShards(RecordFiles):
     """Writes tar files."""
 
     options = (*RecordFiles.options, "image_key")

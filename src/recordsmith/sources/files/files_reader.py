@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from recordsmith.sources.files.paths import object_version
-from recordsmith.sources.source import Sample, StoredReader, unlisted_error
+from recordsmith.sources.samples import Sample, StoredReader, unlisted_error
 from recordsmith.stores import Location
 from recordsmith.support.errors import SourceError
 

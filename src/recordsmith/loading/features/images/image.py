@@ -23,7 +23,7 @@ from recordsmith.image.decoding.pixels import convert_pixels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout, Normaliser
 from recordsmith.image.geometry.placing import Interpolation, divisor_for, place_image
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
+from recordsmith.image.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.loading.features.feature import (
     BatchRows,
     ColumnRequest,

@@ -15,7 +15,7 @@ from recordsmith.image import decode_mask
 from recordsmith.image.decoding.parts import Window, covering, find_rows
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
 from recordsmith.image.geometry.placing import place_mask
-from recordsmith.image.storing.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
+from recordsmith.image.image_options import HIGHEST_MAX_PIXELS, MAX_PIXELS
 from recordsmith.loading.features.feature import (
     BatchBuffer,
     BatchRows,
