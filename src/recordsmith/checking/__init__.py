@@ -3,31 +3,18 @@
 Also reads and writes schema files.
 """
 
-from recordsmith.checking.class_rules import (
-    ClassCounts,
-    are_drawn_for_viewing,
-    find_imbalance,
-    find_missing_classes,
-    is_one_hot,
-)
-from recordsmith.checking.inspection import Inspection, inspect
-from recordsmith.checking.normalisation_file import Normalisation, normalisation
-from recordsmith.checking.rules import FeatureRule
-from recordsmith.checking.schema_file import SchemaFile, schema
-from recordsmith.checking.shard_summaries import ShardSummary
+from recordsmith.support.lazy import lazy_names
 
-__all__ = [
-    "ClassCounts",
-    "FeatureRule",
-    "Inspection",
-    "Normalisation",
-    "SchemaFile",
-    "ShardSummary",
-    "are_drawn_for_viewing",
-    "find_imbalance",
-    "find_missing_classes",
-    "inspect",
-    "is_one_hot",
-    "normalisation",
-    "schema",
-]
+__getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for type checkers
+    __name__,
+    {
+        "class_rules": (
+            "ClassCounts are_drawn_for_viewing find_imbalance find_missing_classes is_one_hot"
+        ),
+        "inspection": "Inspection inspect",
+        "normalisation_file": "Normalisation normalisation",
+        "rules": "FeatureRule",
+        "schema_file": "SchemaFile schema",
+        "shard_summaries": "ShardSummary",
+    },
+)

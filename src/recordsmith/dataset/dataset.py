@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from recordsmith.dataset.arrow_stream import open_stream
 from recordsmith.dataset.examples import DecodedExample
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.parts import ShardPart
@@ -467,6 +466,7 @@ class Dataset(Summarized):
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(option="batch_size", value=batch_size, expected="a positive integer")
+        from recordsmith.dataset.arrow_stream import open_stream
         from recordsmith.dataset.where import parse_where
 
         condition = None if where is None else parse_where(where)

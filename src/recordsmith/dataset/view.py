@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from recordsmith.dataset.arrow import schema_from_text
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.selected_records import SelectedRecords, joined_shards
 from recordsmith.dataset.selection import Selection, draws_of_splits, share_counts
@@ -230,6 +229,8 @@ class View(msgspec.Struct):
         """Return the pyarrow.Schema of the types to restore; None to restore none."""
         if restore_types is False or (restore_types is None and self.arrow_schema is None):
             return None
+        from recordsmith.dataset.arrow.restoring import schema_from_text
+
         if self.arrow_schema is None:
             raise OptionError(
                 "the manifest has no Arrow types: the dataset was not packed from an Arrow "

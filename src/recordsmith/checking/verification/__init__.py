@@ -1,10 +1,11 @@
 """Verifies shards: their bytes, records and contents, and the files that describe them."""
 
-from recordsmith.checking.verification.verify import verify
-from recordsmith.checking.verification.verify_report import ShardFindings, VerifyReport
+from recordsmith.support.lazy import lazy_names
 
-__all__ = [
-    "ShardFindings",
-    "VerifyReport",
-    "verify",
-]
+__getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for type checkers
+    __name__,
+    {
+        "dataset_check": "verify",
+        "verify_report": "ShardFindings VerifyReport",
+    },
+)

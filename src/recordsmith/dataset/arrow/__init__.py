@@ -4,18 +4,15 @@ Memory is shared where the layouts agree: numbers, the bytes and offsets of a `B
 values and row splits of a `RaggedArray`.
 """
 
-from recordsmith.dataset.arrow.arrays import ArrowDecoder
-from recordsmith.dataset.arrow.columns import ArrowColumns, ArrowStream, feature_kinds, read_stream
-from recordsmith.dataset.arrow.restoring import schema_as_text, schema_from_text
-from recordsmith.dataset.arrow.schema import arrow_schema
+from recordsmith.support.lazy import lazy_names
 
-__all__ = [
-    "ArrowColumns",
-    "ArrowDecoder",
-    "ArrowStream",
-    "arrow_schema",
-    "feature_kinds",
-    "read_stream",
-    "schema_as_text",
-    "schema_from_text",
-]
+__getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for type checkers
+    __name__,
+    {
+        "arrays": "ArrowDecoder",
+        "columns": "ArrowColumns feature_kinds read_stream",
+        "library": "ArrowStream",
+        "restoring": "schema_as_text schema_from_text",
+        "schema": "arrow_schema",
+    },
+)

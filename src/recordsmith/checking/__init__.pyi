@@ -1,0 +1,13 @@
+from recordsmith.checking.class_rules import ClassCounts as ClassCounts
+from recordsmith.checking.class_rules import are_drawn_for_viewing as are_drawn_for_viewing
+from recordsmith.checking.class_rules import find_imbalance as find_imbalance
+from recordsmith.checking.class_rules import find_missing_classes as find_missing_classes
+from recordsmith.checking.class_rules import is_one_hot as is_one_hot
+from recordsmith.checking.inspection import Inspection as Inspection
+from recordsmith.checking.inspection import inspect as inspect
+from recordsmith.checking.normalisation_file import Normalisation as Normalisation
+from recordsmith.checking.normalisation_file import normalisation as normalisation
+from recordsmith.checking.rules import FeatureRule as FeatureRule
+from recordsmith.checking.schema_file import SchemaFile as SchemaFile
+from recordsmith.checking.schema_file import schema as schema
+from recordsmith.checking.shard_summaries import ShardSummary as ShardSummary
