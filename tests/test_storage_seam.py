@@ -29,7 +29,7 @@ ALLOWED: dict[str, tuple[str, set[str]]] = {
     "stores.location": ("recognises mistyped URLs", {"os.path.lexists"}),
     "stores.object_reader": ("names a type", {"mmap.mmap"}),
     "support.threads": ("whether the system has ended a thread", {"os.path.exists"}),
-    "torch.workers": (
+    "loading.worker_iterations": (
         "shares numbers between processes",
         {
             *("fcntl.lockf", "os.close", "os.fstat", "os.pread", "os.pwrite", "os.unlink"),

@@ -20,12 +20,13 @@ import typer
 from recordsmith.cli import console
 from recordsmith.cli.function_options import expand
 from recordsmith.cli.parsing import parse_size
-from recordsmith.cli.wording import AFTER_INTERRUPTION, advice_for
+from recordsmith.cli.wording import AFTER_INTERRUPTION, advice_for, option_in_shell
 from recordsmith.support.errors import (
     CorruptDataError,
     DataError,
     RecordsmithError,
     SourceError,
+    naming_options,
 )
 
 _SUMMARIZED = frozenset(
@@ -93,6 +94,7 @@ def executable(name: str, command: Callable[..., None]) -> Callable[..., None]:
         try:
             if given.get("json"):
                 settings.enter_context(console.only_json())
+            settings.enter_context(naming_options(option_in_shell))
             settings.enter_context(_remote_options(remote))
             with ExitStack() as stack:
                 if quiet:

@@ -96,7 +96,7 @@ def pack(
     preview = f"sheet {typed} sheet.png" if noun == "image" else f"head {typed}"
     console.print_hint(
         f"next: preview them with `recordsmith {preview}`, or print a program that reads them "
-        f"with `recordsmith inspect {typed} --reader torch` (or tf, dali, grain)"
+        f"in TensorFlow with `recordsmith inspect {typed} --reader tf` (or dali)"
     )
 
 
@@ -292,12 +292,12 @@ def print_pack_report(report: PackReport, noun: str = "image") -> None:
 
 def print_findings(report: PackReport) -> None:
     """Print what was skipped, changed and noticed; of requested changes only the number."""
-    from recordsmith.writing.packing.images import REQUESTED  # loads more than `--help` needs
+    from recordsmith.writing.packing.images import is_requested  # loads more than `--help` needs
 
     _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
         title = note_text(noted.count, sentence)
-        if sentence in REQUESTED:
+        if is_requested(sentence):
             console.print_line(title)
         else:
             console.print_list(title, noted.places, most=3, number=noted.count)

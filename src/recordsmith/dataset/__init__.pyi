@@ -1,4 +1,3 @@
-# ruff: noqa: A004 - `open` is named as users say it
 from recordsmith.dataset.dataset import DEFAULT_PART_BYTES as DEFAULT_PART_BYTES
 from recordsmith.dataset.dataset import Dataset as Dataset
 from recordsmith.dataset.dataset import parts_of as parts_of
@@ -30,7 +29,7 @@ from recordsmith.dataset.names import shard_name as shard_name
 from recordsmith.dataset.names import standard_name as standard_name
 from recordsmith.dataset.names import tells_split as tells_split
 from recordsmith.dataset.opening import dataset_of as dataset_of
-from recordsmith.dataset.opening import open as open
+from recordsmith.dataset.opening import open as open  # noqa: A004 - named as users say it
 from recordsmith.dataset.parts import ShardPart as ShardPart
 from recordsmith.dataset.selected_records import LocatedBlock as LocatedBlock
 from recordsmith.dataset.selected_records import RecordLocation as RecordLocation

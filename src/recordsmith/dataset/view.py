@@ -31,9 +31,8 @@ from recordsmith.support.errors import (
     NotAnExampleError,
     OptionError,
     option,
-    suggest_names,
 )
-from recordsmith.support.words import first_of
+from recordsmith.support.words import first_of, suggest_names
 
 if TYPE_CHECKING:
     from recordsmith.dataset.where import Where
@@ -238,6 +237,8 @@ class View(msgspec.Struct):
                 option="restore_types",
                 value=True,
             )
+        from recordsmith.dataset.arrow import schema_from_text
+
         try:
             return schema_from_text(self.arrow_schema)
         except ValueError as error:

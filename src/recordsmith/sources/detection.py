@@ -34,7 +34,8 @@ from recordsmith.sources.left_behind import Recogniser, concerns_of
 from recordsmith.sources.source import Listing, Source
 from recordsmith.sources.splits import is_like_split
 from recordsmith.stores import Location, PlaceLike, as_place
-from recordsmith.support.errors import OptionError, SourceError, check_word, with_options
+from recordsmith.support.errors import OptionError, SourceError, with_options
+from recordsmith.support.explaining import check_word
 from recordsmith.support.lazy import LazyTable
 from recordsmith.support.words import count
 

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from recordsmith.support.errors import FileAccessError
 from recordsmith.support.threads import (
@@ -123,7 +123,8 @@ class _Responses:
 
     Each thread makes one request after the other, and the reader is woken for several responses: to
     be woken for each costs as much as half a request (measured). A thread goes when much waits for
-    the reader, which begins others when it comes back.
+    the reader, which begins others when it comes back. Not `begin_ahead`: no response waits for
+    a slower one before it.
     """
 
     def __init__(
@@ -237,22 +238,15 @@ def _parts_of(
             yield index, data[start - begin : None if stop is None else stop - begin]
 
 
-class ReadView(Protocol):
-    """Returns some bytes of an object."""
-
-    def __call__(
-        self, start: int, stop: int, allocate: Callable[[], memoryview] | None = None
-    ) -> memoryview:
-        """Return the bytes start:stop, fewer if the object ends before; see `Store.read_view`."""
-
-
 class ReadAhead:
     """Reads an object in order, and ahead of its reader once that has read on for a while.
 
-    A reader may step back a little, as to the beginning of a record that a block cut off.
+    A reader may step back a little, as to the beginning of a record that a block cut off. Not
+    `begin_ahead`: all readers of a process share one limit, and memory is used again.
     """
 
-    def __init__(self, read: ReadView, size_bytes: int) -> None:
+    def __init__(self, read: Callable[..., memoryview], size_bytes: int) -> None:
+        """`read`: called as `read(start, stop, allocate)`, as `Store.read_view`."""
         self._read = read
         self._size_bytes = size_bytes
         self._recent: deque[tuple[int, memoryview]] = deque()  # with their starts

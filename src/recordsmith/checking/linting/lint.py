@@ -36,7 +36,8 @@ from recordsmith.sources.flaws import Check, Flaw, LintCheck
 from recordsmith.sources.numbered import SampleTable, collect
 from recordsmith.sources.samples_ahead import SamplesAhead
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import option, shown_value, unknown_word
+from recordsmith.support.errors import option, shown_value
+from recordsmith.support.explaining import unknown_word
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 _AT_ONCE = 32  # samples of one task

@@ -31,7 +31,8 @@ from recordsmith.sources.problems import Fault, count_notice
 from recordsmith.sources.source import Listing
 from recordsmith.sources.splits import find_split, only_split, sort_splits
 from recordsmith.stores import PlaceLike, as_location, as_place
-from recordsmith.support.errors import OptionError, check_word
+from recordsmith.support.errors import OptionError
+from recordsmith.support.explaining import check_word
 
 
 class BoxOptions(TypedDict, total=False):

@@ -3,15 +3,6 @@
 Shared by all jobs that write a dataset, whatever the source of the records.
 """
 
-from recordsmith.dataset.shard_counts import (
-    DEFAULT_SHARD_SIZE_BYTES,
-    ShardCounts,
-    check_shard_options,
-    is_valid_file_name,
-    shard_bounds,
-    shard_counts,
-    shard_files_by_split,
-)
 from recordsmith.writing.building.claims import claim, note_files
 from recordsmith.writing.building.publishing import (
     WRITING_THREADS,
@@ -44,14 +35,11 @@ from recordsmith.writing.building.shards import (
 )
 
 __all__ = [
-    "DEFAULT_SHARD_SIZE_BYTES",
     "WRITING_THREADS",
     "Occurrences",
-    "ShardCounts",
     "ShardResult",
     "add_notes",
     "check_folder",
-    "check_shard_options",
     "check_task_folder",
     "check_written",
     "claim",
@@ -64,7 +52,6 @@ __all__ = [
     "existing_dataset",
     "finish_publishing",
     "is_publishing",
-    "is_valid_file_name",
     "load_result",
     "locked_folder",
     "make_manifest",
@@ -74,8 +61,5 @@ __all__ = [
     "partial_location",
     "publish_dataset",
     "save_result",
-    "shard_bounds",
-    "shard_counts",
-    "shard_files_by_split",
     "survey_written",
 ]

@@ -220,14 +220,16 @@ def load_result(
     trusting: bool,
     keeps_skipped: bool = True,
 ) -> ShardResult | None:
-    """The result of a complete and verified shard; None if it must be written.
+    """Return the result in the note of a shard; None if the shard must be written again.
 
-    Removes a note that does not match the shard. With `trusting`, a source without version
-    information counts as unchanged; `keeps_skipped`: a shard may lack samples that were unreadable.
+    With `trusting`, a source without version information counts as unchanged; `keeps_skipped`: a
+    shard may lack samples that were unreadable.
+
+    Raises:
+        MissingFileError: the shard has no note.
     """
-    note = done_location(folder, file)
     try:
-        document = json.loads(read_note(note))
+        document = json.loads(read_note(done_location(folder, file)))
         result = replace(ShardResult.from_json(document), was_reused=True)
         is_same_job = (result.fingerprint, result.file) == (fingerprint, file)
         known = versions() if is_same_job else None
@@ -240,15 +242,17 @@ def load_result(
         ):
             return result
     except MissingFileError:
-        return None
+        raise
     except (FileAccessError, *NOT_AS_EXPECTED):
         pass
-    note.delete()
     return None
 
 
 def _is_complete(folder: Location, result: ShardResult, version: str | None) -> bool:
-    """Whether a shard has the bytes in its note; `version` is None for local files."""
+    """Whether a shard has the bytes in its note; `version` is None for local files.
+
+    Removes one under its temporary name that has others.
+    """
     expected = (result.size_bytes, result.crc32c)
     # under its final name if the job was killed while publishing
     for location in (partial_location(folder, result.file), folder / result.file):
@@ -323,11 +327,13 @@ def complete_shard(
 
     Returns the result, and whether the shard was written now.
     """
-    result = load_result(
-        folder, fingerprint, versions, file, trusting=trusting, keeps_skipped=keeps_skipped
-    )
-    if result is not None:
-        return result, False
+    with suppress(MissingFileError):
+        result = load_result(
+            folder, fingerprint, versions, file, trusting=trusting, keeps_skipped=keeps_skipped
+        )
+        if result is not None:
+            return result, False
+        done_location(folder, file).delete()
     with open_partial_shard(folder, file, compression) as writer:
         result = write(writer)
     result = replace(result, fingerprint=fingerprint)

@@ -11,10 +11,10 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from recordsmith.checking.verification.image_check import check_example_images
 from recordsmith.format.example import SequenceExample, decode_payload
+from recordsmith.format.example.feature_values import only_value, values_of
 from recordsmith.format.example.keys import (
     BOX,
     DEPTH,
@@ -32,20 +32,17 @@ from recordsmith.format.example.keys import (
 )
 from recordsmith.image import (
     ImageOptions,
-    StoredImage,
-    StoredMask,
     check_chunks,
     find_format,
-    orient_box,
     read_jpeg_info,
     starts_like_image,
-    store_image,
-    store_mask,
 )
 from recordsmith.image.formats.png import SIGNATURE
-from recordsmith.image.storing.store import REQUESTED as IMAGES_CHANGED
 from recordsmith.sources import Note
 from recordsmith.support.errors import DataError, SourceError, option
+
+if TYPE_CHECKING:  # what changes images is imported on use
+    from recordsmith.image import StoredImage, StoredMask
 
 IMAGES = (IMAGE, MASK, OBJECT_MASK)
 """The canonical keys of features that hold encoded images."""
@@ -62,8 +59,13 @@ MASK_CHANGED = "masks were rotated or resized with their image"
 MASK_RAW = "masks were decoded and stored as raw values"
 BOXES_ROTATED = "images had their boxes rotated with them"
 AREAS_SCALED = "images had the areas of their objects scaled with them"
-REQUESTED = IMAGES_CHANGED | {MASK_CHANGED, MASK_RAW, BOXES_ROTATED, AREAS_SCALED}
-"""The changes that image options request; the others may be unexpected."""
+
+
+def is_requested(change: str) -> bool:
+    """Whether image options request a change; others may be unexpected."""
+    from recordsmith.image.storing.store import REQUESTED
+
+    return change in REQUESTED | {MASK_CHANGED, MASK_RAW, BOXES_ROTATED, AREAS_SCALED}
 
 
 def apply_image_options(
@@ -109,10 +111,7 @@ def apply_image_options(
 def check_png_chunks(features: Mapping[str, Any]) -> None:
     """Verify the chunk checksums of the PNGs of a sample."""
     for key in IMAGES:
-        value = features.get(key)
-        if value is None:
-            continue
-        for data in (value,) if isinstance(value, bytes) else _listed(value):
+        for data in values_of(features.get(key)):
             if isinstance(data, bytes) and data.startswith(SIGNATURE):
                 try:
                     check_chunks(data)
@@ -128,6 +127,8 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
         keys: the features that hold images. Other features are decoded if their first bytes are
             those of an image.
     """
+    from recordsmith.checking.verification.image_check import check_example_images  # loads more
+
     message = decode_payload(payload)
     parts: list[Mapping[str, Any]]
     if isinstance(message, SequenceExample):
@@ -168,6 +169,8 @@ def find_image_note(features: Mapping[str, Any], note: Note) -> None:
 
 
 def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: str) -> StoredImage:
+    from recordsmith.image import store_image
+
     if _only(given, FORMAT, (str, bytes)) in ("raw", b"raw"):
         raise SourceError(
             "the image is stored as raw pixels, which cannot be converted",
@@ -211,7 +214,7 @@ def _move_masks(given: dict[str, Any], stored: StoredImage, note: Note, where: s
         if mask.format == "raw":
             given[MASK_DTYPE] = mask.dtype.encode()
     masks = []
-    for number, one in enumerate(_listed(given.get(OBJECT_MASK)), 1):
+    for number, one in enumerate(values_of(given.get(OBJECT_MASK)), 1):
         with _sample_errors(where, OBJECT_MASK, f"the mask of object {number}"):
             masks.append(_store_mask(one, stored))
     if any(mask.is_changed for mask in masks):
@@ -220,6 +223,8 @@ def _move_masks(given: dict[str, Any], stored: StoredImage, note: Note, where: s
 
 
 def _store_mask(data: bytes, stored: StoredImage, *, raw: bool = False) -> StoredMask:
+    from recordsmith.image import store_mask
+
     return store_mask(
         data,
         height=stored.height,
@@ -233,9 +238,11 @@ def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: s
     """Coordinates are fractions of the sides, so only rotation changes them."""
     if stored.orientation_applied == 1 or not all(key in given for key in BOX):
         return
-    sides = [[float(place) for place in _listed(given[key])] for key in BOX]
+    sides = [[float(place) for place in values_of(given[key])] for key in BOX]
     if not sides[0]:
         return
+    from recordsmith.image import orient_box
+
     boxes = [orient_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
     for key, places in zip(BOX, zip(*boxes, strict=True), strict=True):
         given[key] = list(places)
@@ -251,8 +258,8 @@ def _scale_areas(
 ) -> None:
     """Areas are in pixels, so they change with the size of the image."""
     height, width = sizes
-    areas = _listed(given.get(OBJECT_AREA))
-    if not areas or not height or not width or height * width == stored.height * stored.width:
+    areas = values_of(given.get(OBJECT_AREA))
+    if not len(areas) or not height or not width or height * width == stored.height * stored.width:
         return
     scale = stored.height * stored.width / (height * width)
     given[OBJECT_AREA] = [float(area) * scale for area in areas]
@@ -264,13 +271,13 @@ def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
     value = features.get(key)
     if value is None or isinstance(value, kind):
         return value
-    listed = _listed(value)
+    listed = values_of(value)
     if len(listed) > 1:
         raise SourceError(
             f"feature {key!r} has {len(listed)} values; image options need exactly one",
             sample=_sample_name(features),
         )
-    if not listed:
+    if not len(listed):
         return None
     if kind is not int and not isinstance(listed[0], kind):
         raise SourceError(
@@ -279,14 +286,6 @@ def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
     return int(listed[0]) if kind is int else listed[0]
 
 
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, (bytes, str, int, float)) else list(value)
-
-
 def _sample_name(features: Mapping[str, Any]) -> str:
-    listed = _listed(features.get(FILENAME))
-    if len(listed) != 1:
-        return "an image without image/filename"
-    return os.fsdecode(listed[0])
+    name = only_value(features, FILENAME)
+    return "an image without image/filename" if name is None else os.fsdecode(name)

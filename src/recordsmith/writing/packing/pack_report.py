@@ -117,15 +117,15 @@ def _add_objects(report: PackReport, results: Sequence[ShardResult]) -> None:
         all_notes.extend(noted)
     left_out = all_notes.left_out
     if not any(counts) and (left_out or report.skipped):
-        found = [
+        problems = [
             f"{note_text(noted.count, what)}: {noted.places[0]}"
             for what, noted in report.notes.items()
             if noted.left_out
         ]
-        found += [f"unreadable: {why}" for why in report.skipped]
+        problems += [f"unreadable: {why}" for why in report.skipped]
         raise SourceError(
             "no object would be packed, although the annotations have some",
-            found,
+            problems,
             remedy="Fix the annotations, or pack the images without them with "
             f"{option('format', 'files')}:",
             lists_problems=True,

@@ -30,6 +30,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.shard_counts import is_valid_file_name, shard_files_by_split
 from recordsmith.format.example import Schema
 from recordsmith.format.wire import Compression
 from recordsmith.stores import NOTE_BYTES, Location, PlaceLike, as_folder, read_document
@@ -45,12 +46,10 @@ from recordsmith.writing.building import (
     clean_up_after_kill,
     finish_publishing,
     is_publishing,
-    is_valid_file_name,
     locked_folder,
     names_in,
     note_files,
     publish_dataset,
-    shard_files_by_split,
 )
 from recordsmith.writing.reshaping.copies import CopyJob
 from recordsmith.writing.reshaping.inputs import (
@@ -175,7 +174,7 @@ def append(
     if split is not None:
         inputs = _of_one_split(inputs, split)
     with locked_folder(folder, needs_lock=lock) as notices:
-        report = _Job(inputs, folder, workers, allow_missing).run(again=again)
+        report = _AppendJob(inputs, folder, workers, allow_missing).run(again=again)
     report.notices += notices
     return report
 
@@ -192,7 +191,7 @@ def _advising_to_pack() -> Iterator[None]:
 
 
 @dataclass
-class _Job:
+class _AppendJob:
     """One call of `append`, with the folder locked."""
 
     inputs: Inputs

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordsmith.dataset import Manifest, ShardWriter
+from recordsmith.dataset.shard_counts import ShardPlan, is_valid_file_name
 from recordsmith.format.example import SchemaSurvey
 from recordsmith.format.wire import Compression
 from recordsmith.stores import Location, as_folder
@@ -26,12 +27,10 @@ from recordsmith.writing.building import (
     check_written,
     claim,
     complete_shard,
-    is_valid_file_name,
     survey_written,
 )
 from recordsmith.writing.reshaping.edits import Edits, RecordOptionError
 from recordsmith.writing.reshaping.inputs import InputRecords, check_unchanged
-from recordsmith.writing.reshaping.plan import ReshardedShard
 
 Spans: TypeAlias = Iterable[range | Int64Array]
 """The positions of the records of a shard, in order."""
@@ -55,8 +54,8 @@ class CopyJob:
 
     def run(
         self,
-        shards: Sequence[ReshardedShard],
-        spans: Callable[[ReshardedShard], Spans],
+        shards: Sequence[ShardPlan],
+        spans: Callable[[ShardPlan], Spans],
         records: InputRecords,
         folder: Location,
         workers: WorkerPool,
@@ -88,7 +87,7 @@ class CopyJob:
 
     def write_shard(
         self,
-        shard: ReshardedShard,
+        shard: ShardPlan,
         spans: Spans,
         records: InputRecords,
         folder: Location,
@@ -187,7 +186,7 @@ def _inputs_for_task(
 
 def _write_task(content: dict[str, Any]) -> ShardResult:
     job: CopyJob = content["job"]
-    shard: ReshardedShard = content["shard"]
+    shard: ShardPlan = content["shard"]
     if not is_valid_file_name(shard.file):
         raise OptionError(option="file", value=shard.file, expected="a name of a shard")
     folder = claim(as_folder(content["out"]), job.fingerprint, [shard.file])

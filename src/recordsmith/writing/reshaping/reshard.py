@@ -13,6 +13,7 @@ from typing import Any
 
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.shard_counts import ShardCounts
 from recordsmith.dataset.where import parse_where
 from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.stores import Location, PlaceLike, as_folder
@@ -28,7 +29,6 @@ from recordsmith.support.tasks import Engine
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import (
     WRITING_THREADS,
-    ShardCounts,
     ShardResult,
     check_folder,
     claimed_folder,
@@ -284,7 +284,7 @@ def _run(
     selection = InputSelection.from_option(paths_or_dataset, options.split)
     inputs = find_inputs(selection.paths, selection.splits, folder)
     options = replace(options, split=selection.split, selection=selection.description)
-    job = _Job(options, inputs, selection, folder, workers, overwrite, engine)
+    job = _ReshardJob(options, inputs, selection, folder, workers, overwrite, engine)
     job.check_options(inputs.schema)
     with locked_folder(folder) as notices:
         report = job.run()
@@ -293,7 +293,7 @@ def _run(
 
 
 @dataclass
-class _Job:
+class _ReshardJob:
     options: ReshardOptions
     inputs: Inputs
     selection: InputSelection

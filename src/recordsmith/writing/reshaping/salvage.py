@@ -223,7 +223,7 @@ def salvage(
     located = locate(paths, split, around_defects=True)
     places = [shard.location for shard in located.shards]
     check_separate(folder, [*as_places(paths), *places])
-    job = _Salvage(located, folder, _shard_names(places), workers)
+    job = _SalvageJob(located, folder, _shard_names(places), workers)
     with locked_folder(folder) as notices:
         job.report.notices += notices
         earlier = existing_dataset(
@@ -249,7 +249,7 @@ def salvage(
 
 
 @dataclass
-class _Salvage:
+class _SalvageJob:
     """One call of `salvage`. names: of the new shards, in the order of the damaged ones."""
 
     located: Located

@@ -46,15 +46,8 @@ from recordsmith.loading.features.images.stored_pixels import (
     check_image_count,
     raw_shape,
 )
-from recordsmith.support.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    explain_unknown,
-    option,
-)
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word, explain_unknown
 from recordsmith.support.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]

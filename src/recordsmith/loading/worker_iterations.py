@@ -20,16 +20,13 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from multiprocessing import context, current_process, parent_process, reduction
 from typing import Any, TypeAlias
 
-from recordsmith.loading import Loader
 from recordsmith.support.errors import OptionError
 
 State: TypeAlias = dict[str, Any]
@@ -43,12 +40,6 @@ class Origin:
     main: int
     load_count: int
     state: State
-
-    @classmethod
-    def here(cls, loader: Loader) -> Origin:
-        """Return what the iterations of workers count from that this process starts now."""
-        state = loader.for_worker(0, 1).state_dict()
-        return cls(os.getpid(), loader._load_count, state)  # noqa: SLF001 - in the same package
 
 
 @dataclass(frozen=True)
@@ -131,18 +122,9 @@ class WorkerIterations:
         """Return where the next iteration of the main process begins."""
         return _next(self._starts(origin.main), origin, later)
 
-    def has_any(self, origin: Origin) -> bool:
-        """Whether workers have begun an iteration that counts from there."""
-        return _latest(self._starts(origin.main), origin) is not None
-
-    def add_load(self, origin: Origin) -> None:
-        """Add that the main process has loaded a state, which earlier workers do not know."""
-        with self._locked():
-            self._add(Start(origin, seed=0, worker_count=0, worker=0, process=0))
-
-    def check_read_here(self, loader: Loader) -> None:
+    def check_read_here(self, origin: Origin) -> None:
         """Raise OptionError if workers have read, so that the main process's state is unknown."""
-        if self.has_any(Origin.here(loader)):
+        if _latest(self._starts(origin.main), origin) is not None:
             raise OptionError(
                 "worker processes of a DataLoader have read from this loader, so its state is "
                 "unknown in this process",
@@ -150,9 +132,10 @@ class WorkerIterations:
                 "received; to read in this process, load that state first.",
             )
 
-    def note_loaded(self, loader: Loader) -> None:
-        """Note that the loader of the main process has loaded a state."""
-        self.add_load(Origin.here(loader))
+    def add_load(self, origin: Origin) -> None:
+        """Add that the main process has loaded a state, which earlier workers do not know."""
+        with self._locked():
+            self._add(Start(origin, seed=0, worker_count=0, worker=0, process=0))
 
     def _starts(self, main: int) -> list[Start]:
         """Return the starts of the workers of a main process, in order."""
@@ -223,22 +206,3 @@ def _anonymous_file() -> int:
     descriptor, path = tempfile.mkstemp()
     os.unlink(path)
     return descriptor
-
-
-@cache
-def end_with_main_process() -> None:
-    """End this worker as soon as its main process has ended, if torch does not.
-
-    A worker of torch looks whether the process that forked it has ended. With the start method
-    forkserver that is the fork server, which ends after all workers, so each would wait for the
-    other.
-    """
-    main = parent_process()
-    if main is None or main.pid == os.getppid():
-        return
-
-    def wait_and_end() -> None:
-        main.join()
-        os._exit(1)
-
-    threading.Thread(target=wait_and_end, name="recordsmith-main-ended", daemon=True).start()
