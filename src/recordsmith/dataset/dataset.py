@@ -466,7 +466,6 @@ class Dataset(Summarized):
         condition = None if where is None else parse_where(where)
         if condition is not None:
             condition.check(self.view.column_schema)
-        from recordsmith.dataset.arrow_stream import open_stream
 
         return open_stream(
             self.view.records,

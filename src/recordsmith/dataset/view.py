@@ -228,8 +228,6 @@ class View(msgspec.Struct):
         """Return the pyarrow.Schema of the types to restore; None to restore none."""
         if restore_types is False or (restore_types is None and self.arrow_schema is None):
             return None
-        from recordsmith.dataset.arrow.restoring import schema_from_text
-
         if self.arrow_schema is None:
             raise OptionError(
                 "the manifest has no Arrow types: the dataset was not packed from an Arrow "
