@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.dataset.arrow.columns import ArrowStream, read_stream
+from recordsmith.dataset.arrow.library import ArrowStream
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
@@ -165,6 +165,8 @@ class ShardWriter:
                 writer.write_columns({"x": [1, 2], "tags": [["a"], ["b", "c"]]})
         """
         if isinstance(columns, ArrowStream):
+            from recordsmith.dataset.arrow.columns import read_stream
+
             for part, valid in read_stream(columns):
                 self._write_columns(part, valid)
         else:

@@ -141,7 +141,7 @@ class StoredReader:
         return {}
 
     def to_json(self) -> dict[str, Any]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}  # type: ignore[arg-type]
         return {"reader": type(self).__name__} | {
             name: {"location": str(value.absolute())} if isinstance(value, Location) else value
             for name, value in values.items()

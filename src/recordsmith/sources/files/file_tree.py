@@ -28,6 +28,8 @@ from recordsmith.support.errors import FileAccessError
 HEAD_BYTES = 1 << 16
 MAX_OPENED = 20
 """How many files of each suffix detectors open."""
+MAX_TABLES = 50
+"""How many tables they open."""
 HIGHEST_KEY = 1 << 32
 """Above every `sampling_key`."""
 _MAX_LISTED = 100_000

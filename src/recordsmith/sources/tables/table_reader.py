@@ -145,8 +145,7 @@ class TableReader(FilesReader[TableFile]):
         """The rows as records, which `pack` copies; None if each has an image to read."""
         if self._has_images:
             return None
-        known: Mapping[str, TableFile] = vars(self)["_opened"]
-        known = known or self._open("")
+        known = self._opened or self._open("")
         return next(iter(known.values())).table.rows
 
     def kinds(self) -> Mapping[str, Kind]:

@@ -211,7 +211,7 @@ def find_inputs(paths: Paths, splits: Sequence[str] | None, out: Location) -> In
     splits_of_shards = shard_splits(shards)
     notices = joined_notice(shards, splits_of_shards)
     for shard, split in zip(shards, splits_of_shards, strict=True):
-        shard.split = split
+        shard.assign_split(split)
     _check_files(shards, out)
     infos = tuple(shard.info() for shard in shards)
     empty = [
