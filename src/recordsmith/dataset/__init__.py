@@ -8,11 +8,11 @@ __getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for t
         "dataset": "DEFAULT_PART_BYTES Dataset parts_of records_of",
         "indexing": "IndexFile IndexReport index",
         "labels": (
-            "ClassNames LABELS_NAME LABEL_MAP_NAME background_notices carried_class_names "
+            "LABEL_MAP_NAME LABELS_NAME ClassNames background_notices carried_class_names "
             "class_names_of label_map_to_bytes labels_to_bytes read_label_map"
         ),
         "manifest": (
-            "BegunNote MANIFEST_NAME Manifest ShardEntry begun_location read_begun_note "
+            "MANIFEST_NAME BegunNote Manifest ShardEntry begun_location read_begun_note "
             "read_manifest"
         ),
         "names": (
@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # `__init__.pyi` has the same for t
         ),
         "selection": "Positions integer_positions",
         "shard": "Shard",
-        "shard_sequence": "Faults ShardGroup gather payload_sizes read_bytes",
+        "shard_sequence": "Faults ShardGroup gather payload_sizes",
         "view": "PREVIEW_COUNT View",
         "writer": "ShardWriter",
     },

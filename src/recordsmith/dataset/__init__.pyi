@@ -1,3 +1,4 @@
+# ruff: noqa: A004 - `open` is named as users say it
 from recordsmith.dataset.dataset import DEFAULT_PART_BYTES as DEFAULT_PART_BYTES
 from recordsmith.dataset.dataset import Dataset as Dataset
 from recordsmith.dataset.dataset import parts_of as parts_of
@@ -29,7 +30,7 @@ from recordsmith.dataset.names import shard_name as shard_name
 from recordsmith.dataset.names import standard_name as standard_name
 from recordsmith.dataset.names import tells_split as tells_split
 from recordsmith.dataset.opening import dataset_of as dataset_of
-from recordsmith.dataset.opening import open as open  # noqa: A004 - named as users say it
+from recordsmith.dataset.opening import open as open
 from recordsmith.dataset.parts import ShardPart as ShardPart
 from recordsmith.dataset.selected_records import LocatedBlock as LocatedBlock
 from recordsmith.dataset.selected_records import RecordLocation as RecordLocation
@@ -44,7 +45,6 @@ from recordsmith.dataset.shard_sequence import Faults as Faults
 from recordsmith.dataset.shard_sequence import ShardGroup as ShardGroup
 from recordsmith.dataset.shard_sequence import gather as gather
 from recordsmith.dataset.shard_sequence import payload_sizes as payload_sizes
-from recordsmith.dataset.shard_sequence import read_bytes as read_bytes
 from recordsmith.dataset.view import PREVIEW_COUNT as PREVIEW_COUNT
 from recordsmith.dataset.view import View as View
 from recordsmith.dataset.writer import ShardWriter as ShardWriter

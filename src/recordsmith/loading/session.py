@@ -16,13 +16,13 @@ import msgspec
 
 from recordsmith.loading.batches.batch import BatchResult
 from recordsmith.loading.batches.job_runner import Runner
-from recordsmith.loading.batches.key_watch import KeyWatch
 from recordsmith.loading.batches.production import Production
 from recordsmith.loading.loader_stats import Tally
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Schedule, Step
 from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    from recordsmith.loading.batches.key_watch import KeyWatch
     from recordsmith.loading.worker_iterations import Origin, WorkerIterations
 
 
@@ -202,6 +202,7 @@ class Iteration:
         self._production = production
         self._pass: Pass | None = None
         self._runner: Runner[BatchResult] | None = None
+        self._watch: KeyWatch | None = None
         self._has_ended = False
         self.end: EpochProgress | None = None
 
@@ -239,18 +240,20 @@ class Iteration:
             self._production.check_not_inside()
             self._pass = self._session.begin()
             self._runner = self._production.run(self._pass.steps, self._session.schedule.order.runs)
-            self._watch = KeyWatch(self._production.maker.watched, self._production.whole_count)
+            self._watch = self._production.key_watch()
         self._pass.tally.request(asked_at)
         try:
             made = next(self._runner)
             self._production.skip(made.faults)
-            self._watch.add(made)
+            if self._watch is not None:
+                self._watch.add(made)
         except StopIteration:
             was_closed = self._has_ended  # by another thread
             self.close()
             if not was_closed:
                 self.end = self._pass.end
-                self._watch.end_epoch()
+                if self._watch is not None:
+                    self._watch.end_epoch()
             raise
         except BaseException as error:
             self.close()
