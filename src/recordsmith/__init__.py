@@ -66,7 +66,7 @@ _USED_INSTEAD = {
     "query": "Use recordsmith.duckdb.query.",
     "read": "Use rs.open.",
 }
-_OPTIONAL = "arrow beam dask duckdb grain jax keras lightning polars ray spark tensorflow torch"
+_OPTIONAL = "arrow beam duckdb grain jax keras lightning polars ray spark tensorflow torch"
 
 __all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])  # noqa: PLE0605 - a list
 

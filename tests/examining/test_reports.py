@@ -241,7 +241,7 @@ def test_what_has_no_statistics(
     write: Any, tmp_path: Path, show: Any, reference: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recordsmith.checking.stats.record_builder.MAX_FEATURES", 3)
-    monkeypatch.setattr("recordsmith.checking.stats.stats_content.MAX_LEFT_OUT", 9)
+    monkeypatch.setattr("recordsmith.checking.stats.stats_report.MAX_LEFT_OUT", 9)
     ranking = reference.delimited(1, rs.encode_example({"x": 1}))
     path = write(tmp_path / "a.tfrecord", [{f"f{key}": 1 for key in range(9)}, ranking, b"\x01?"])
     for shown in show(rs.stats(path)):

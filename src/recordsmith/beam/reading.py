@@ -30,7 +30,8 @@ from recordsmith.dataset.where import parse_where
 from recordsmith.format.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import DataError, OptionError, suggest_names
+from recordsmith.support.errors import DataError, OptionError
+from recordsmith.support.words import suggest_names
 
 _BATCH_BYTES = 8 << 20  # of payloads in a batch: the smallest unit of a split
 _BUNDLE_BYTES = 64 << 20  # of a range that a runner begins with; it may divide it again

@@ -36,16 +36,10 @@ from recordsmith.format.example import (
     decode_payload,
     valid_rows,
 )
-from recordsmith.support.errors import (
-    DataError,
-    Defect,
-    MissingExtraError,
-    OptionError,
-    suggest_names,
-)
+from recordsmith.support.errors import DataError, Defect, MissingExtraError, OptionError
 from recordsmith.support.summaries import Summarized, Summary, named
 from recordsmith.support.words import count as counted
-from recordsmith.support.words import did_you_mean, parse_size
+from recordsmith.support.words import did_you_mean, parse_size, suggest_names
 from recordsmith.support.work import thread_count
 
 if TYPE_CHECKING:

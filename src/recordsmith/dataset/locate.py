@@ -64,9 +64,8 @@ from recordsmith.support.errors import (
     MissingFileError,
     OptionError,
     option,
-    suggest_names,
 )
-from recordsmith.support.words import first_of
+from recordsmith.support.words import first_of, suggest_names
 
 Paths: TypeAlias = PlaceLike | Sequence[PlaceLike]
 

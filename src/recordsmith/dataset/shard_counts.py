@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
+from recordsmith.dataset.names import DEFAULT_TEMPLATE, shard_name
 from recordsmith.format.wire import Compression
 from recordsmith.support.errors import OptionError, option
 

@@ -31,9 +31,8 @@ from recordsmith.support.errors import (
     NotAnExampleError,
     OptionError,
     option,
-    suggest_names,
 )
-from recordsmith.support.words import first_of
+from recordsmith.support.words import first_of, suggest_names
 
 if TYPE_CHECKING:
     from recordsmith.dataset.where import Where

@@ -17,13 +17,13 @@ from msgspec.structs import asdict, replace
 
 from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.exporting import formats as _formats  # noqa: F401 - registers them
 from recordsmith.exporting.export_job import export_locally, export_on_engine
 from recordsmith.exporting.export_writer import ChangedName, ExportTally, ExportWriter
-from recordsmith.exporting.exporter import EXPORTERS, FileExporter
+from recordsmith.exporting.exporter import EXPORTERS, WHAT, FileExporter
 from recordsmith.exporting.standard_names import StandardNames, find_standard_names
 from recordsmith.stores import Location, PlaceLike, as_folder, write_folder
-from recordsmith.support.errors import OptionError, Problems, SourceError, check_word, option
+from recordsmith.support.errors import OptionError, Problems, SourceError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.serialization import fields_to_json
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine
@@ -129,7 +129,7 @@ def export(
     folder = as_folder(out)
     check_word("format", format, sorted(EXPORTERS))
     exporter = EXPORTERS[format]()
-    exporter.fps = fps
+    exporter.format, exporter.fps = format, fps
     given = {
         "shard_size_bytes": shard_size_bytes,
         "restore_types": restore_types,
@@ -224,10 +224,9 @@ def _report_of(tally: ExportTally, folder: Location, format: str) -> ExportRepor
 
 def formats_with(name: str) -> list[str]:
     """The formats that have an option; for `format` all of them, with what they write."""
-    exporters = sorted(EXPORTERS.items())
     if name == "format":
-        return [f"{known} ({exporter.what})" for known, exporter in exporters]
-    return [known for known, exporter in exporters if name in exporter.options]
+        return [f"{known} ({what})" for known, what in sorted(WHAT.items())]
+    return sorted(known for known, exporter in EXPORTERS.items() if name in exporter.options)
 
 
 export.__doc__ = str(export.__doc__).replace(

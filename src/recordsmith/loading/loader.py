@@ -25,7 +25,8 @@ from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.loading.planning import plan_reading
 from recordsmith.loading.session import Iteration, LoaderSession
-from recordsmith.support.errors import DataError, OptionError, explain_unknown, option
+from recordsmith.support.errors import DataError, OptionError, option
+from recordsmith.support.explaining import explain_unknown
 from recordsmith.support.number_options import seed_number, whole_number
 from recordsmith.support.work import processor_count
 

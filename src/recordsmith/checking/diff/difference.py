@@ -43,7 +43,8 @@ from recordsmith.format.example import Schema, SchemaSurvey
 from recordsmith.format.example.canonical import canonical
 from recordsmith.format.wire import RecordBlock
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import OptionError, suggest_names
+from recordsmith.support.errors import OptionError
+from recordsmith.support.words import suggest_names
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 
 KEY_FEATURES = (

@@ -12,27 +12,41 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from recordsmith.checking.shard_summaries import ShardSummary, ShardTotals
+from recordsmith.checking.shard_summaries import PAYLOADS, ShardSummary, ShardTotals
 from recordsmith.checking.stats.box_stats import BoxStats
-from recordsmith.checking.stats.class_counts import NUMBERED_KEYS, ClassStats, class_stats
+from recordsmith.checking.stats.class_counts import (
+    NUMBERED_KEYS,
+    TEXT_OF_LABEL,
+    ClassStats,
+    class_stats,
+)
 from recordsmith.checking.stats.episode_stats import EpisodeStats
-from recordsmith.checking.stats.feature_stats import FeatureBuilder, FeatureStats
-from recordsmith.checking.stats.findings import Finding, make_findings
+from recordsmith.checking.stats.feature_stats import (
+    BytesStats,
+    FeatureBuilder,
+    FeatureStats,
+    bytes_table,
+    features_table,
+    numbers_table,
+)
+from recordsmith.checking.stats.findings import Finding, group_findings, make_findings
 from recordsmith.checking.stats.mask_stats import MaskStats
 from recordsmith.checking.stats.number_stats import NumberStats
-from recordsmith.checking.stats.record_builder import RecordBuilder
+from recordsmith.checking.stats.record_builder import MAX_FEATURES, MAX_LEFT_OUT, RecordBuilder
 from recordsmith.checking.stats.sampling import place_numbers
-from recordsmith.checking.stats.stats_content import stats_content
 from recordsmith.dataset import ClassNames, Dataset, LocatedBlock, ShardPart, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.parts import blocks_of, part_for_task, part_from_task
 from recordsmith.format.example.keys import MASK, OBJECT_LABEL
-from recordsmith.support.reports import ReportContent
+from recordsmith.support.reports import ReportContent, ReportTable
 from recordsmith.support.serialization import fields_to_json, to_json
 from recordsmith.support.summaries import Report
 from recordsmith.support.tasks import Engine, Task, completed, in_order
+from recordsmith.support.words import count as format_count
+from recordsmith.support.words import size as format_size
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 
+_FOREIGN = ("ELWC", "Event", "other")
 _READ_TOGETHER_BYTES = 32 << 20
 
 
@@ -85,7 +99,69 @@ class StatsReport(ShardTotals, Report):
 
     def content(self) -> ReportContent:
         """Return what a terminal and a page show."""
-        return stats_content(self)
+        findings = len(self.findings)
+        size = format_size(self.size_bytes)
+        number = len(self.payloads)
+        payloads = ", ".join(
+            PAYLOADS[payload][n != 1] if number == 1 else format_count(n, *PAYLOADS[payload])
+            for payload, n in self.payloads.items()
+        )
+        shards = format_count(len(self.shards), "shard")
+        summary = f"{format_count(self.record_count, 'record')} in {shards}, {size}"
+        return ReportContent(
+            summary=f"{summary}: {payloads}" if payloads else summary,
+            verdict=format_count(findings, "finding") if findings else "no findings",
+            level="note" if findings else "good",
+            figures=(
+                (f"{self.record_count:,}", "records"),
+                (f"{len(self.shards):,}", "shards"),
+                (size, "read"),
+                (f"{sum(map(len, self.sections.values())):,}", "features"),
+            ),
+            tables=[table for table in self._tables() if table.rows],
+            findings=[*group_findings(self.findings)],
+            notes=[*self._notes()],
+        )
+
+    def _tables(self) -> Iterator[ReportTable]:
+        yield self.splits_table()
+        for section, features in self.sections.items():
+            yield features_table(section, features)
+            yield numbers_table(features)
+            yield bytes_table(features)
+            for key, feature in features.items():
+                values = feature.values.get("bytes")
+                if isinstance(values, BytesStats) and values.images is not None:
+                    yield values.images.table(key, values.sizes)
+        counts = {key: classes.by_split() for key, classes in self.classes.items()}
+        repeated = {  # texts that only repeat the names of the labels
+            text for key, text in TEXT_OF_LABEL.items() if counts.get(key) == counts.get(text)
+        }
+        for key, classes in self.classes.items():
+            if key not in repeated:
+                yield classes.table(key)
+        for key, masks in self.masks.items():
+            yield masks.table(key)
+        if self.boxes is not None:
+            yield self.boxes.table()
+        if self.episodes is not None:
+            yield self.episodes.table()
+
+    def _notes(self) -> Iterator[str]:
+        if self.left_out:
+            least = "at least " if self.left_out >= MAX_LEFT_OUT else ""
+            have = "has" if self.left_out == 1 else "have"
+            yield (
+                f"{least}{format_count(self.left_out, 'more feature')} {have} no statistics: only "
+                f"the first {MAX_FEATURES:,} get them. If feature names contain values, such as an "
+                "id, store these in one feature with the same name in all records."
+            )
+        number = sum(self.payloads.get(payload, 0) for payload in _FOREIGN)
+        if number:
+            is_all = number == self.record_count
+            records = "all records" if is_all else format_count(number, "record")
+            are = "is not an Example" if number == 1 and not is_all else "are not Examples"
+            yield f"{records} {are}: only sizes are shown. `recordsmith head` shows their contents"
 
 
 def stats(

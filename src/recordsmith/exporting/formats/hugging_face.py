@@ -36,11 +36,7 @@ _NAMES = {IMAGE: "image", MASK: "mask", CLASS_LABEL: "label"}
 _DESCRIPTION = IMAGE_KEYS | {SOURCE_ID}
 
 
-class HuggingFaceTables(
-    ParquetTables,
-    format="huggingface",
-    what="Parquet with images and class names for datasets; needs the extra arrow",
-):
+class HuggingFaceTables(ParquetTables):
     """Writes Parquet with the types of `datasets` in its metadata."""
 
     options = TableFiles.options

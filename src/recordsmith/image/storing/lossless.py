@@ -12,7 +12,7 @@ import numpy as np
 
 from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
 from recordsmith.image.decoding.memory import reserve_memory
-from recordsmith.image.storing.image_options import MAX_PIXELS
+from recordsmith.image.image_options import MAX_PIXELS
 from recordsmith.jpeg import tiling
 from recordsmith.jpeg.header import APP0, APP15, COMMENT, SCAN, all_segments, read_frame
 from recordsmith.support.errors import CorruptDataError

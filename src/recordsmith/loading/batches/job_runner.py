@@ -130,7 +130,10 @@ class CallerRunner(Generic[Made]):
 
 
 class JobRunner(Generic[Made_co]):
-    """Runs jobs in threads and returns their results in order."""
+    """Runs jobs in threads and returns their results in order.
+
+    Not `begin_ahead`: several threads fill the rows of one job, and an unused runner is collected.
+    """
 
     def __init__(
         self,

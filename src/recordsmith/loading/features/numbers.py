@@ -17,14 +17,8 @@ import numpy.typing as npt
 from recordsmith.format.example import Column, Kind, RaggedArray
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest, ValueFeature
 from recordsmith.support.buffers import Int64Array
-from recordsmith.support.errors import (
-    CorruptDataError,
-    DataError,
-    Defect,
-    OptionError,
-    check_word,
-    option,
-)
+from recordsmith.support.errors import CorruptDataError, DataError, Defect, OptionError, option
+from recordsmith.support.explaining import check_word
 from recordsmith.support.number_options import is_whole
 from recordsmith.support.words import count as counted
 

@@ -19,15 +19,10 @@ from recordsmith.image import ImageOptions
 from recordsmith.sources import Listing, Source, source_of
 from recordsmith.sources.left_behind import check_left_behind
 from recordsmith.stores import Location, PlaceLike, as_folder
-from recordsmith.support.errors import (
-    OptionError,
-    RecordsmithError,
-    explain_unknown,
-    option,
-    suggest_names,
-    with_options,
-)
+from recordsmith.support.errors import OptionError, RecordsmithError, option, with_options
+from recordsmith.support.explaining import explain_unknown
 from recordsmith.support.tasks import Engine, Task, run_on
+from recordsmith.support.words import suggest_names
 from recordsmith.support.work import Progress, WorkerPool, thread_count
 from recordsmith.writing.building import (
     WRITING_THREADS,

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast, get_args
 
-from recordsmith.support.errors import OptionError, check_word, option
+from recordsmith.support.errors import OptionError, option
+from recordsmith.support.explaining import check_word
 
 StoreFormat = Literal["original", "jpeg", "png", "raw"]
 Orientation = Literal["keep", "apply"]

@@ -10,13 +10,9 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from recordsmith.image.decoding.memory import reserve_memory
-from recordsmith.image.formats.header import ImageHeader
-from recordsmith.image.formats.pillow import (
-    open_by_pillow,
-    pillow_header,
-    read_by_pillow,
-    unreadable,
-)
+from recordsmith.image.formats.header import ImageHeader, unreadable
+from recordsmith.image.formats.orientation import TAG, UPRIGHT
+from recordsmith.image.formats.pillow import open_by_pillow, pillow_header, read_by_pillow
 from recordsmith.image.formats.registry import SIGNATURE_BYTES, find_format
 from recordsmith.support.buffers import BytesLike, as_view
 from recordsmith.support.errors import CorruptDataError, MissingExtraError
@@ -69,7 +65,17 @@ def exif_orientation(data: bytes) -> int:
 
     XMP is ignored, as decoders ignore it.
     """
-    return find_format(data).orientation(data)
+    orientation = find_format(data).orientation
+    return _orientation_by_pillow(data) if orientation is None else orientation(data)
+
+
+def _orientation_by_pillow(data: bytes) -> int:
+    try:
+        with read_by_pillow(data) as image:
+            value = image.getexif().get(TAG, UPRIGHT)
+    except CorruptDataError:
+        return UPRIGHT
+    return value if isinstance(value, int) and 1 <= value <= 8 else UPRIGHT
 
 
 def is_image(file: BinaryIO) -> bool:
