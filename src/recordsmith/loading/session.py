@@ -16,13 +16,13 @@ import msgspec
 
 from recordsmith.loading.batches.batch import BatchResult
 from recordsmith.loading.batches.job_runner import Runner
+from recordsmith.loading.batches.key_watch import KeyWatch
 from recordsmith.loading.batches.production import Production
 from recordsmith.loading.loader_stats import Tally
 from recordsmith.loading.order.schedule import EpochProgress, LoaderPlace, Schedule, Step
 from recordsmith.support.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from recordsmith.loading.batches.key_watch import KeyWatch
     from recordsmith.loading.worker_iterations import Origin, WorkerIterations
 
 
@@ -237,10 +237,12 @@ class Iteration:
         if self._has_ended:
             raise StopIteration
         if self._pass is None or self._runner is None:
+            maker = self._production.maker
             self._production.check_not_inside()
             self._pass = self._session.begin()
             self._runner = self._production.run(self._pass.steps, self._session.schedule.order.runs)
-            self._watch = self._production.key_watch()
+            if maker.watched:
+                self._watch = KeyWatch(maker.watched, self._production.whole_count)
         self._pass.tally.request(asked_at)
         try:
             made = next(self._runner)

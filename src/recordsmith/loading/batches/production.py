@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,9 +13,6 @@ from recordsmith.loading.batches.user_functions import is_calling
 from recordsmith.loading.memory import RecycledMemory
 from recordsmith.loading.order.schedule import Step
 from recordsmith.support.errors import DataError, OptionError
-
-if TYPE_CHECKING:
-    from recordsmith.loading.batches.key_watch import KeyWatch
 
 
 class Production(msgspec.Struct, frozen=True):
@@ -60,14 +56,6 @@ class Production(msgspec.Struct, frozen=True):
         memory = RecycledMemory(self.prefetch + 2)  # as many batches as a loop has at once
         for step, records in fetched:
             yield BatchJob(self.maker, step, memory.empty, records)
-
-    def key_watch(self) -> KeyWatch | None:
-        """Return what watches an iteration for keys that no record has; None if all are known."""
-        if not self.maker.watched:
-            return None
-        from recordsmith.loading.batches.key_watch import KeyWatch
-
-        return KeyWatch(self.maker.watched, self.whole_count)
 
     def skip(self, faults: Iterable[tuple[object, DataError]]) -> None:
         """Count damaged records as skipped; raise the error of the first that is one too many."""
