@@ -31,7 +31,6 @@ from recordsmith.dataset.shard_sequence import (
     ShardSequence,
     gather_payloads,
     payload_sizes,
-    read_bytes,
     scattered_blocks,
 )
 from recordsmith.format.example import BytesArray, ColumnDecoder
@@ -208,7 +207,6 @@ class SelectedRecords:
             places = integer_positions(positions, len(self))
         if len(places) == 1 and faults is None:  # faster than arrays for one record
             payload = np.frombuffer(self.read(int(places[0]))[2], np.uint8)
-            read_bytes.byte_count += len(payload)
             buffer = allocate(len(payload))
             buffer[:] = payload
             return BytesArray(buffer, np.array([0, len(payload)]))
@@ -322,7 +320,9 @@ class SelectedRecords:
 
     def used_shards(self) -> list[Shard]:
         """The shards with selected records; for a shuffled dataset, all that may have some."""
-        spread = self.selection.unordered()
+        if self._selection is None:
+            return [shard for shard in self.all_shards if shard.record_count]
+        spread = self._selection.unordered()
         run = spread.run
         positions = spread.all() if run is None else np.array([*run[:1], *run[-1:]], np.int64)
         numbers = np.unique(self._records.shard_numbers(positions)).tolist()
